@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,46 +18,19 @@ from ..formulations.errors import (
 )
 from ..formulations.nearness import shown
 from . import protocol
+from .access import Access, Group
+from .messages import JSON, Headers, Refusal, Reply, headers_of
 from .metrics import CONTENT_TYPE, prometheus_text
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-JSON = "application/json"
-
 _HEALTH = ("live", "ready")
 _VERSION = "1"
 
-_MOST_HEADERS_BYTES = 16 * 1024
-
 _MOST_READING = 64
 """So many bodies are read at the same time: more of them would be memory that grows under load."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: code, body, headers besides its length."""
-
-    code: int
-    body: bytes
-    headers: tuple[tuple[str, str], ...] = (("content-type", JSON),)
-
-
-class Refusal(Exception):
-    """A message that is answered with an error of its own code.
-
-    Parameters
-    ----------
-    code
-        Status code of HTTP.
-    text
-        What is wrong.
-    """
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class App:
@@ -69,8 +40,8 @@ class App:
     ----------
     coordinator
         Who serves.
-    token
-        What clients must show ("Authorization: Bearer TOKEN"); None: nothing.
+    access
+        Who may ask for what.
     most_bytes
         Largest body of a message.
 
@@ -80,9 +51,9 @@ class App:
         Whether no more requests are taken.
     """
 
-    def __init__(self, coordinator: Coordinator, *, token: str | None, most_bytes: int) -> None:
+    def __init__(self, coordinator: Coordinator, *, access: Access, most_bytes: int) -> None:
         self._coordinator = coordinator
-        self._token = None if token is None else token.encode()
+        self._access = access
         self._most_bytes = most_bytes
         self._reading = 0
         self.stopping = False
@@ -96,8 +67,6 @@ class App:
         except Exception as error:
             reply = _told(error)
         headers = [*reply.headers, ("content-length", str(len(reply.body)))]
-        if reply.code == 413:
-            headers.append(("connection", "close"))  # what is left of the body is not read
         await send(
             {
                 "type": "http.response.start",
@@ -108,12 +77,9 @@ class App:
         await send({"type": "http.response.body", "body": reply.body})
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
-        headers = {key.decode("latin-1").lower(): value for key, value in scope["headers"]}
-        if sum(len(key) + len(value) for key, value in scope["headers"]) > _MOST_HEADERS_BYTES:
-            raise Refusal(431, f"the headers are larger than {_MOST_HEADERS_BYTES:,} bytes")
+        headers = headers_of(scope["headers"])
         words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
-        if words[:2] != ["v2", "health"]:  # who watches over servers need not know the token
-            self._check_token(headers)
+        self._access.check(_group(words), headers)
         match scope["method"], words:
             case "GET", ["v2"]:
                 return _json(protocol.server_metadata())
@@ -136,7 +102,7 @@ class App:
         raise Refusal(404, f"there is nothing at {shown(scope['path'])} for {shown(scope['method'])}")
 
     async def _about(
-        self, model: Registered, method: str, rest: list[str], headers: Mapping[str, bytes], receive: Receive
+        self, model: Registered, method: str, rest: list[str], headers: Headers, receive: Receive
     ) -> Reply:
         match method, rest:
             case "GET", []:
@@ -148,7 +114,7 @@ class App:
                 return await self._infer(model, headers, receive)
         raise Refusal(404, f"model {model.name!r} has no {shown('/'.join(rest))} for {shown(method)}")
 
-    async def _infer(self, model: Registered, headers: Mapping[str, bytes], receive: Receive) -> Reply:
+    async def _infer(self, model: Registered, headers: Headers, receive: Receive) -> Reply:
         if self.stopping:
             raise Refusal(503, "the server is stopping")
         if self._reading >= _MOST_READING:
@@ -170,7 +136,7 @@ class App:
         kind = ("content-type", "application/octet-stream")
         return Reply(200, said, (kind, (protocol.HEADER_LENGTH, str(head))))
 
-    async def _body(self, headers: Mapping[str, bytes], receive: Receive) -> bytes:
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
         """Return the body, of which no more is kept than is allowed."""
         told = headers.get("content-length", b"0")
         told_bytes = int(told[:20]) if told.isdigit() else 0
@@ -185,7 +151,7 @@ class App:
                 break
             if not message.get("more_body", False):
                 return b"".join(parts)
-        raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)")
+        raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)", closes=True)
 
     def _model(self, name: str) -> Registered:
         found = self._coordinator.registered.get(name)
@@ -205,12 +171,16 @@ class App:
         (self._coordinator.withdraw if what == "withdraw" else self._coordinator.restore)(unit)
         return _json({"unit": unit, "available": what == "restore"})
 
-    def _check_token(self, headers: Mapping[str, bytes]) -> None:
-        if self._token is None:
-            return
-        scheme, _, shown_token = headers.get("authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(shown_token.strip(), self._token):
-            raise Refusal(401, "a token is needed: Authorization: Bearer TOKEN")
+
+def _group(words: list[str]) -> Group:
+    match words:
+        case ["v2", "health", *_]:
+            return Group.HEALTH
+        case ["v2", "units", *_]:
+            return Group.STEERING
+        case ["metrics", *_]:
+            return Group.METRICS
+    return Group.INFERENCE
 
 
 def _json(document: Mapping[str, Any], *, code: int = 200) -> Reply:
@@ -234,6 +204,7 @@ def _told(error: Exception) -> Reply:
     else:
         code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
         text = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
+    closes = [("connection", "close")] if isinstance(error, Refusal) and error.closes else []
     further = {401: ("www-authenticate", "Bearer"), 429: ("retry-after", "1"), 503: ("retry-after", "1")}
-    headers = (("content-type", JSON), *([further[code]] if code in further else []))
+    headers = (("content-type", JSON), *([further[code]] if code in further else []), *closes)
     return Reply(code, json.dumps({"error": text}).encode(), headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -99,6 +100,26 @@ TokenOption = Annotated[
     Path | None,
     _place_option(metavar="FILE", help="What clients must show, as Authorization: Bearer TOKEN."),
 ]
+AdminTokenOption = Annotated[
+    Path | None,
+    _place_option(
+        metavar="FILE",
+        help="What clients that withdraw and restore units must show; without it the token, and nobody may "
+        "where others can reach the server.",
+    ),
+]
+MetricsTokenOption = Annotated[
+    Path | None,
+    _place_option(metavar="FILE", help="What clients that read metrics must show; without it the token."),
+]
+AllowHostOption = Annotated[
+    list[str] | None,
+    _place_option(
+        metavar="NAME",
+        help="Without a token, a further name that clients may call the server by, besides localhost, "
+        "127.x.x.x and [::1]; can be repeated.",
+    ),
+]
 MaxBodyOption = Annotated[
     int, _place_option(min=1, max=4096, help="Largest message, MiB; larger ones get 413.")
 ]
@@ -119,6 +140,9 @@ def serve(
     port: PortOption = 8000,
     socket: SocketOption = None,
     token_file: TokenOption = None,
+    admin_token_file: AdminTokenOption = None,
+    metrics_token_file: MetricsTokenOption = None,
+    allow_host: AllowHostOption = None,
     max_body: MaxBodyOption = 64,
     policy: PolicyOption = "lst",
     deadline: DeadlineOption = None,
@@ -149,14 +173,14 @@ def serve(
     from ..tasks import measuring, serving
 
     check_writable(trace)
-    where = serving.place(host, port, socket, token_file, most_mib=max_body)
+    tokens = {"token": token_file, "admin_token": admin_token_file, "metrics_token": metrics_token_file}
+    where = serving.place(host, port, socket, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body)
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    asked = serving.subject(subjects, opening, problem)
-    server = serving.opened(asked, choice, where, how)
+    server, asked = serving.opened(partial(serving.subject, subjects, opening, problem), choice, where, how)
     found, notes = serving.serve_until(server, seconds=seconds, sources=sources, trace=trace)
     return Answer(
         document=lambda: {**documents.header("served"), **documents.plain_data(found)},

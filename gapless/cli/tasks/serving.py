@@ -7,16 +7,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
 from ...api.models import open_each, opening_notes
 from ...api.problems import load_problem
+from ...executor.coordination.coordinator import Coordinator
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
 from ...executor.coordination.tally import Statistics
 from ...executor.model import Model
@@ -26,7 +28,8 @@ from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
-from ...serving.server import Server, check_access, read_token, serve
+from ...serving.access import read_token
+from ...serving.server import Server
 from ..base.console import console
 from ..base.progress import StepLine
 from .measuring import DeviceChoice
@@ -62,50 +65,74 @@ def say(text: str) -> None:
     console(sys.stderr).print(printable(text), soft_wrap=True)
 
 
-def place(host: str, port: int, path: Path | None, token: Path | None, *, most_mib: int) -> dict[str, Any]:
-    """Return where a server listens, as `gapless.serve` takes it.
+def place(
+    host: str,
+    port: int,
+    path: Path | None,
+    *,
+    tokens: Mapping[str, Path | None],
+    allow_hosts: Sequence[str],
+    most_mib: int,
+) -> dict[str, Any]:
+    """Return where a server listens and who may ask it, as `gapless.Server` takes it.
 
     Raises
     ------
     InvalidInputError
-        Others can reach it, and there is no token that is one.
+        Others can read a token.
     """
-    word = None if token is None else read_token(token)
-    check_access(host, path, word)
-    return {"host": host, "port": port, "path": path, "token": word, "most_bytes": most_mib << 20}
+    words = {name: None if file is None else read_token(file) for name, file in tokens.items()}
+    return {
+        "host": host,
+        "port": port,
+        "path": path,
+        "allow_hosts": allow_hosts,
+        "most_bytes": most_mib << 20,
+        **words,
+    }
 
 
-def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]) -> Server:
-    """Open models on the chosen units, and serve them.
+def opened(
+    find: Callable[[], Subject], choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]
+) -> tuple[Server, Subject]:
+    """Take the address, open models on the chosen units, and serve them.
 
     Parameters
     ----------
-    asked
-        What is served.
+    find
+        Returns what is served.
     choice
         The device, where no problem says it.
-    where, how
-        Further parameters of `gapless.serve`.
+    where
+        Further parameters of `gapless.Server`.
+    how
+        Further parameters of `gapless.open_coordinator`.
     """
-    engine = resolve_engine(choice.engine, *asked.models)
-    platform = None if asked.problem is not None else choice.platform(engine.name)
-    with StepLine() as line:
-        server = serve(
-            asked.models,
-            problem=asked.problem,
-            plan=asked.plan,
-            platform=platform,
-            engine=engine,
-            report=line.report,
-            **where,
-            **how,
-        )
-    for note in opening_notes(asked.models):
+    found: list[Subject] = []
+
+    def open_models() -> Coordinator:
+        asked = find()
+        found.append(asked)
+        engine = resolve_engine(choice.engine, *asked.models)
+        platform = None if asked.problem is not None else choice.platform(engine.name)
+        with StepLine() as line:
+            return open_coordinator(
+                asked.models,
+                problem=asked.problem,
+                plan=asked.plan,
+                platform=platform,
+                engine=engine,
+                report=line.report,
+                **how,
+            )
+
+    server = Server(open_models, **where)
+    for note in opening_notes(found[0].models):
         say(f"note: {note}")
     for name, model in server.coordinator.registered.items():
         say(f"{name}: {model.numbers}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
-    return server
+    return server, found[0]
 
 
 def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:

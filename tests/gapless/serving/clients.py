@@ -62,7 +62,8 @@ async def asked(
 ) -> Response:
     """Return what an application answers."""
     messages = Messages([body] if isinstance(body, bytes) else list(body))
-    told = [(key.lower().encode(), value.encode()) for key, value in (headers or {}).items()]
+    given = {"Host": "localhost:8000", **(headers or {})}
+    told = [(key.lower().encode(), value.encode()) for key, value in given.items()]
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": told}
     await app(scope, messages.receive, messages.send)
     start, *rest = messages.sent

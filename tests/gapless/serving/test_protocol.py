@@ -16,6 +16,7 @@ from gapless.executor.runner import UNCHECKED
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.nearness import shown
+from gapless.serving.access import Access
 from gapless.serving.app import App
 from gapless.serving.tensors import DATATYPES, Spelled, binary_data, json_data, parse_inputs
 from tests.executor.coordination.coordinators import coordinator
@@ -23,7 +24,6 @@ from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import Response, ask, asked, binary_body, json_body, vector
 
 INFER = "/v2/models/net/infer"
-TOKEN = "a token of many letters"
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def opened() -> Iterator[Coordinator]:
 
 @pytest.fixture
 def app(opened: Coordinator) -> App:
-    return App(opened, token=None, most_bytes=10_000)
+    return App(opened, access=Access(), most_bytes=10_000)
 
 
 def test_health_and_metadata(app: App) -> None:
@@ -62,7 +62,7 @@ def test_health_and_metadata(app: App) -> None:
 def test_metadata_and_answers_say_that_numbers_were_compared() -> None:
     with coordinator("a") as opened:
         opened.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
-        app = App(opened, token=None, most_bytes=10_000)
+        app = App(opened, access=Access(), most_bytes=10_000)
         said = ask(app, "GET", "/v2/models/net").document["parameters"]
         assert said["compared"] is True
         assert said["numbers"].startswith("numbers agree with the uncut model")
@@ -206,22 +206,6 @@ def test_units_leave_and_return(app: App, opened: Coordinator) -> None:
         assert ask(app, "POST", f"/v2/units/{unit}/restore").code == 200
     assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 200
     assert ask(app, "POST", "/v2/units/c/restore").code == 400
-
-
-def test_without_the_token_only_health_is_told(opened: Coordinator) -> None:
-    app = App(opened, token=TOKEN, most_bytes=10_000)
-    assert ask(app, "GET", "/v2/health/live").code == 200
-    for headers in (
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": TOKEN},
-        {"Authorization": "Bearer"},
-    ):
-        found = ask(app, "POST", INFER, json_body(vector(1.0)), headers=headers)
-        assert (found.code, found.headers["www-authenticate"]) == (401, "Bearer")
-        assert ask(app, "GET", "/metrics", headers=headers).code == 401
-    good = {"Authorization": f"Bearer {TOKEN}"}
-    assert ask(app, "POST", INFER, json_body(vector(1.0)), headers=good).code == 200
 
 
 def test_metrics_are_those_of_prometheus(app: App) -> None:
