@@ -176,6 +176,21 @@ def begin(
             leave(folder, made=made)
 
 
+def refuse_occupied(place: str | Path, entry: Entry) -> None:
+    """Refuse a folder that a run may not enter, before it is known what the run is about.
+
+    Models take long to open, and nobody should wait for that to learn it.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `begin`.
+    """
+    if os.path.isdir(place):
+        with alone(Path(place)):
+            admit(Path(place), entry)
+
+
 def admit(
     folder: Path, entry: Entry, about: RunDocument | None = None
 ) -> tuple[RunDocument | None, Sequence[Path]]:
@@ -188,7 +203,7 @@ def admit(
     entry
         What to do with a run that is there.
     about
-        The new run; None: a board knows what it is about, and judges whether it is the same.
+        The new run; None: what it is about is not known yet, or known to a board alone.
 
     Raises
     ------
@@ -207,8 +222,8 @@ def admit(
     found = run_files(folder, () if before is None else before.files)
     if entry.overwrite or _is_void(found, before):
         return None, found
-    same = about is None or _same(folder, about, before)
-    if entry.resume and same:
+    same = None if about is None else _same(folder, about, before)
+    if entry.resume and same is not False:
         return before, ()
     raise _occupied(folder, about, before, found, same=same)
 
@@ -219,22 +234,23 @@ def _occupied(
     before: RunDocument | None,
     found: Sequence[Path],
     *,
-    same: bool,
+    same: bool | None,
 ) -> InvalidInputError:
-    """Return the error for a folder that holds a run, with what can be done."""
+    """Return the error for a folder that holds a run, with what can be done; `same`: None if not known."""
     what = "files of a run" if before is None else f"a run ({before.standing}): {before}"
-    other = "" if same else " It is about another model or problem, so it cannot be resumed."
+    other = " It is about another model or problem, so it cannot be resumed." if same is False else ""
     if before is not None and before.board is not None and about is not None:
         other = f" It ran on a board: --on {shlex.quote(before.board.destination)} --resume goes on with it."
     option = "{}=True" if about is not None and about.command == SAVE else "--{}"
-    again = [f"go on with it, nothing is measured twice: {option.format('resume')}"] if same else []
+    alike = ", if it is about the same" if same is None else ""
+    again = f"go on with it{alike}, nothing is measured twice: {option.format('resume')}"
     names = [path.name for path in found]
     listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
     return InvalidInputError(
         f"{folder} holds {what}.{other} Nothing was changed. What you can do:",
         [
             f"keep it, and write to another folder, e.g. {shlex.quote(str(_free_name(folder)))}",
-            *again,
+            *([] if same is False else [again]),
             f"remove its files first ({listed}): {option.format('overwrite')}",
         ],
     )

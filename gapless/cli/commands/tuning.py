@@ -165,8 +165,10 @@ def tune(
     json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
+    from ...files.run import refuse_occupied
     from ..tasks import measuring
 
+    place = (out, _entry(resume=resume, overwrite=overwrite))
     asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
     choice = measuring.TuneChoice(
         **asked | {"layer_order": layer_order, "objective": objective},
@@ -181,11 +183,11 @@ def tune(
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
-    place = (out, _entry(resume=resume, overwrite=overwrite))
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
         tuned, notes = _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
         return _answer(tuned, notes, details=details)
+    refuse_occupied(*place)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize, simplify=simplify)
     target = measuring.Target.of(subject, here, samples, competing=groups is None)
     return _answer(*_tuned_here(target, choice, *place), details=details)
