@@ -231,8 +231,8 @@ def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
         size = path.stat().st_size
         if path.is_dir():
             raise InvalidInputError(f"cannot read {path}: it is a folder{in_folder(path, needed)}")
-        if needed and (known := foreign(path)):
-            raise InvalidInputError(f"{path} is no {needed} file: {known}")
+        if known := foreign(path):
+            raise InvalidInputError(f"{path} is no {needed or 'JSON'} file: {known}")
         if size > MAX_FILE_BYTES:
             raise InvalidInputError(f"{path} has {size} bytes, more than the {MAX_FILE_BYTES} that are read")
         with path.open("rb") as file:

@@ -21,7 +21,7 @@ from .version import __version__ as __version__
 def _modules_of_names() -> dict[str, str]:
     """Return the module of each public name, from the lines `from MODULE import NAME as NAME` of the stub."""
     with open(f"{splitext(__file__)[0]}.pyi", encoding="utf-8") as stub:
-        words = [line.split() for line in stub if line.startswith("from ")]
+        words = [line.split() for line in stub if line.startswith("from .")]
     return {name: module for _, module, _, name, *_ in words if name != "__version__"}
 
 
@@ -32,7 +32,10 @@ __all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers read the stub
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name], __name__), name)
+    home = _MODULES[name]
+    value = (
+        import_module(f".{name}", __name__) if home == "." else getattr(import_module(home, __name__), name)
+    )
     globals()[name] = value
     return value
 
