@@ -20,7 +20,10 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import count, islice
+from multiprocessing import get_context
 from time import perf_counter
 
 from rich.console import Console
@@ -34,8 +37,9 @@ from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
-from gapless.solvers.session import solve
+from gapless.solvers.session import reconcile, solve
 from gapless.solvers.sources import StartMode
 
 BACKENDS = ("exhaustive", "native", "cpsat", "z3", "pulp")
@@ -78,35 +82,42 @@ def main() -> int:
 
 def _crowded(options: argparse.Namespace) -> int:
     """Compare proofs of workloads in which the cap of slowdown is at work."""
-    console, asked = Console(width=110), SolveOptions(time_limit_s=options.limit, start=StartMode.NONE)
-    tallies = {backend: Counter[str]() for backend in options.backends}
-    for seed, problem in islice(_drawn(options.seed, options.plans), options.crowded):
-        reference: SolveResult | None = None
-        for backend, tally in tallies.items():
-            result = solve(problem, backend, asked, explain=False)
-            reference = reference or result
-            proved = result.status is SolveStatus.OPTIMAL
-            tally["proved"] += proved
-            tally["ms"] += int(1000 * result.runtime_s)
-            if not _agrees(result, reference):
-                tally["wrong"] += 1
-                console.print(f"seed {seed}: {backend} {_said(result)}; {_said(reference)} is right")
+    console, seeds = Console(width=110), list(islice(_drawn(options.seed, options.plans), options.crowded))
+    found: dict[str, list[SolveResult]] = {}
+    for backend in options.backends:  # one process each: solvers do not share one
+        with ProcessPoolExecutor(1, get_context("spawn")) as worker:
+            found[backend] = list(worker.map(partial(_cold, backend, options.limit), seeds))
     table = Table(title=f"{options.crowded} crowded workloads", title_justify="left")
     for column in ("backend", "proved", "open", "wrong", "seconds"):
         table.add_column(column, justify="right")
-    for backend, tally in tallies.items():
-        cells = (tally["proved"], options.crowded - tally["proved"], tally["wrong"])
-        table.add_row(backend, *map(str, cells), f"{tally['ms'] / 1000:.1f}")
+    wrong = 0
+    for backend, results in found.items():
+        proved = sum(result.status is SolveStatus.OPTIMAL for result in results)
+        pairs = list(zip(seeds, results, found[options.backends[0]], strict=True))
+        differ = [each for each in pairs if not _agrees(*each[1:])]
+        for seed, result, reference in differ:
+            console.print(f"seed {seed}: {backend} {_said(result)}; {_said(reference)} is right")
+        seconds = sum(result.runtime_s for result in results)
+        cells = (proved, len(results) - proved, len(differ))
+        table.add_row(backend, *map(str, cells), f"{seconds:.1f}")
+        wrong += len(differ)
     console.print(table)
-    return int(any(tally["wrong"] for tally in tallies.values()))
+    return int(wrong > 0)
 
 
-def _drawn(seed: int, plans: int) -> Iterator[tuple[int, Problem]]:
-    """Yield crowded workloads with few plans, with the seeds that they come from."""
+def _cold(backend: str, limit_s: float, seed: int) -> SolveResult:
+    """Return what a backend proves in this process, beginning with nothing."""
+    problem, worker, started = crowded_workload(seed), get_backend(backend), perf_counter()
+    claim = worker.solve(problem, SolveOptions(time_limit_s=limit_s, start=StartMode.NONE))
+    return reconcile(problem, worker, claim, 1, perf_counter() - started)
+
+
+def _drawn(seed: int, plans: int) -> Iterator[int]:
+    """Yield the seeds of crowded workloads with few plans."""
     for each in count(seed):
         problem = crowded_workload(each)
         if shop_of(problem).capped and count_plans(problem) <= plans:
-            yield each, problem
+            yield each
 
 
 def _agrees(result: SolveResult, reference: SolveResult) -> bool:
