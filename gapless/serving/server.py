@@ -19,6 +19,7 @@ from ..executor.coordination.coordinator import CLOSE_PATIENCE_S, Coordinator
 from ..executor.model import Model
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
 from .app import App
+from .logs import LoggedRequests
 
 HOST, PORT = "127.0.0.1", 8000
 
@@ -90,7 +91,7 @@ class Server:
         self.url = f"unix:{path}" if path else f"http://{name}:{self._socket.getsockname()[1]}"
         self._app = App(coordinator, token=token, most_bytes=most_bytes)
         config = uvicorn.Config(
-            self._app,
+            LoggedRequests(self._app),
             http=connections,  # type: ignore[arg-type] # any function that makes one will do
             ws="none",
             lifespan="off",
