@@ -131,6 +131,14 @@ LogLevelOption = Annotated[
 LogJsonOption = Annotated[
     bool, output_option("--log-json", help="The log, and what else is said meanwhile, in JSON lines.")
 ]
+RestartsOption = Annotated[
+    int,
+    _served_option(
+        min=0,
+        max=100_000,
+        help="How many workers of a unit that was lost may start again within a minute; 0: none.",
+    ),
+]
 GiveUpOption = Annotated[
     str,
     _served_option(
@@ -169,6 +177,7 @@ def serve(
     cannot: CannotOption = None,
     hot: HotOption = None,
     control: ControlOption = None,
+    restarts: RestartsOption = 20,
     give_up: GiveUpOption = "120",
     trace: TraceOption = None,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -186,6 +195,7 @@ def serve(
     where = serving.place(host, port, socket, token_file, most_mib=max_body)
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
+    how["restarts"] = restarts
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
