@@ -17,7 +17,6 @@ import http.client
 import json
 import os
 import platform
-import random
 import re
 import signal
 import socket
@@ -74,12 +73,13 @@ class Served:
 
     @property
     def workers(self) -> list[int]:
-        """Process numbers of the workers."""
+        """Process numbers of the workers, the oldest first."""
         found = []
         for path in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             with suppress(OSError):
                 found += [int(pid) for pid in path.read_text().split()]
-        return [pid for pid in found if b"worker_process" in _read(f"/proc/{pid}/cmdline")]
+        found = [pid for pid in found if b"worker_process" in _read(f"/proc/{pid}/cmdline")]
+        return sorted(found, key=lambda pid: int((_read(f"/proc/{pid}/stat").split() or [b""] * 22)[21] or 0))
 
     def metric(self, name: str) -> float:
         """Return the sum of a metric over its labels."""
@@ -200,12 +200,12 @@ def storm(served: Served, options: argparse.Namespace) -> list[str]:
     clients = [threading.Thread(target=asks, args=(number,)) for number in range(options.lanes)]
     for client in clients:
         client.start()
-    drawn, killed = random.Random(options.seed), 0
+    killed = 0
     for number in range(options.kills):
         time.sleep(max(0.0, until_s - 60 + 60 * number / options.kills - time.monotonic()))
         if workers := served.workers:
             with suppress(ProcessLookupError):
-                os.kill(drawn.choice(workers), signal.SIGKILL)
+                os.kill(workers[0], signal.SIGKILL)  # the other ones are starting, maybe
                 killed += 1
     for client in clients:
         client.join()
@@ -351,7 +351,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10, help="of starts, and of turns")
     parser.add_argument("--turn-s", type=float, default=3.0, help="how long a turn takes")
     parser.add_argument("--lanes", type=int, default=4, help="clients at a time")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--client", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client:
