@@ -1,7 +1,7 @@
 """What serving costs and withstands: latency that is added, overload, killed workers, units taken away.
 
     python -m benchmarks.serving --rounds 500
-    python -m benchmarks.serving --minutes 30
+    python -m benchmarks.serving --minutes 30 --kill-every 5
     python -m benchmarks.serving --kills 50
 
 Clients are processes of their own. Direct calls of the coordinator and calls over the server take turns, so
@@ -119,11 +119,19 @@ def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
         "workers, MiB",
         "waiting",
     )
+    drawn, killed = random.Random(options.seed), 0
     with _client(server, options, "load", str(rate), str(60 * options.minutes)) as client:
         begin_s = time.monotonic()
+        every_s = options.kill_every or 120 * options.minutes
         steps = max(4, min(30, round(options.minutes)))
         for step in range(steps + 1):
-            time.sleep(max(0.0, begin_s + 60 * options.minutes * step / steps - time.monotonic()))
+            until_s = begin_s + 60 * options.minutes * step / steps
+            while (next_s := begin_s + every_s * (killed + 1)) < until_s:
+                time.sleep(max(0.0, next_s - time.monotonic()))
+                killed += 1
+                if pids := list(coordinator.pids.values()):
+                    os.kill(drawn.choice(pids), signal.SIGKILL)
+            time.sleep(max(0.0, until_s - time.monotonic()))
             workers = sum(map(_rss_bytes, coordinator.pids.values()))
             table.add_row(
                 f"{(time.monotonic() - begin_s) / 60:.1f}",
@@ -132,12 +140,12 @@ def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
                 str(coordinator.statistics().waiting),
             )
         out, _ = client.communicate(timeout=120)
-    codes = Counter({int(code): number for code, number in json.loads(out).items()})
+    codes = json.loads(out)
     after = coordinator.statistics()
     answered = sum(after.total(fate) - before.total(fate) for fate in (Fate.ANSWERED, Fate.LATE))
-    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))
+    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))  # 0: no answer
     failed = after.total(Fate.FAILED) - before.total(Fate.FAILED)
-    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed"
+    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed; {killed} kills"
     return table
 
 
@@ -219,10 +227,14 @@ class _Caller:
         self._headers = {"Inference-Header-Content-Length": str(len(head))}
 
     def call(self) -> int:
-        """Return the code of an answer."""
-        self._connection.request("POST", self._path, self._body, self._headers)
-        reply = self._connection.getresponse()
-        reply.read()
+        """Return the code of an answer; 0: there was none."""
+        try:
+            self._connection.request("POST", self._path, self._body, self._headers)
+            reply = self._connection.getresponse()
+            reply.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            return 0
         return reply.status
 
 
@@ -277,6 +289,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=0, help="of direct and served calls in turns")
     parser.add_argument("--minutes", type=float, default=0.0, help="of overload")
     parser.add_argument("--factor", type=float, default=1.5, help="load, in times of what it can do")
+    parser.add_argument("--kill-every", type=float, default=0.0, help="seconds, of a worker under overload")
     parser.add_argument("--kills", type=int, default=0, help="of workers and of units")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--client", nargs="+", help=argparse.SUPPRESS)

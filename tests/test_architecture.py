@@ -44,6 +44,7 @@ ONLY_IN = {
     "pyarrow": {"gapless/sweeps/table.py"},
     "ray": {"executor/cluster", "gapless/sweeps/over_ray.py"},
     "uvicorn": {"gapless/serving"},
+    "h11": {"gapless/serving"},
     "jinja2": {"gapless/view/page"},
     "matplotlib": {"gapless/view/plots"},
     "pydantic": {"formulations/json_files.py"},

@@ -27,6 +27,7 @@ from ...formulations.errors import (
     UnitLostError,
 )
 from ...formulations.hardware import Platform
+from ...formulations.printing import printable
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
 from .requests import Accepted, RanChunk
@@ -385,7 +386,7 @@ class Loop:
 
     def _lose(self, seat: Seat, error: GaplessError) -> None:
         run = seat.lose(error)
-        _log.warning("unit %r: %s; %s", seat.unit.name, error, seat.prospect)
+        _log.warning("unit %r: %s; %s", seat.unit.name, printable(str(error)), seat.prospect)
         if run is not None and run.stale:
             self.networks[run.start.request.network].slots.give(run.slot)
         elif run is not None:

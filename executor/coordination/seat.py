@@ -22,7 +22,7 @@ ROLE = "gapless.executor.coordination.worker:serve"
 LOST = "lost"
 """Why a unit may not be used that is not expected back soon."""
 
-SOON_S = 2.0
+SOON_S = 10.0
 """Requests wait for a unit whose next worker starts within this time; later ones are refused meanwhile."""
 
 _PATIENCE = 20
@@ -125,6 +125,7 @@ class Seat:
         self.due_s: float | None = None
         self._restarts = restarts
         self._worked = False
+        self._wait_s: float | None = 0.0
         self._deadline_s = 0.0
         self.worker: Worker | None = None
         self.begin()
@@ -168,10 +169,9 @@ class Seat:
     @property
     def prospect(self) -> str:
         """What becomes of a unit without a worker, in words."""
-        if self.due_s is None:
+        if self._wait_s is None:
             return "no other one is started"
-        wait_s = self.due_s - self._restarts.clock()
-        return f"another one starts in {wait_s:.2g} s" if wait_s > 0 else "another one starts"
+        return f"another one starts in {self._wait_s:.2g} s" if self._wait_s else "another one starts"
 
     @property
     def due(self) -> bool:
@@ -255,10 +255,10 @@ class Seat:
         self.task = None
         self.end()
         self.losses += 1
-        wait_s = self._restarts.wait_s(worked=self._worked)
+        self._wait_s = self._restarts.wait_s(worked=self._worked)
         self._worked = False
-        self.due_s = None if wait_s is None else self._restarts.clock() + wait_s
-        if wait_s is None or wait_s > SOON_S:
+        self.due_s = None if self._wait_s is None else self._restarts.clock() + self._wait_s
+        if self._wait_s is None or self._wait_s > SOON_S:
             self.reasons.add(LOST)
         return run
 

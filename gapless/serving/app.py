@@ -162,7 +162,7 @@ class App:
 
     def _health(self, what: str) -> Reply:
         models = self._coordinator.registered
-        well = self._coordinator.is_open
+        well = self._coordinator.alive
         if what == "ready":
             well = well and not self.stopping and all(map(self._coordinator.can_serve, models))
         return _json({what: well}, code=200 if well else 503)

@@ -18,6 +18,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -102,6 +103,12 @@ class Connection(H11Protocol):
         self.heard_bytes += len(data)
         super().data_received(data)
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer nonsense; when an answer has begun, nothing more can be said (uvicorn raises there)."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._tell(HTTPStatus.BAD_REQUEST, msg)
+        self.transport.close()
+
     def look(self, now_s: float) -> Phase:
         """Note what it waits for now, and since when if that has changed."""
         unsent, cycle = self.transport.get_write_buffer_size(), self.cycle
@@ -139,11 +146,14 @@ class Connection(H11Protocol):
         phase, cycle = self._phase
         asks = phase is Phase.BODY and not cycle.response_started  # type: ignore[attr-defined]
         if asks or phase is Phase.HEAD or code is HTTPStatus.SERVICE_UNAVAILABLE:
-            body = json.dumps({"error": text}).encode()
-            head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
-            head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(head.encode() + body)
+            self._tell(code, text)
         self.transport.abort()  # `close` would wait for a client that does not read
+
+    def _tell(self, code: HTTPStatus, text: str) -> None:
+        body = json.dumps({"error": text}).encode()
+        head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
+        head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
 
 
 class WebServer(uvicorn.Server):

@@ -20,6 +20,7 @@ from ..executor.model import Model
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
 from .access import Access, is_loopback
 from .app import App
+from .logs import LoggedRequests
 
 if TYPE_CHECKING:
     import uvicorn
@@ -221,7 +222,7 @@ def _web_server(app: App, units: int) -> uvicorn.Server:
     connections = Connections(most_connections(units, batch=_BACKLOG), patience)
     return WebServer(
         uvicorn.Config(
-            app,
+            LoggedRequests(app),
             http=connections,  # type: ignore[arg-type] # any function that makes one will do
             ws="none",
             lifespan="off",

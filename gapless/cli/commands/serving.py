@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +29,16 @@ from ..options.models import (
     UnitsOption,
 )
 from ..options.problem import check_writable
+
+
+class LogLevel(StrEnum):
+    """Which messages of a log are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
 
 _place_option = heading("Where")
 _served_option = heading("How requests are served")
@@ -130,6 +142,31 @@ SecondsOption = Annotated[
 TraceOption = Annotated[
     Path | None, output_option(help="In the end, write a Perfetto trace of the last requests.")
 ]
+LogLevelOption = Annotated[
+    LogLevel,
+    output_option(
+        help="The least important messages of the log on standard error: requests are debug, lost workers "
+        "warnings."
+    ),
+]
+LogJsonOption = Annotated[
+    bool, output_option("--log-json", help="The log, and what else is said meanwhile, in JSON lines.")
+]
+RestartsOption = Annotated[
+    int,
+    _served_option(
+        min=0,
+        max=100_000,
+        help="How many workers of a unit that was lost may start again within a minute; 0: none.",
+    ),
+]
+GiveUpOption = Annotated[
+    str,
+    _served_option(
+        metavar="SECONDS|never",
+        help="End with exit code 7 when no unit was left to serve with for so long; 0: at once.",
+    ),
+]
 
 
 @command
@@ -164,24 +201,35 @@ def serve(
     cannot: CannotOption = None,
     hot: HotOption = None,
     control: ControlOption = None,
+    restarts: RestartsOption = 20,
+    give_up: GiveUpOption = "120",
     trace: TraceOption = None,
+    log_level: LogLevelOption = LogLevel.INFO,
+    log_json: LogJsonOption = False,
     json: JsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    from ...serving.logs import kept
     from ...solvers.coordination.policies import make_policy
     from ...view.terminal.serving import served_view
     from ..tasks import measuring, serving
 
     check_writable(trace)
+    give_up_s = serving.parse_give_up(give_up)
     tokens = {"token": token_file, "admin_token": admin_token_file, "metrics_token": metrics_token_file}
     where = serving.place(host, port, socket, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body)
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
+    how["restarts"] = restarts
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    server, asked = serving.opened(partial(serving.subject, subjects, opening, problem), choice, where, how)
-    found, notes = serving.serve_until(server, seconds=seconds, sources=sources, trace=trace)
+    with kept(sys.stderr, level=log_level, as_json=log_json) as log:
+        find = partial(serving.subject, subjects, opening, problem)
+        server, asked = serving.opened(find, choice, where, how)
+        found, notes = serving.serve_until(
+            server, seconds=seconds, sources=sources, trace=trace, give_up_s=give_up_s, log=log
+        )
     return Answer(
         document=lambda: {**documents.header("served"), **documents.plain_data(found)},
         view=lambda: served_view(found),
