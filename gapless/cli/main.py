@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -53,13 +53,15 @@ def top_level(
         raise typer.Exit
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] = lambda: None) -> int:
     """Run the command line.
 
     Parameters
     ----------
     arguments
         Words after the program's name; None: those of this process.
+    loaded
+        Called when the command is loaded, before it begins; what it raises ends the command.
 
     Returns
     -------
@@ -75,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from ..formulations.plugins import trust
 
                 trust(*general.trusted)
-            answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
+            called = _called(words)
+            loaded()
+            answer = called.main(words, prog_name="gapless", standalone_mode=False)
             if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
                 raise KeyboardInterrupt
             return _print(answer, general) if isinstance(answer, Answer) else int(answer or 0)

@@ -15,7 +15,7 @@ from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.json_files import dump, parse
 from ..formulations.network import Network
 from .answers import ANSWER, TaskAnswer, answer
-from .folder import CSV_FILE, PARQUET_FILE, SweepOptions, opened, plan_file
+from .folder import CSV_FILE, PARQUET_FILE, SWEEP, SweepOptions, opened, plan_file
 from .spec import Sweep
 from .spec_file import GivenProblem, SweepFile, given_problems, load_sweep
 from .table import SweepRow, require_parquet, row_of, save_csv, save_parquet
@@ -156,7 +156,7 @@ def run_sweep(asked: SweepFile, options: SweepOptions, report: Report = silent) 
     if options.parquet:
         require_parquet()
     tasks = tasks_of(asked.sweep, asked.problems)
-    with opened(options) as store:
+    with opened(options, SWEEP) as store:
         work = Work(tasks, store, report)
         work.run(options)
         result = _result(work, tasks, asked.sweep, options)
