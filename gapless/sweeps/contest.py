@@ -210,7 +210,7 @@ def run_contest(
     if len(tasks) > MOST_TASKS:
         raise InvalidInputError(f"there are {len(tasks)} plans to make, at most {MOST_TASKS} are taken")
     with opened(kept, COMPARE) as store:
-        work = Work([task for *_, task in tasks], store, report)
+        work = Work([task for *_, task in tasks], store, report, COMPARE)
         work.run(kept)
         answers = []
         for number, (instance, backend, task) in enumerate(tasks, start=1):

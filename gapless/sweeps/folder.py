@@ -20,9 +20,7 @@ CSV_FILE, PARQUET_FILE, PAGE_FILE = "sweep.csv", "sweep.parquet", "sweep.html"
 CONTEST_FILE = "comparison.html"
 PLANS_FOLDER = "plans"
 SWEEP, COMPARE = "sweep", "compare"
-"""Commands that keep their answers in such a folder, each in one of its own."""
-
-_COMMAND = "command"
+"""Commands that keep their answers in such a folder, each in one of its own, and under its name."""
 
 _SHOWN_DIGITS = 12
 """Of the key of a task, in the name of its plan file."""
@@ -98,14 +96,10 @@ def opened(options: SweepOptions, command: str) -> Iterator[Ledger]:
         elif options.entry.resume and not path.exists() and run_files(options.out):
             raise _of_another(options.out, "a run of `gapless tune` or `gapless profile`")
         with Store(path) as store:
-            before = store.find(_COMMAND, _COMMAND)
-            if before not in (None, command):
-                raise _of_another(options.out, f"what `gapless {before}` found")
-            try:
-                yield store
-            finally:
-                if before is None and not is_blank(path):
-                    store.keep(_COMMAND, _COMMAND, command)
+            for other in {SWEEP, COMPARE} - {command}:
+                if store.kept(other, ""):
+                    raise _of_another(options.out, f"what `gapless {other}` found")
+            yield store
 
 
 def _of_another(folder: Path, what: str) -> InvalidInputError:
