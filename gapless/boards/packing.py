@@ -18,6 +18,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.files import PLATFORM, dump, dump_problem
 from ..formulations.hardware import Platform
 from ..formulations.network import Network
+from ..executor.graph.opening import SECONDS_OPTION, OpeningLimits
 from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
 from .shelf import FILES, RUNS, Listed, group_digest
@@ -119,6 +120,8 @@ class Packing:
                     for word in _option(name, each, text)
                 ]
         words[1:1] = [f"--trust={code}" for code in dict.fromkeys(self.trusted)]
+        if (seconds := OpeningLimits.usual().seconds) is not None:
+            words.insert(1, f"{SECONDS_OPTION}={seconds:g}")
         return [*words, "--", *positional] if positional else words
 
     def file(self, path: Path, beside: Iterable[str] = (), *, called: str | None = None) -> str:
