@@ -49,8 +49,8 @@ class Patience:
     least_rate
         Bytes per second.
     crowd, crowd_s
-        Of more bodies than this, the slowest ones get only so long: the memory for bodies is limited, and what
-        they hold nobody else gets.
+        Of more bodies than this, the slowest ones get only so long: the memory for bodies is limited, and
+        what they hold nobody else gets.
     """
 
     idle_s: float = 75.0
