@@ -252,10 +252,13 @@ def test_a_worker_whose_start_fails_leaves_no_descriptors(monkeypatch: pytest.Mo
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_coordinator_whose_policy_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coordinator_that_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    def wrong() -> None:
+        int("?")
+
     with coordinator("a") as opened:
         opened.register(MODEL, "net")
-        opened._loop._leave_word(lambda: int("?") and None)
+        opened._loop._leave_word(wrong)
         assert soon(lambda: not opened.alive)
         assert opened.outage is not None
         assert opened.outage.for_good
