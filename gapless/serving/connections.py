@@ -49,8 +49,8 @@ class Patience:
     least_rate
         Bytes per second.
     crowd, crowd_s
-        Of more bodies than this, those that were silent for longer than this are not waited for: the memory
-        for bodies is limited, and what they hold nobody else gets.
+        Of more bodies than this, the slowest ones get only so long: the memory for bodies is limited, and
+        what they hold nobody else gets.
     """
 
     idle_s: float = 75.0
@@ -132,14 +132,19 @@ class Connection(H11Protocol):
     def overdue(self, now_s: float, patience: Patience) -> bool:
         """Return whether it has been waited for too long."""
         phase, _ = self._phase
-        waited_s = now_s - self._since_s
         if phase is Phase.IDLE:
-            return waited_s > (patience.head_s if self.cycle is None else patience.idle_s)
-        if phase is Phase.HEAD:
-            return waited_s > patience.head_s
-        unsent = self.transport.get_write_buffer_size()
-        moved = self._bytes - unsent if phase is Phase.ANSWER else self.heard_bytes - self._bytes
-        return phase is not Phase.WORK and waited_s > patience.body_s + moved / patience.least_rate
+            limit_s = patience.head_s if self.cycle is None else patience.idle_s
+        else:
+            limit_s = patience.head_s if phase is Phase.HEAD else patience.body_s
+        return phase is not Phase.WORK and self.behind_s(now_s, patience) > limit_s
+
+    def behind_s(self, now_s: float, patience: Patience) -> float:
+        """Return how long it has been waited for, less what bytes that had to move may take."""
+        phase, _ = self._phase
+        moved = self.heard_bytes - self._bytes if phase is Phase.BODY else 0
+        if phase is Phase.ANSWER:
+            moved = self._bytes - self.transport.get_write_buffer_size()
+        return now_s - self._since_s - moved / patience.least_rate
 
     def end(self, code: HTTPStatus, text: str) -> None:
         """Close it; a client that has asked something, or has just come, is told why."""
@@ -207,12 +212,12 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """End those that were waited for too long."""
+        patience = self._patience
         bodies = [each for each in self.open if each.look(now_s) is Phase.BODY]
-        bodies.sort(key=lambda each: each.silent_s(now_s))
-        crowd = [
-            each for each in bodies[self._patience.crowd :] if each.silent_s(now_s) > self._patience.crowd_s
-        ]
-        late = [each for each in self.open if each.overdue(now_s, self._patience)]
+        behind_s = {each: each.behind_s(now_s, patience) for each in bodies}
+        slowest = sorted(bodies, key=lambda each: behind_s[each])[patience.crowd :]
+        crowd = [each for each in slowest if behind_s[each] > patience.crowd_s]
+        late = [each for each in self.open if each.overdue(now_s, patience)]
         for each in dict.fromkeys([*late, *crowd]):
             self._end(each, HTTPStatus.REQUEST_TIMEOUT, "the request did not come in time")
 

@@ -252,15 +252,18 @@ def test_a_worker_whose_start_fails_leaves_no_descriptors(monkeypatch: pytest.Mo
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_coordinator_whose_policy_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coordinator_that_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    def wrong() -> None:
+        int("?")
+
     with coordinator("a") as opened:
         opened.register(MODEL, "net")
-        opened._loop.call(lambda: opened._loop._calls.append(lambda: 1 // 0)).result()  # type: ignore[func-returns-value]
+        opened._loop._leave_word(wrong)
         assert soon(lambda: not opened.alive)
         assert opened.outage is not None
         assert opened.outage.for_good
-        assert opened.outage.why == "ZeroDivisionError: integer division or modulo by zero"
-    assert "the coordinator has ended: ZeroDivisionError" in caplog.text
+        assert opened.outage.why == "ValueError: invalid literal for int() with base 10: '?'"
+    assert "the coordinator has ended: ValueError: invalid literal" in caplog.text
 
 
 def test_a_request_that_was_admitted_just_before_the_loss_is_answered(

@@ -218,7 +218,7 @@ def test_a_server_without_units_waits_and_then_gives_up(monkeypatch: pytest.Monk
                 ):
                     serve_until(server, seconds=280.0, sources=(), trace=None, give_up_s=give_up_s)
             assert now[0] == ended_s
-    assert code_of_error(NothingLeftError("x")) == ExitCode.NOTHING_LEFT == 7
+    assert code_of_error(NothingLeftError("x")) is ExitCode.NOTHING_LEFT
 
 
 @pytest.mark.slow
