@@ -57,6 +57,16 @@ SMALL, IMAGE, LARGE = (
 """Models that do next to nothing, so that what is measured is the server."""
 
 
+_BESIDE = (
+    ("nobody", "", 0),
+    ("two clients that send images of 3 MB", "image", 2),
+    ("one that sends 60 MB to the large model", "large", 1),
+    ("one that sends 60 MB to the small model", "small", 1),
+    ("one that names 20 million inputs", "", 1),
+)
+"""Beside whom a small model is watched: the model that others send JSON to, and how many they are."""
+
+
 def main() -> None:
     """Measure what is asked for, and print it."""
     options = _arguments()
@@ -207,13 +217,7 @@ def _beside_json(units: gapless.Platform, seconds: float) -> Table:
         f"a small model, asked for {seconds:g} s", "beside", "calls", "p50, ms", "p99, ms", "most, ms"
     )
     table.add_column("what the others got")
-    for beside, model, count in (
-        ("nobody", "", 0),
-        ("two clients that send images of 3 MB", "image", 2),
-        ("one that sends 60 MB to the large model", "large", 1),
-        ("one that sends 60 MB to the small model", "small", 1),
-        ("one that names 20 million inputs", "", 1),
-    ):
+    for beside, model, count in _BESIDE:
         with gapless.serve(models, platform=units, port=0) as server:
             others = [_json_client(server, model, seconds) for _ in range(count)]
             client = _json_client(server, "watch", seconds)
