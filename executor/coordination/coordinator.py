@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from statistics import median
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
@@ -280,6 +281,11 @@ class Coordinator:
     ) -> Served:
         """Do the same in an event loop; parameters and errors as for `run`."""
         return await asyncio.wrap_future(self.submit(name, inputs, deadline_us=deadline_us))
+
+    def abandon(self, answer: Future[Served]) -> None:
+        """Drop a request whose answer nobody waits for, unless a unit works on it; it then fails."""
+        with suppress(RefusedRequestError):
+            self._loop.call(lambda: self._loop.abandon(answer))
 
     def withdraw(self, unit: str, *, why: str = "withdrawn") -> None:
         """Take a unit away: what it runs is put back and runs elsewhere, if anywhere.

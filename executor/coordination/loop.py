@@ -30,7 +30,7 @@ from ...formulations.hardware import Platform
 from ...formulations.printing import printable
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
-from .requests import Accepted, RanChunk
+from .requests import Accepted, RanChunk, Served
 from .restarts import Restarts
 from .seat import Errand, Opened, Run, Seat, failure
 from .tally import Fate
@@ -197,6 +197,13 @@ class Loop:
             found.reasons.discard(why)
             found.check()
         self._settle(found)
+
+    def abandon(self, answer: Future[Served]) -> None:
+        """Drop a request of which nothing runs now."""
+        for request in list(self.requests.by_number.values()):
+            if request.future is answer and self.dispatcher.cancel(request.waiting.number):
+                error = DroppedRequestError(f"{request} is dropped: its client has left")
+                self.requests.fail(request, Fate.LEFT, error)
 
     def can_serve(self, network: int) -> bool:
         """Return whether units that are there, or come back by themselves, can run a network."""

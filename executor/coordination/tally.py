@@ -40,6 +40,8 @@ class Fate(StrEnum):
         Answered behind its deadline.
     DROPPED
         It could not meet its deadline any more.
+    LEFT
+        Its client has left while it waited.
     FAILED
         An engine failed, or workers were lost, too often; or the coordinator was closed.
     REFUSED
@@ -49,6 +51,7 @@ class Fate(StrEnum):
     ANSWERED = "answered"
     LATE = "late"
     DROPPED = "dropped"
+    LEFT = "left"
     FAILED = "failed"
     REFUSED = "refused"
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from ..executor.coordination.coordinator import Coordinator
 from ..executor.coordination.registration import Registered
+from ..executor.coordination.requests import Served
 from ..formulations.errors import (
     DroppedRequestError,
     GaplessError,
@@ -19,18 +23,29 @@ from ..formulations.errors import (
 from ..formulations.nearness import shown
 from . import protocol
 from .access import Access, Group
-from .messages import JSON, Headers, Refusal, Reply, headers_of
+from .codec import Codec
+from .messages import (
+    JSON,
+    Bodies,
+    Body,
+    Headers,
+    Receive,
+    Refusal,
+    Reply,
+    ended_with_client,
+    headers_of,
+)
 from .metrics import CONTENT_TYPE, prometheus_text
+from .tensors import Inputs
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _HEALTH = ("live", "ready")
 _VERSION = "1"
 
-_MOST_READING = 64
-"""So many bodies are read at the same time: more of them would be memory that grows under load."""
+_LARGEST = 4
+"""Bodies in memory have at most so many times the largest one."""
 
 
 class App:
@@ -55,8 +70,13 @@ class App:
         self._coordinator = coordinator
         self._access = access
         self._most_bytes = most_bytes
-        self._reading = 0
+        self._bodies = Bodies(_LARGEST * most_bytes)
+        self._codec = Codec()
         self.stopping = False
+
+    def close(self) -> None:
+        """End what it has started. Can be called twice."""
+        self._codec.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one message."""
@@ -117,41 +137,46 @@ class App:
     async def _infer(self, model: Registered, headers: Headers, receive: Receive) -> Reply:
         if self.stopping:
             raise Refusal(503, "the server is stopping")
-        if self._reading >= _MOST_READING:
-            raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
         encoding = headers.get("content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
-        self._reading += 1
-        try:
-            body = memoryview(await self._body(headers, receive))
-        finally:
-            self._reading -= 1
-        length = headers.get(protocol.HEADER_LENGTH)
-        request = protocol.parse_infer(model, body, None if length is None else length.decode("latin-1"))
-        served = await self._coordinator.infer(model.name, request.inputs, deadline_us=request.deadline_us)
-        said, head = protocol.answer(model, request, served)
-        if head is None:
+        with self._bodies.held() as body:
+            data = await self._read(model, body, headers, receive)
+            with ended_with_client(receive):
+                request, answer = await self._submitted(model, data, headers)
+                del data
+                body.release()  # the inputs are copied
+                served = await self._answer(answer)
+                draft = protocol.draft(model, request, served)
+                said = await self._codec.write(draft.document, draft.arrays)
+        if not draft.blobs:
             return Reply(200, said)
         kind = ("content-type", "application/octet-stream")
-        return Reply(200, said, (kind, (protocol.HEADER_LENGTH, str(head))))
+        return Reply(200, b"".join([said, *draft.blobs]), (kind, (protocol.HEADER_LENGTH, str(len(said)))))
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        """Return the body, of which no more is kept than is allowed."""
-        told = headers.get("content-length", b"0")
-        told_bytes = int(told[:20]) if told.isdigit() else 0
-        parts, left = list[bytes](), self._most_bytes
-        while told_bytes <= self._most_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Refusal(400, "the client has left")
-            parts.append(message.get("body", b""))
-            left -= len(parts[-1])
-            if left < 0:
-                break
-            if not message.get("more_body", False):
-                return b"".join(parts)
-        raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)", closes=True)
+    async def _read(self, model: Registered, body: Body, headers: Headers, receive: Receive) -> memoryview:
+        needed = protocol.interface_of(model).most_bytes
+        why = " (--max-body)" if self._most_bytes <= needed else f": no request of {model.name!r} needs more"
+        return await body.read(headers, receive, most_bytes=min(self._most_bytes, needed), why=why)
+
+    async def _submitted(
+        self, model: Registered, data: memoryview, headers: Headers
+    ) -> tuple[protocol.InferRequest, Future[Served]]:
+        told, interface = headers.get(protocol.HEADER_LENGTH), protocol.interface_of(model)
+        length = protocol.document_bytes(
+            interface, None if told is None else told.decode("latin-1"), len(data)
+        )
+        request = await self._codec.read(interface, data[:length], len(data) - length)
+        inputs = request.inputs.complete(interface.inputs, data[length:])
+        answer = self._coordinator.submit(model.name, inputs, deadline_us=request.deadline_us)
+        return replace(request, inputs=Inputs(arrays={}, spans={})), answer
+
+    async def _answer(self, answer: Future[Served]) -> Served:
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            self._coordinator.abandon(answer)
+            raise
 
     def _model(self, name: str) -> Registered:
         found = self._coordinator.registered.get(name)

@@ -146,6 +146,7 @@ class Server:
         self._server.should_exit = True
         unanswered = self.coordinator.close(patience_s=patience_s)
         self._thread.join()  # it hands out the last answers
+        self._app.close()
         self._leave()
         sys.setswitchinterval(self._switch_s)
         return unanswered

@@ -45,6 +45,8 @@ class Messages:
     read: int = 0
 
     async def receive(self) -> MutableMapping[str, Any]:
+        if self.read == len(self.parts):
+            await asyncio.Event().wait()  # the client waits for its answer
         part = self.parts[self.read]
         self.read += 1
         return {"type": "http.request", "body": part, "more_body": self.read < len(self.parts)}
