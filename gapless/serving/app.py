@@ -140,10 +140,11 @@ class App:
         encoding = headers.get("content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
+        interface = protocol.interface_of(model)
         with self._bodies.held() as body:
-            data = await self._read(model, body, headers, receive)
+            data = await self._read(interface, body, headers, receive)
             with ended_with_client(receive):
-                request, answer = await self._submitted(model, data, headers)
+                request, answer = await self._submitted(interface, data, headers)
                 del data
                 body.release()  # the inputs are copied
                 served = await self._answer(answer)
@@ -154,21 +155,27 @@ class App:
         kind = ("content-type", "application/octet-stream")
         return Reply(200, b"".join([said, *draft.blobs]), (kind, (protocol.HEADER_LENGTH, str(len(said)))))
 
-    async def _read(self, model: Registered, body: Body, headers: Headers, receive: Receive) -> memoryview:
-        needed = protocol.interface_of(model).most_bytes
-        why = " (--max-body)" if self._most_bytes <= needed else f": no request of {model.name!r} needs more"
+    async def _read(
+        self, interface: protocol.Interface, body: Body, headers: Headers, receive: Receive
+    ) -> memoryview:
+        needed = interface.most_bytes
+        why = (
+            " (--max-body)"
+            if self._most_bytes <= needed
+            else f": no request of {interface.model!r} needs more"
+        )
         return await body.read(headers, receive, most_bytes=min(self._most_bytes, needed), why=why)
 
     async def _submitted(
-        self, model: Registered, data: memoryview, headers: Headers
+        self, interface: protocol.Interface, data: memoryview, headers: Headers
     ) -> tuple[protocol.InferRequest, Future[Served]]:
-        told, interface = headers.get(protocol.HEADER_LENGTH), protocol.interface_of(model)
+        told = headers.get(protocol.HEADER_LENGTH)
         length = protocol.document_bytes(
             interface, None if told is None else told.decode("latin-1"), len(data)
         )
         request = await self._codec.read(interface, data[:length], len(data) - length)
         inputs = request.inputs.complete(interface.inputs, data[length:])
-        answer = self._coordinator.submit(model.name, inputs, deadline_us=request.deadline_us)
+        answer = self._coordinator.submit(interface.model, inputs, deadline_us=request.deadline_us)
         return replace(request, inputs=Inputs(arrays={}, spans={})), answer
 
     async def _answer(self, answer: Future[Served]) -> Served:

@@ -22,6 +22,9 @@ MOST_HEADERS_BYTES = 16 * 1024
 _MOST_READING = 64
 """So many bodies are read at the same time: more of them would be memory that grows under load."""
 
+_WATCHED_S = 0.02
+"""Whether a client leaves is looked at for requests that take longer."""
+
 _UNCOUNTED_BYTES = 64 * 1024
 """So much of each body is not counted: small ones are taken while large ones fill the memory."""
 
@@ -183,34 +186,25 @@ class Body:
         """
         told = headers.get("content-length", b"0")
         told_bytes = int(told[:20]) if told.isdigit() else 0
-        found: bytes | bytearray = b""
+        parts, size = list[bytes](), 0
         with self._bodies.reading():
             while told_bytes <= most_bytes:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise left()
-                part: bytes = message.get("body", b"")
-                if len(found) + len(part) > most_bytes:
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most_bytes:
                     break
-                self._count(len(found) + len(part))
-                found = _longer(found, part)
+                self._count(size)
                 if not message.get("more_body", False):
-                    return memoryview(found)
+                    return memoryview(b"".join(parts))
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
 
     def _count(self, size_bytes: int) -> None:
         more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
         self._bodies.count(more_bytes)
         self._counted_bytes += more_bytes
-
-
-def _longer(found: bytes | bytearray, part: bytes) -> bytes | bytearray:
-    """Return both, without a copy where there is only one part."""
-    if not found:
-        return part
-    found = found if isinstance(found, bytearray) else bytearray(found)
-    found += part
-    return found
 
 
 def left() -> Refusal:
@@ -227,24 +221,32 @@ def ended_with_client(receive: Receive) -> Iterator[None]:
     Refusal
         It has left.
     """
-    task, inside = asyncio.current_task(), True
+    task, inside, gone = asyncio.current_task(), True, False
+    watches = list[asyncio.Task[None]]()
 
     def ended(watch: asyncio.Task[None]) -> None:
+        nonlocal gone
         if inside and task is not None and not watch.cancelled():
+            gone = True
             task.cancel()
 
-    watch = asyncio.ensure_future(_leaves(receive))
-    watch.add_done_callback(ended)
+    def begin() -> None:
+        watches.append(asyncio.ensure_future(_leaves(receive)))
+        watches[0].add_done_callback(ended)
+
+    timer = asyncio.get_running_loop().call_later(_WATCHED_S, begin)
     try:
         yield
     except asyncio.CancelledError:
-        if task is None or not watch.done() or watch.cancelled():
+        if task is None or not gone:
             raise  # the server stops
         task.uncancel()
         raise left() from None
     finally:
         inside = False
-        watch.cancel()
+        timer.cancel()
+        for watch in watches:
+            watch.cancel()
 
 
 async def _leaves(receive: Receive) -> None:
