@@ -211,7 +211,7 @@ def _adapter(content: type[Document]) -> TypeAdapter[Document]:
     return _ADAPTERS[content]
 
 
-def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
+def read_bytes(path: str | Path, *, needed: str = "", most: int = MAX_FILE_BYTES) -> bytes:
     """Return what a file holds.
 
     Parameters
@@ -220,6 +220,8 @@ def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
         The file.
     needed
         The kind of JSON file that it has to be, for messages; empty: any.
+    most
+        Bytes that are read.
 
     Raises
     ------
@@ -231,16 +233,16 @@ def read_bytes(path: str | Path, *, needed: str = "") -> bytes:
         size = path.stat().st_size
         if path.is_dir():
             raise InvalidInputError(f"cannot read {path}: it is a folder{in_folder(path, needed)}")
-        if needed and (known := foreign(path)):
-            raise InvalidInputError(f"{path} is no {needed} file: {known}")
-        if size > MAX_FILE_BYTES:
-            raise InvalidInputError(f"{path} has {size} bytes, more than the {MAX_FILE_BYTES} that are read")
+        if known := foreign(path):
+            raise InvalidInputError(f"{path} is no {needed or 'JSON'} file: {known}")
+        if size > most:
+            raise InvalidInputError(f"{path} has {size} bytes, more than the {most} that are read")
         with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(most + 1)
     except OSError as error:
         raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise InvalidInputError(f"{path} holds more than the {MAX_FILE_BYTES} bytes that are read")
+    if len(data) > most:
+        raise InvalidInputError(f"{path} holds more than the {most} bytes that are read")
     return data
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from os.path import splitext
-from typing import Any
 
 from .version import __version__ as __version__
 
@@ -21,21 +20,24 @@ from .version import __version__ as __version__
 def _modules_of_names() -> dict[str, str]:
     """Return the module of each public name, from the lines `from MODULE import NAME as NAME` of the stub."""
     with open(f"{splitext(__file__)[0]}.pyi", encoding="utf-8") as stub:
-        words = [line.split() for line in stub if line.startswith("from ")]
+        words = [line.split() for line in stub if line.startswith("from .")]
     return {name: module for _, module, _, name, *_ in words if name != "__version__"}
 
 
-_MODULES = _modules_of_names()
-__all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers read the stub
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+def __getattr__(name: str) -> object:
+    # The command line starts here, too: what it need not load is not loaded.
+    modules = _modules_of_names()
+    if name == "__all__":
+        value: object = sorted(modules)
+    elif name in modules:
+        module = modules[name]
+        home = import_module(f".{name}" if module == "." else module, __name__)
+        value = home if module == "." else getattr(home, name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted(_modules_of_names())

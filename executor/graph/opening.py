@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
 
 ROLE = "gapless.executor.graph.opening_worker:serve"
 
+SECONDS_OPTION = "--open-seconds"
 SECONDS_VARIABLE = "GAPLESS_OPEN_SECONDS"
 MEMORY_VARIABLE = "GAPLESS_OPEN_MEMORY_MB"
 
 _OUT_OF_MEMORY = "alloc"
 """In the last words of a process that could not go on without memory: std::bad_alloc, "cannot allocate"."""
 
-_LEAST_SECONDS = 120.0
+_LEAST_SECONDS = 45.0
 _SECONDS_PER_BYTE = 0.5e-6
 """The slowest of the built-in networks took 0.05 s for each megabyte on a loaded machine."""
 
@@ -47,7 +49,7 @@ class OpeningLimits:
     Attributes
     ----------
     seconds
-        Time; None: two minutes, and half a second for each megabyte of the model.
+        Time; None: 45 seconds, and half a second for each megabyte of the model.
     memory_bytes
         Memory; None: 2 GiB, and eight times the bytes of the model.
     """
@@ -103,7 +105,7 @@ class Opener:
     def __init__(self, limits: OpeningLimits | None = None) -> None:
         self._limits = limits or OpeningLimits.usual()
         self._worker: Worker | None = None
-        self._step = ""
+        self._step, self._since = "", 0.0
         self._target = NamelessFile()
 
     def prepare(
@@ -132,6 +134,7 @@ class Opener:
             "simplification": str(simplification),
             "compared": True,
         }
+        self._since = time.monotonic()
         try:
             try:
                 answer = self._ask(absolute, question)
@@ -159,14 +162,14 @@ class Opener:
         self.close()
 
     def _ask(self, path: Path, question: Message) -> Message:
-        """Return what the child found out, while its limits are kept."""
-        self._step, started = "the start of its process", time.monotonic()
+        """Return what the child found out, while its limits are kept; both questions share the time."""
+        self._step = "the start of its process"
         seconds = self._limits.seconds_for(_size(path))
         try:
             worker = self._started()
             worker.send(question)
             while True:
-                answer = worker.receive(max(0.0, started + seconds - time.monotonic()))
+                answer = worker.receive(max(0.0, self._since + seconds - time.monotonic()))
                 match answer:
                     case None:
                         allowed = f"{seconds:,.0f} s"
@@ -175,6 +178,8 @@ class Opener:
                         )
                     case {"kind": "step", "name": name}:
                         self._step = name
+                        if name == COMPARING:  # which may be left out: then there must be time to begin again
+                            seconds = (seconds + time.monotonic() - self._since) / 2
                     case {"kind": "size", "bytes": size}:
                         seconds = self._limits.seconds_for(size)
                     case {"kind": "memory", "bytes": most}:
@@ -241,9 +246,27 @@ def _size(path: Path) -> int:
 
 
 def _met(path: Path, step: str, limit: str, more: str) -> str:
-    variable = SECONDS_VARIABLE if more == "more time" else MEMORY_VARIABLE
+    variable = f"{SECONDS_OPTION}, or {SECONDS_VARIABLE}" if more == "more time" else MEMORY_VARIABLE
     return (
         f"the model file {path} cannot be opened: {step} met {limit}. Do not trust the file if it comes "
         f"from a stranger; otherwise allow {more} ({variable}=... in the environment), or export the "
         "model in parts"
     )
+
+
+@contextmanager
+def opened_within(seconds: float | None) -> Iterator[None]:
+    """Have all model files that are opened meanwhile, in processes that are started, too, keep to a limit.
+
+    None leaves it as it is.
+    """
+    before = os.environ.get(SECONDS_VARIABLE)
+    if seconds is not None:
+        os.environ[SECONDS_VARIABLE] = f"{seconds:g}"
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[SECONDS_VARIABLE] = before
+        elif seconds is not None:
+            os.environ.pop(SECONDS_VARIABLE, None)

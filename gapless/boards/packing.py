@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..api.models import is_code, parse_places, split_locator
 from ..api.problems import load_problem
+from ..executor.graph.opening import SECONDS_OPTION, OpeningLimits
 from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
 from ..formulations.deployment import Deployment
@@ -119,6 +120,8 @@ class Packing:
                     for word in _option(name, each, text)
                 ]
         words[1:1] = [f"--trust={code}" for code in dict.fromkeys(self.trusted)]
+        if (seconds := OpeningLimits.usual().seconds) is not None:
+            words.insert(1, f"{SECONDS_OPTION}={seconds:g}")
         return [*words, "--", *positional] if positional else words
 
     def file(self, path: Path, beside: Iterable[str] = (), *, called: str | None = None) -> str:

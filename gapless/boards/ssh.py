@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shlex
 import subprocess
 import tempfile
@@ -17,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
 
+from ..formulations.descriptors import readable
 from ..formulations.errors import BoardError, InvalidInputError
 from . import frames
 
@@ -291,7 +291,7 @@ class Connection:
         assert self._process
         assert self._process.stdout
         descriptor = self._process.stdout.fileno()
-        while not select.select([descriptor], [], [], frames.ALIVE_EVERY_S)[0]:
+        while not readable([descriptor], frames.ALIVE_EVERY_S):
             self.send(frames.frame(frames.ALIVE))
         return os.read(descriptor, _READ_BYTES)
 
@@ -311,7 +311,7 @@ class Connection:
                 raise BoardError(
                     f"{self.address} gives no answer that gapless understands: is `python3` Python?"
                 )
-            if select.select([descriptor], [], [], left)[0]:
+            if readable([descriptor], left):
                 data = os.read(descriptor, _READ_BYTES)
                 if not data:
                     raise self._not_started()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from .base.general_options import (
     DebugOption,
     General,
     JsonOption,
+    OpenSecondsOption,
     QuietOption,
     TrustOption,
     split_general,
@@ -42,6 +44,7 @@ def top_level(
     quiet: QuietOption = False,
     color: ColorOption = None,
     trust: TrustOption = None,
+    open_seconds: OpenSecondsOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Handle what is said before the command; `main` looks for the general options itself."""
@@ -53,13 +56,15 @@ def top_level(
         raise typer.Exit
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] = lambda: None) -> int:
     """Run the command line.
 
     Parameters
     ----------
     arguments
         Words after the program's name; None: those of this process.
+    loaded
+        Called when the command is loaded, before it begins; what it raises ends the command.
 
     Returns
     -------
@@ -75,7 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from ..formulations.plugins import trust
 
                 trust(*general.trusted)
-            answer = _called(words).main(words, prog_name="gapless", standalone_mode=False)
+            called = _called(words)
+            loaded()
+            with _opened_within(general.open_s):
+                answer = called.main(words, prog_name="gapless", standalone_mode=False)
             if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
                 raise KeyboardInterrupt
             return _print(answer, general) if isinstance(answer, Answer) else int(answer or 0)
@@ -86,6 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if general.debug:
                 traceback.print_exc()
             return _fail(error, words, as_json=general.as_json)
+
+
+def _opened_within(seconds: float | None) -> AbstractContextManager[None]:
+    if seconds is None:
+        return nullcontext()
+    from ..executor.graph.opening import opened_within
+
+    return opened_within(seconds)
 
 
 def commands() -> Any:

@@ -24,10 +24,12 @@ from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..version import __version__
 from .run_document import RUN, RunDocument, RunState, read_run, subject_of, subject_of_problem
-from .run_names import RUN_FILE, STORE_FILE, run_files, strangers
+from .run_names import RUN_FILE, STORE_FILE, SWEEP_STORE_FILE, run_files, strangers
 
 SAVE = "save_run"
 """The command of runs that a Python program saves."""
+TUNE, PROFILE = "tune", "profile"
+"""The commands of all others; a program saves what one of them returns."""
 
 _TRIED_NAMES = 1000
 _SHOWN_NAMES = 4
@@ -123,6 +125,7 @@ def begin(
     entry: Entry = Entry(),
     simulated: bool = False,
     line: Sequence[str] = (),
+    saves: str = "",
 ) -> Iterator[Run]:
     """Begin a run in a folder, which is made if it is not there: a context manager.
 
@@ -138,6 +141,8 @@ def begin(
         What is measured.
     entry
         What to do with a run that is there.
+    saves
+        Of `save_run`: the command that finds the same, TUNE or PROFILE.
 
     Raises
     ------
@@ -159,7 +164,7 @@ def begin(
         process=this_process(),
     )
     with alone(folder):
-        before, found = admit(folder, entry, about)
+        before, found = admit(folder, entry, about, saves or command)
         remove(found)
         kept = {} if before is None else {name: getattr(before, name) for name in _OF_RESULTS}
         run = Run(folder, replace(about, **kept), resumed=entry.resume)
@@ -176,8 +181,23 @@ def begin(
             leave(folder, made=made)
 
 
+def refuse_occupied(place: str | Path, entry: Entry) -> None:
+    """Refuse a folder that a run may not enter, before it is known what the run is about.
+
+    Models take long to open, and nobody should wait for that to learn it.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `begin`.
+    """
+    if os.path.isdir(place):
+        with alone(Path(place)):
+            admit(Path(place), entry)
+
+
 def admit(
-    folder: Path, entry: Entry, about: RunDocument | None = None
+    folder: Path, entry: Entry, about: RunDocument | None = None, command: str = ""
 ) -> tuple[RunDocument | None, Sequence[Path]]:
     """Let a run into a folder, or refuse it; return the run that it goes on with, and the files to remove.
 
@@ -188,7 +208,9 @@ def admit(
     entry
         What to do with a run that is there.
     about
-        The new run; None: a board knows what it is about, and judges whether it is the same.
+        The new run; None: what it is about is not known yet, or known to a board alone.
+    command
+        What finds the results of the new run, TUNE or PROFILE.
 
     Raises
     ------
@@ -205,12 +227,19 @@ def admit(
         )
     before = _before(folder)
     found = run_files(folder, () if before is None else before.files)
-    if entry.overwrite or _is_void(found, before):
+    if entry.overwrite:
         return None, found
-    same = about is None or _same(folder, about, before)
-    if entry.resume and same:
+    if _is_void(found, before):
+        if entry.resume and (folder / SWEEP_STORE_FILE).exists():
+            raise InvalidInputError(
+                f"{folder} holds a sweep, or a comparison, which is no run that can be resumed here. Nothing "
+                "was changed; name another folder with --out"
+            )
+        return None, found
+    why = "" if about is None else _difference(folder, about, before, command)
+    if entry.resume and not why:
         return before, ()
-    raise _occupied(folder, about, before, found, same=same)
+    raise _occupied(folder, about, before, found, why=why)
 
 
 def _occupied(
@@ -219,15 +248,16 @@ def _occupied(
     before: RunDocument | None,
     found: Sequence[Path],
     *,
-    same: bool,
+    why: str,
 ) -> InvalidInputError:
     """Return the error for a folder that holds a run, with what can be done."""
     what = "files of a run" if before is None else f"a run ({before.standing}): {before}"
-    other = "" if same else " It is about another model or problem, so it cannot be resumed."
+    other = f" {why}, so it cannot be resumed." if why else ""
     if before is not None and before.board is not None and about is not None:
         other = f" It ran on a board: --on {shlex.quote(before.board.destination)} --resume goes on with it."
     option = "{}=True" if about is not None and about.command == SAVE else "--{}"
-    again = [f"go on with it, nothing is measured twice: {option.format('resume')}"] if same else []
+    alike = ", if it is about the same" if about is None else ""
+    again = [f"go on with it{alike}, nothing is measured twice: {option.format('resume')}"] if not why else []
     names = [path.name for path in found]
     listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
     return InvalidInputError(
@@ -247,16 +277,34 @@ def _before(folder: Path) -> RunDocument | None:
         return None
 
 
-def _same(folder: Path, about: RunDocument, before: RunDocument | None) -> bool:
-    """Return whether the run of a folder is about the same; one without run.json goes by its problem."""
+def _difference(folder: Path, about: RunDocument, before: RunDocument | None, command: str) -> str:
+    """Return why a run cannot go on with the one of a folder; empty: it can.
+
+    A run without run.json goes by its problem. What another command has found is never removed by going on.
+    """
+    found = _finds(folder, before)
+    if found not in (command, ""):
+        return f"It is of `gapless {found}`, not of `gapless {command}`"
+    other = "It is about another model or problem"
     if before is not None:
         known = (before.subject, before.simulated, before.board is None)
-        return known == (about.subject, about.simulated, True)
+        return "" if known == (about.subject, about.simulated, True) else other
     path = folder / "problem.json"
     try:
-        return not path.is_file() or subject_of_problem(load_problem(path)) == about.subject
+        same = not path.is_file() or subject_of_problem(load_problem(path)) == about.subject
     except InvalidInputError:
-        return False
+        return other
+    return "" if same else other
+
+
+def _finds(folder: Path, about: RunDocument | None) -> str:
+    """Return the command that finds what the run of a folder has; empty: that cannot be told."""
+    if about is not None and about.command != SAVE:
+        return about.command
+    names = {path.name for path in run_files(folder, () if about is None else about.files)}
+    if "tuning.json" in names:
+        return TUNE
+    return PROFILE if any(name.startswith("profile") for name in names) else ""
 
 
 def _is_void(found: Sequence[Path], about: RunDocument | None) -> bool:

@@ -33,7 +33,8 @@ from ..profiler.profile import PROFILE, Profile
 from .documents import comparison_document, json_text
 from .pareto_file import dump_front
 from .plans import DEPLOYMENT
-from .run import SAVE, Entry, Run, begin
+from .run import PROFILE as PROFILES
+from .run import SAVE, TUNE, Entry, Run, begin
 
 Found = Tuned | Profile | Together
 """What a run finds."""
@@ -78,6 +79,7 @@ def save_run(
         [found.network] if isinstance(found, Profile) else found.problem,
         entry=Entry(resume=resume, overwrite=overwrite),
         simulated=is_simulated(found),
+        saves=TUNE if isinstance(found, Tuned) else PROFILES,
     ) as run:
         write_found(found, run)
     return tuple(str(run.place / name) for name in run.document.files)

@@ -13,6 +13,8 @@ from ..formulations.json_files import format_of
 
 RUN_FILE = "run.json"
 STORE_FILE = "store.sqlite"
+SWEEP_STORE_FILE = "sweep.sqlite"
+"""The answers of a sweep, or of a comparison of many problems: no run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from ..solvers.sources import StartMode, label_of, start_mode
 from .answers import TaskAnswer
 from .bases import Base
 from .findings import disagreements
-from .folder import CSV_FILE, SweepOptions, opened
+from .folder import COMPARE, CSV_FILE, SweepOptions, opened
 from .instances import Instances, InstanceSet, instances_of
 from .run import Work
 from .spec import MOST_TASKS
@@ -209,8 +209,8 @@ def run_contest(
     ]
     if len(tasks) > MOST_TASKS:
         raise InvalidInputError(f"there are {len(tasks)} plans to make, at most {MOST_TASKS} are taken")
-    with opened(kept) as store:
-        work = Work([task for *_, task in tasks], store, report)
+    with opened(kept, COMPARE) as store:
+        work = Work([task for *_, task in tasks], store, report, COMPARE)
         work.run(kept)
         answers = []
         for number, (instance, backend, task) in enumerate(tasks, start=1):

@@ -10,14 +10,17 @@ from pathlib import Path
 from ..executor.progress import Ledger
 from ..executor.tuning.store import Store, is_blank
 from ..files.run import Entry, alone
+from ..files.run_names import SWEEP_STORE_FILE, run_files
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import save
 from .answers import TaskAnswer
 from .tasks import SweepTask
 
-STORE_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE = "sweep.sqlite", "sweep.csv", "sweep.parquet", "sweep.html"
+CSV_FILE, PARQUET_FILE, PAGE_FILE = "sweep.csv", "sweep.parquet", "sweep.html"
 CONTEST_FILE = "comparison.html"
 PLANS_FOLDER = "plans"
+SWEEP, COMPARE = "sweep", "compare"
+"""Commands that keep their answers in such a folder, each in one of its own, and under its name."""
 
 _SHOWN_DIGITS = 12
 """Of the key of a task, in the name of its plan file."""
@@ -61,13 +64,14 @@ class SweepOptions:
 
 
 @contextmanager
-def opened(options: SweepOptions) -> Iterator[Ledger]:
-    """Hold the folder of a sweep, and open the store of its answers.
+def opened(options: SweepOptions, command: str) -> Iterator[Ledger]:
+    """Hold the folder of a sweep or of a comparison, and open the store of its answers.
 
     Raises
     ------
     InvalidInputError
-        The folder cannot be written, another process works in it, or it holds a sweep.
+        The folder cannot be written, another process works in it, or it holds a sweep or what another command
+        left.
     StoreError
         The store cannot be opened.
     """
@@ -76,7 +80,7 @@ def opened(options: SweepOptions) -> Iterator[Ledger]:
             yield store
         return
     with alone(options.out):
-        path = options.out / STORE_FILE
+        path = options.out / SWEEP_STORE_FILE
         if options.entry.overwrite:
             for stale in _files(options.out):
                 stale.unlink(missing_ok=True)
@@ -89,13 +93,25 @@ def opened(options: SweepOptions) -> Iterator[Ledger]:
                     "remove it first: --overwrite",
                 ],
             )
+        elif options.entry.resume and not path.exists() and run_files(options.out):
+            raise _of_another(options.out, "a run of `gapless tune` or `gapless profile`")
         with Store(path) as store:
+            for other in {SWEEP, COMPARE} - {command}:
+                if store.kept(other, ""):
+                    raise _of_another(options.out, f"what `gapless {other}` found")
             yield store
+
+
+def _of_another(folder: Path, what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{folder} holds {what}, with which this command cannot go on. Nothing was changed; name another "
+        "folder with --out"
+    )
 
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of a sweep in a folder."""
-    names = (STORE_FILE, f"{STORE_FILE}-journal", CSV_FILE, PARQUET_FILE, PAGE_FILE, CONTEST_FILE)
+    names = (SWEEP_STORE_FILE, f"{SWEEP_STORE_FILE}-journal", CSV_FILE, PARQUET_FILE, PAGE_FILE, CONTEST_FILE)
     return [
         *(folder / name for name in names),
         *(folder / PLANS_FOLDER).glob(f"{'[0-9a-f]' * _SHOWN_DIGITS}.json"),

@@ -15,7 +15,7 @@ from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.json_files import dump, parse
 from ..formulations.network import Network
 from .answers import ANSWER, TaskAnswer, answer
-from .folder import CSV_FILE, PARQUET_FILE, SweepOptions, opened, plan_file
+from .folder import CSV_FILE, PARQUET_FILE, SWEEP, SweepOptions, opened, plan_file
 from .spec import Sweep
 from .spec_file import GivenProblem, SweepFile, given_problems, load_sweep
 from .table import SweepRow, require_parquet, row_of, save_csv, save_parquet
@@ -24,9 +24,6 @@ from .workers import LocalWorkers, Outcome, Workers
 
 MOST_ATTEMPTS = 3
 """How often a task is tried whose worker is lost."""
-
-_KIND = "sweep"
-"""Of the entries of the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +153,8 @@ def run_sweep(asked: SweepFile, options: SweepOptions, report: Report = silent) 
     if options.parquet:
         require_parquet()
     tasks = tasks_of(asked.sweep, asked.problems)
-    with opened(options) as store:
-        work = Work(tasks, store, report)
+    with opened(options, SWEEP) as store:
+        work = Work(tasks, store, report, SWEEP)
         work.run(options)
         result = _result(work, tasks, asked.sweep, options)
         if options.out is not None:
@@ -178,6 +175,8 @@ class Work:
         Where answers are kept at once.
     report
         Called when a task is done.
+    command
+        Under whose name answers are kept: SWEEP or COMPARE.
 
     Attributes
     ----------
@@ -189,9 +188,10 @@ class Work:
         Whether the user stopped it.
     """
 
-    def __init__(self, tasks: Sequence[SweepTask], store: Ledger, report: Report) -> None:
+    def __init__(self, tasks: Sequence[SweepTask], store: Ledger, report: Report, command: str) -> None:
         self._tasks = tasks
         self._store = store
+        self._command = command
         self._report = report
         self._answers: dict[str, TaskAnswer] = {}
         self._attempts: dict[int, int] = {}
@@ -215,7 +215,7 @@ class Work:
     def _recall(self) -> None:
         """Take the answers that were kept before; what failed is tried again."""
         for task in self._tasks:
-            text = self._store.find(_KIND, task.key)
+            text = self._store.find(self._command, task.key)
             if text is not None:
                 found = parse(text.encode(), ANSWER, name="an answer of the store")
                 if not found.error:
@@ -276,7 +276,7 @@ class Work:
         failed = TaskAnswer(error=outcome.reason, failure=BackendFailedError.__name__)
         found = replace(outcome.answer or failed, attempts=self._attempts[outcome.number])
         key = self._tasks[outcome.number].key
-        self._store.keep(_KIND, key, dump(found, ANSWER))
+        self._store.keep(self._command, key, dump(found, ANSWER))
         self._answers[key] = found
 
     def _networks(self, tasks: Iterable[SweepTask]) -> dict[str, Network]:

@@ -51,7 +51,7 @@ class PlainTable(Table):
         ]
         for index, number in enumerate(numbers):
             if number:  # with its unit it is one word
-                least[index] = max(least[index], *map(len, cells[index]))
+                least[index] = max([least[index], *map(len, cells[index])])
         gap = _GAP if sum(least) + _GAP * (len(least) - 1) <= width else 1
         spare = width - gap * (len(least) - 1) - sum(least)
         longest = [max(map(len, texts), default=0) for texts in cells]

@@ -7,6 +7,7 @@ README_Scheduler describes: `models.yml`, `device_types.yml`, `devices.yml`. Its
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -34,6 +35,9 @@ _LEAST_MBPS, _MOST = 8 / MEGABYTE, 1e7
 """Bandwidth of one byte a second, and the largest number of seconds, MB and Mbps that is believed."""
 
 _DTYPE_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "uint8": 1}
+MOST_BYTES, MOST_SECONDS, MOST_CHARACTERS = 4 * 2**20, 45.0, 1000
+"""Of a YAML file, of reading it, and of one value in it: YAML is read at some 100 KB a second."""
+
 _PARTLY: dict[str, Any] = {"extra": "ignore", "strict": True}
 """PipeEdge reads the keys that it knows, and no others."""
 
@@ -288,19 +292,36 @@ def _read(path: str | Path, content: type[Any], called: str) -> Any:
             "pip install 'gapless[pipeedge]'"
         ) from None
 
+    until = time.monotonic() + MOST_SECONDS
+
     class Plain(yaml.SafeLoader):  # type: ignore[misc] # the library is not typed
         """Reads values without names for parts, which can make a small file an endless one."""
+
+        def fetch_more_tokens(self) -> Any:
+            if time.monotonic() > until:
+                raise InvalidInputError(
+                    f"{path} takes longer to read than the {MOST_SECONDS:g} s that are allowed: make it "
+                    "smaller, e.g. with only the models and device types that are needed"
+                )
+            return super().fetch_more_tokens()
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
                 raise InvalidInputError(f"{path} uses YAML aliases (*name), which are not read: write it out")
-            return super().compose_node(parent, index)
+            node = super().compose_node(parent, index)
+            if isinstance(node, yaml.ScalarNode) and len(node.value) > MOST_CHARACTERS:
+                raise InvalidInputError(
+                    f"{path}, line {node.start_mark.line + 1}: a value of {len(node.value)} characters, more "
+                    f"than the {MOST_CHARACTERS} that are read"
+                )
+            return node
 
+    data = read_bytes(path, most=MOST_BYTES)
     try:
-        tree = yaml.load(read_bytes(path), Plain)  # a safe loader: plain values only
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
+        tree = yaml.load(data, Plain)  # a safe loader: plain values only
+    except InvalidInputError:
+        raise
+    except Exception as error:  # PyYAML converts what tags say, and does not expect that it cannot be done
         text = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidInputError(f"{path} is not valid YAML: {text}") from None
     if not isinstance(tree, dict):

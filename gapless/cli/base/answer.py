@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from .catalog import COMMANDS, entry, summary
 from .console import stdout_kept_clean
 from .exits import ExitCode
-from .general_options import ColorOption, QuietOption
+from .general_options import ColorOption, OpenSecondsOption, QuietOption
 
 
 class _InOrder(TyperGroup):
@@ -42,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
     help="Plan and run pipelines of neural networks over the unequal processors of one device.",
     epilog="Exit codes: 0 ok, 2 bad input or usage, 3 proved infeasible, 4 no answer within the limit, "
-    "5 backend or device failure, 6 verification failure, 130 interrupted.",
+    "5 backend or device failure, 6 verification failure, 7 a server lost all its units, 130 interrupted.",
 )
 
 
@@ -71,6 +71,9 @@ class Answer:
 _GENERAL = {"quiet": (QuietOption, False), "color": (ColorOption, None)}
 """Options that `cli.main` looks for itself: commands show them in their help, and never get them."""
 
+_OF_MODELS = {"open_seconds": (OpenSecondsOption, None)}
+"""The same, of commands that say how the model files are opened which they name."""
+
 
 def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     """Register a command; whatever is printed while it works goes to standard error.
@@ -79,14 +82,15 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     """
     name = function.__name__.rstrip("_").replace("_", "-")
     known = entry(name)
+    signature = inspect.signature(function)
+    general = _GENERAL | (_OF_MODELS if "simplify" in signature.parameters else {})
 
     @wraps(function)
     def registered(**given: Any) -> Answer:
-        own = {key: value for key, value in given.items() if key not in _GENERAL}
+        own = {key: value for key, value in given.items() if key not in general}
         with stdout_kept_clean():
             return function(**own)
 
-    signature = inspect.signature(function)
     hints = get_type_hints(function, include_extras=True)
     parameters = [
         parameter.replace(annotation=hints.get(key, parameter.annotation))
@@ -94,7 +98,7 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     ]
     parameters += [
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-        for key, (option, default) in _GENERAL.items()
+        for key, (option, default) in general.items()
     ]
     takes(registered, parameters)
     app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...formulations.errors import InvalidInputError
 from .console import OutputStyle
 
 
@@ -46,10 +47,19 @@ TrustOption = Annotated[
         "repeated.",
     ),
 ]
+OpenSecondsOption = Annotated[
+    float | None,
+    heading("The model")(
+        "--open-seconds",
+        min=0,
+        help="Most seconds to open each model file; otherwise 45, and half a second for each megabyte of it.",
+    ),
+]
 DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 
 WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug")
 TRUST = "--trust"
+OPEN_SECONDS = "--open-seconds"
 _END = "--"
 """What follows it is no option."""
 
@@ -68,12 +78,35 @@ class General:
         How to write on the terminal.
     trusted
         Python code that files of data may name.
+    open_seconds
+        Texts of how long it may take to open a model file; the last one counts.
     """
 
     as_json: bool
     debug: bool
     style: OutputStyle
     trusted: tuple[str, ...] = ()
+    open_seconds: tuple[str, ...] = ()
+
+    @property
+    def open_s(self) -> float | None:
+        """Most seconds to open a model file; None: as usual.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no positive number.
+        """
+        if not self.open_seconds:
+            return None
+        text = self.open_seconds[-1]
+        try:
+            found = float(text)
+        except ValueError:
+            found = 0.0
+        if not 0 < found < float("inf"):
+            raise InvalidInputError(f"{OPEN_SECONDS} is {text!r}, must be a positive number of seconds")
+        return found
 
 
 def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
@@ -83,7 +116,8 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
     other options are to be JSON, or quiet, too.
     """
     end = words.index(_END) if _END in words else len(words)
-    trusted, before = _trusted(words[:end])
+    trusted, before = _values(words[:end], TRUST)
+    open_seconds, before = _values(before, OPEN_SECONDS)
     said = [word for word in before if word in WORDS]
     colors = [word == "--color" for word in said if word.endswith("color")]
     general = General(
@@ -93,17 +127,18 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
             quiet="--quiet" in said, color=colors[-1] if colors else None, said=tuple(dict.fromkeys(said))
         ),
         trusted=trusted,
+        open_seconds=open_seconds,
     )
     return general, [word for word in before if word not in WORDS] + list(words[end:])
 
 
-def _trusted(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the values of `--trust`, and the other words; one without a value stays, as an error."""
+def _values(words: Sequence[str], option: str) -> tuple[tuple[str, ...], list[str]]:
+    """Return the values of an option, and the other words; one without a value stays, as an error."""
     found, others, left = [], list[str](), iter(words)
     for word in left:
-        if word.startswith(f"{TRUST}="):
+        if word.startswith(f"{option}="):
             found.append(word.partition("=")[2])
-        elif word == TRUST and (value := next(left, None)) is not None:
+        elif word == option and (value := next(left, None)) is not None:
             found.append(value)
         else:
             others.append(word)

@@ -10,13 +10,15 @@ import typer
 from ...files import documents
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption
-from ..completion.completing import VARIABLE
+from ..completion.completing import TEXT, VARIABLE
 
 _BASH = """\
 _gapless_completion() {
-    local IFS=$'\\n'
-    COMPREPLY=( $(VARIABLE=bash COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" \\
-        COMP_WORDBREAKS="$COMP_WORDBREAKS" "$1" 2>/dev/null) )
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done < <(VARIABLE=bash COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" TEXT="$2" "$1" 2>/dev/null)
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/:] ]] && compopt -o nospace
     return 0
 }
@@ -69,7 +71,7 @@ class Shell(StrEnum):
 
 
 SCRIPTS = {
-    Shell.BASH: _BASH.replace("VARIABLE", VARIABLE),
+    Shell.BASH: _BASH.replace("VARIABLE", VARIABLE).replace("TEXT", TEXT),
     Shell.ZSH: _ZSH.replace("VARIABLE", VARIABLE),
     Shell.FISH: _FISH.replace("VARIABLE", VARIABLE),
 }

@@ -1,14 +1,14 @@
 """Shell completion: what an unfinished command line can become.
 
 A script of `gapless completion` calls the program with the environment variable `VARIABLE`; then nothing but
-completions is printed, one a line: the value, a tab, and what it means.
+completions is printed, one a line: the value, a tab, and what it means. zsh and fish quote what they insert;
+bash inserts it as it is, and gets text that is quoted already: a file may be called `a;reboot.onnx`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,14 @@ from ..base import catalog
 VARIABLE = "_GAPLESS_COMPLETE"
 """Environment variable that names the shell for which words are to be completed."""
 
+TEXT = "COMP_TEXT"
+"""Environment variable with what bash will replace: the word at the cursor as typed, or its last part."""
+
 BASH = "bash"
 HELP = "help"
-_BREAKS = "=:"
-"""Characters behind which bash begins a new word."""
+_BLANKS = " \t\n"
+_ESCAPED = re.compile(r"[^\w./,:=@%+-]", re.ASCII)
+_ESCAPED_IN_QUOTES = re.compile(r'["$`\\]')
 
 _END = re.compile(r"(?<=[a-z`)])(?<!e\.g)[.;] ")
 
@@ -51,14 +55,18 @@ def complete(words: Sequence[str]) -> int:
         0.
     """
     in_bash = os.environ[VARIABLE] == BASH
-    typed = _words_of_line(os.environ) if in_bash else list(words)
+    quote = ""
+    typed = list(words)
+    if in_bash:
+        (_, *typed), quote = _split(_line(os.environ))
     try:
-        found = list(choices(typed or [""]))
+        found = [choice for choice in choices(typed or [""]) if choice.value.isprintable()]
     except Exception:  # half a command line may be anything; a shell must not see a traceback for it
         found = []
-    cut = _cut(typed[-1]) if in_bash and typed else 0
-    for choice in found:
-        sys.stdout.write(f"{choice.value[cut:]}\n" if in_bash else f"{choice.value}\t{choice.help}\n")
+    if in_bash:
+        sys.stdout.write("".join(f"{text}\n" for text in _insertable(found, typed, quote)))
+    else:
+        sys.stdout.write("".join(f"{choice.value}\t{choice.help}\n" for choice in found))
     return 0
 
 
@@ -187,25 +195,52 @@ def _sentence(text: str) -> str:
     return _END.split(" ".join(text.split()), maxsplit=1)[0].rstrip(".")
 
 
-def _words_of_line(environment: Mapping[str, str]) -> list[str]:
-    """Return the words of bash's command line up to the cursor, without the program's name."""
-    line = environment.get("COMP_LINE", "")
-    point = environment.get("COMP_POINT", "")
-    line = line[: int(point)] if point.isdecimal() else line
-    for closing in ("", '"', "'"):  # the cursor may stand inside quotes
-        try:
-            words = shlex.split(line + closing)
-            break
-        except ValueError:
-            continue
-    else:
-        return [""]
-    if line.endswith((" ", "\t")) and not closing:
-        words.append("")
-    return words[1:]
+def _line(environment: Mapping[str, str]) -> str:
+    """Return bash's command line up to the cursor."""
+    line, point = environment.get("COMP_LINE", ""), environment.get("COMP_POINT", "")
+    return line[: int(point)] if point.isdecimal() else line
 
 
-def _cut(word: str) -> int:
-    """Return how much of a word bash keeps by itself."""
-    breaks = os.environ.get("COMP_WORDBREAKS", _BREAKS)
-    return max((word.rfind(mark) + 1 for mark in _BREAKS if mark in breaks), default=0)
+def _split(line: str) -> tuple[list[str], str]:
+    """Return the words of a line as a shell reads them, the one at the cursor last, and the open quote."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    characters = iter(line)
+    for character in characters:
+        if quote == "'" and character != quote:
+            word = f"{word}{character}"
+        elif character == quote:
+            quote = ""
+        elif character == "\\":
+            escaped = next(characters, "")
+            kept = character if quote and escaped not in '"$`\\' else ""
+            word = f"{word or ''}{kept}{escaped}"
+        elif not quote and character in "'\"":
+            quote, word = character, word or ""
+        elif not quote and character in _BLANKS:
+            words += [] if word is None else [word]
+            word = None
+        else:
+            word = f"{word or ''}{character}"
+    return [*words, word or ""], quote
+
+
+def _insertable(found: Sequence[Choice], typed: Sequence[str], quote: str) -> Iterator[str]:
+    """Yield what bash inserts in place of the text that it names, so that it means the values."""
+    word = typed[-1] if typed else ""
+    text = _split(quote + os.environ.get(TEXT, word))[0][-1]
+    kept = word[: len(word) - len(text)]
+    for choice in found:
+        if choice.value.startswith(kept):
+            yield _quoted(choice.value[len(kept) :], quote, home=not kept and text.startswith("~"))
+
+
+def _quoted(value: str, quote: str, *, home: bool) -> str:
+    """Return a text of which a shell makes a value, behind an open quote; `home`: a ~ at its start counts."""
+    if quote == "'":
+        return value.replace("'", r"'\''")
+    if quote:
+        return _ESCAPED_IN_QUOTES.sub(r"\\\g<0>", value).replace("!", "\"'!'\"")
+    start = 1 if home else 0
+    return value[:start] + _ESCAPED.sub(r"\\\g<0>", value[start:])

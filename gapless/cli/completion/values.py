@@ -55,7 +55,8 @@ def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
     for entry in entries:
         if not entry.name.startswith(begun) or entry.name.startswith("."):
             continue
-        path = os.path.join(folder, entry.name)
+        # A name that begins like an option would be one.
+        path = os.path.join(folder or "." * entry.name.startswith("-"), entry.name)
         if entry.is_dir():
             found.append(f"{path}/")
         elif entry.name.endswith(suffixes):

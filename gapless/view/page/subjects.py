@@ -14,7 +14,7 @@ from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
 from ...files.run_differences import RunDifferences
 from ...formulations.deployment import Deployment
-from ...formulations.errors import BackendError
+from ...formulations.errors import BackendError, InvalidInputError
 from ...formulations.files import save
 from ...formulations.history import History
 from ...formulations.judge import score
@@ -75,6 +75,8 @@ def subject(
 
     Raises
     ------
+    InvalidInputError
+        The trace is of other streams than those that run.
     InvalidPlanError
         The plan is not valid for the problem; everything that it breaks is named.
     """
@@ -84,6 +86,7 @@ def subject(
         if isinstance(deployment, Deployment)
         else presenter_of(problem).arranged(problem, deployment)
     )
+    _check_measured(measured, runs)
     found = Subject(
         title=title or str(runs),
         problem=problem,
@@ -120,6 +123,16 @@ def subject(
     )
 
 
+def _check_measured(measured: History | None, runs: Deployment) -> None:
+    names = [stream.name for stream in runs.streams]
+    others = [] if measured is None else [s.name for s in measured.streams if s.name not in names]
+    if others:
+        raise InvalidInputError(
+            f"the trace is of {', '.join(map(repr, others))}, and what runs is called "
+            f"{', '.join(map(repr, names))}: give the trace of this deployment"
+        )
+
+
 def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, saturated: bool) -> History:
     """Return a deployment of one plan, played on the costs of its problem.
 
@@ -140,13 +153,17 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     if deployment.is_dataflow:  # the very pieces that run
         return replace(operation_of(problem).play(problem, deployment, requests), deployment=None)
     waiting = saturated or any(stream.task_slots is not None for stream in deployment.streams)
-    return simulate(
+    played = simulate(
         problem,
         plan,
         requests=requests,
         interval_us=0 if waiting else None,
         task_slots=max(stream.slots for stream in deployment.streams) if waiting else None,
     )
+    if len(played.streams) > 1:
+        return played
+    # A plan of one stream does not know what the stream is called: the simulation calls it like its network.
+    return replace(played, streams=(replace(played.streams[0], name=deployment.streams[0].name),))
 
 
 def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:

@@ -45,7 +45,7 @@ def sweep_view(found: SweepResult) -> RenderableType:
         parts += ["", Text(name, style="bold"), *tables[:_MOST]] if tables else []
         if len(tables) > _MOST:
             parts.append(Text(f"  ... and {len(tables) - _MOST} more tables: see the page"))
-    if found.rows:
+    if any(row.backend for row in found.rows):
         classes = class_words(found.rows)
         parts += ["", Text("Who proves what", style="bold"), indented(_backends(found))]
         parts += [Text(classes, style="dim")] if classes else []

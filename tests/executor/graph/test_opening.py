@@ -12,10 +12,12 @@ import pytest
 
 from benchmarks.fuzz import hostile
 from gapless.api.models import open_each, open_model
+from gapless.cli.main import main
 from gapless.executor.graph import opening
+from gapless.executor.graph.choices import COMPARING
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.executor.graph.opening import Opener, OpeningLimits
-from gapless.executor.workers import Link
+from gapless.executor.workers import Link, Worker
 from gapless.formulations.errors import InvalidInputError, InvalidModelError
 
 from .models import residual, tiny, value
@@ -79,7 +81,61 @@ def test_a_file_that_takes_all_memory_meets_its_limit(make: Any, step: str, tmp_
 def test_a_file_that_takes_for_ever_meets_its_limit(tmp_path: Path) -> None:
     said = refusal(at(tmp_path, hostile.endless_loop()), OpeningLimits(seconds=6.0))
     assert "folding constants and simplifying met the time limit of 6 s" in said
-    assert "GAPLESS_OPEN_SECONDS" in said
+    assert "(--open-seconds, or GAPLESS_OPEN_SECONDS=... in the environment)" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["inspect", "profile"])
+def test_the_command_line_sets_the_limit(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = at(tmp_path, hostile.endless_loop())
+    assert main([command, str(path), "--open-seconds", "4"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "met the time limit of 4 s" in said
+    assert "(--open-seconds, or GAPLESS_OPEN_SECONDS=... in the environment)" in said
+    assert "GAPLESS_OPEN_SECONDS" not in os.environ
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf", ""])
+def test_a_limit_is_a_positive_number(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "pixel7a/octree", f"--open-seconds={text}"]) == 2
+    assert f"--open-seconds is {text!r}, must be a positive number" in capsys.readouterr().err
+
+
+def hanging(link: Link, settings: Mapping[str, Any]) -> None:
+    """Be a child that compares for ever, and refuses what need not be compared."""
+    question = link.receive()
+    assert question is not None
+    if question["compared"]:
+        link.send({"kind": "step", "name": COMPARING})
+        link.receive()
+    link.send({"kind": "refused", "message": "opened without a comparison", "problems": []})
+
+
+@pytest.mark.slow
+def test_a_comparison_without_end_leaves_time_to_open_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "ROLE", f"{__name__}:hanging")
+    limits: list[float | None] = []
+    receive = Worker.receive
+
+    def noted(worker: Worker, timeout_s: float | None) -> Any:
+        limits.append(timeout_s)
+        return receive(worker, timeout_s)
+
+    monkeypatch.setattr(Worker, "receive", noted)
+    path = at(tmp_path, tiny().SerializeToString())
+    with (
+        Opener(OpeningLimits(seconds=20.0)) as opener,
+        pytest.raises(InvalidModelError, match="opened without a comparison"),
+    ):
+        opener.prepare(path, shapes={})
+    first, second, third = map(float, filter(None, limits))
+    assert second <= 10.0, "a comparison may take half of the time that is left"
+    assert first + third < 32.0, "both questions share the time"
 
 
 @pytest.mark.slow
@@ -118,8 +174,8 @@ def test_defects_come_back_one_by_one_and_the_child_goes_on(tmp_path: Path) -> N
 
 def test_limits_grow_with_the_model_unless_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = OpeningLimits.usual()
-    assert (usual.seconds_for(0), usual.memory_for(0)) == (120.0, 2 * 2**30)
-    assert (usual.seconds_for(10**9), usual.memory_for(10**9)) == (620.0, 2 * 2**30 + 8 * 10**9)
+    assert (usual.seconds_for(0), usual.memory_for(0)) == (45.0, 2 * 2**30)
+    assert (usual.seconds_for(10**9), usual.memory_for(10**9)) == (545.0, 2 * 2**30 + 8 * 10**9)
     monkeypatch.setenv("GAPLESS_OPEN_SECONDS", "7.5")
     monkeypatch.setenv("GAPLESS_OPEN_MEMORY_MB", "300")
     assert OpeningLimits.usual() == OpeningLimits(seconds=7.5, memory_bytes=300 * 2**20)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -245,6 +246,33 @@ def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
         assert process.returncode == 130
         assert time.monotonic() - started < 60
         assert json.loads(out)["stop"] == "interrupted"
+
+
+EARLY = """
+import os, runpy, signal, sys
+wanted = [sys.argv.pop(1)]
+class Pressing:
+    def find_spec(self, name, path=None, target=None):
+        if name in wanted and wanted.pop():
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressing())
+runpy.run_module("gapless", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loaded", ["gapless.cli", "typer", "rich.console", "gapless.cli.commands.planning"])
+def test_ctrl_c_while_the_program_is_loaded(loaded: str) -> None:
+    command = [sys.executable, "-c", EARLY, loaded, "plan", SPARSE]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "error: interrupted\n")
+    run = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert (run.returncode, json.loads(run.stdout)["exit_code"]) == (130, 130)
+
+
+def test_the_script_begins_where_the_module_does() -> None:
+    pyproject = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    assert pyproject["project"]["scripts"]["gapless"] == "gapless.__main__:main"
 
 
 @pytest.mark.parametrize(

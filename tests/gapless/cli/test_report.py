@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import gapless
 from gapless.cli.base.exits import ExitCode
+from gapless.formulations.errors import InvalidInputError
 
 from ..conftest import Cli
 
@@ -56,6 +58,28 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert re.findall(r'id="(s\d-race)"', page.read_text()) == ["s1-race"]  # two subjects, one race
     assert "squeezenet#2" in said
     assert "Predicted against simulated" in said
+
+
+def test_a_stream_may_be_called_otherwise_than_its_network(cli: Cli, tmp_path: Path) -> None:
+    run, page = tmp_path / "run", tmp_path / "page.html"
+    assert cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--out", run).code == 0
+    deployment = json.loads((run / "deployment.json").read_text())
+    deployment["streams"][0]["name"] = "camera"
+    (run / "deployment.json").write_text(json.dumps(deployment))
+    shown = cli("report", run, "--backends", "none", "--no-explain", "--out", page)
+    assert shown.code == 0, shown.err
+    assert "camera" in page.read_text()
+
+
+def test_a_trace_of_another_stream_is_refused() -> None:
+    problem = gapless.load_problem(SPARSE)
+    best = gapless.plan(problem).plan
+    assert best is not None
+    deployment = gapless.subject(problem, best, explained=None).deployment
+    camera = replace(deployment, streams=(replace(deployment.streams[0], name="camera"),))
+    played = replace(gapless.simulate(problem, best, requests=3), deployment=deployment)
+    with pytest.raises(InvalidInputError, match=r"the trace is of 'alexnet-sparse', and .* called 'camera'"):
+        gapless.subject(problem, camera, measured=played, explained=None)
 
 
 def test_a_comparison_says_which_problem_it_is_about(cli: Cli, tmp_path: Path) -> None:

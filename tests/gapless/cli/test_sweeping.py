@@ -89,6 +89,18 @@ def test_a_failed_task_is_told_and_the_rest_is_written(
     assert "\x1b" not in (tmp_path / "out" / "sweep.csv").read_text()
 
 
+def test_a_narrow_terminal_shows_why_all_of_a_sweep_failed(
+    cli: Cli, spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "answer", lambda *_: TaskAnswer(error="no luck", failure="ExecutionError"))
+    monkeypatch.setenv("COLUMNS", "80")
+    usual = {name: value for name, value in BOARDS.items() if name != "backends"}
+    spec.write_text(json.dumps(usual))
+    run = cli("sweep", spec, "--out", tmp_path / "out", "--jobs", "1")
+    assert (run.code, run.out.count("no luck")) == (5, 3), run.err
+    assert "Who proves what" not in run.out
+
+
 def test_proofs_that_contradict_each_other_are_a_failure_of_verification(
     cli: Cli, spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,67 @@ def test_the_same_run_is_resumed_and_its_files_replaced(cli: Cli, tmp_path: Path
     )
 
 
+def test_a_run_of_another_command_is_never_gone_on_with(cli: Cli, tmp_path: Path) -> None:
+    assert tune(cli, tmp_path / "tuned")[0] == 0
+    with begin(tmp_path / "profiled", "profile", shipped(), simulated=True) as run:
+        fail_not(run)
+    resume = Entry(resume=True)
+    for folder, command in (("tuned", "profile"), ("profiled", "tune")):
+        before = contents(tmp_path / folder)
+        with (
+            pytest.raises(InvalidInputError, match=f"not of `gapless {command}`, so it cannot be resumed"),
+            begin(tmp_path / folder, command, shipped(), entry=resume, simulated=True),
+        ):
+            pass
+        assert contents(tmp_path / folder) == before
+    (tmp_path / "tuned" / "run.json").unlink()
+    with (
+        pytest.raises(InvalidInputError, match="It is of `gapless tune`"),
+        begin(tmp_path / "tuned", "profile", shipped(), entry=resume, simulated=True),
+    ):
+        pass
+
+
+def test_what_was_saved_goes_on_only_with_the_same(tmp_path: Path) -> None:
+    problem = shipped()
+    gapless.save_run(gapless.tune_simulated(problem, problem, top=2), tmp_path)
+    before, resume = contents(tmp_path), Entry(resume=True)
+    for saves, command in (("", "profile"), ("profile", "save_run")):
+        with (
+            pytest.raises(InvalidInputError, match="It is of `gapless tune`, not of `gapless profile`"),
+            begin(tmp_path, command, shipped(), entry=resume, simulated=True, saves=saves),
+        ):
+            pass
+    assert contents(tmp_path) == before
+
+
+def test_runs_sweeps_and_comparisons_do_not_go_on_with_each_other(cli: Cli, tmp_path: Path) -> None:
+    run, swept, compared = tmp_path / "run", tmp_path / "swept", tmp_path / "compared"
+    assert tune(cli, run)[0] == 0
+    spec = tmp_path / "spec.json"
+    spec.write_text(
+        '{"format": "gapless.sweep", "version": 1, "models": ["octree"], "platforms": ["pixel7a"]}'
+    )
+    many = tmp_path / "many.json"
+    family = '{"formulation": "flow_shop", "requests": 2, "units": 2, "seeds": 1}'
+    many.write_text(f'{{"format": "gapless.instances", "version": 1, "title": "", "generate": {family}}}')
+    sweep, compare = ("sweep", spec), ("compare", "--instances", many, "--backends", "serial")
+    assert cli(*sweep, "--jobs", "1", "--out", swept).code == 0
+    assert cli(*compare, "--out", compared).code == 0
+    before = {folder: contents(folder) for folder in (run, swept, compared)}
+    for words, folder in ((sweep, run), (sweep, compared), (compare, swept), (compare, run)):
+        refused = cli(*words, "--out", folder, "--resume")
+        assert (refused.code, "cannot go on" in refused.err) == (2, True), refused.err
+    code, said = tune(cli, swept, "--resume")
+    assert (code, "holds a sweep" in said) == (2, True), said
+    assert before == {folder: contents(folder) for folder in before}
+
+
+def fail_not(run: Run) -> None:
+    with Store(run.store) as store:
+        store.keep("kind", "key", "measured")
+
+
 def test_files_of_the_user_with_names_of_gapless_are_never_touched(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"my": "plan"}')
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
@@ -226,3 +287,18 @@ def test_a_run_is_what_begin_returns(tmp_path: Path) -> None:
         assert isinstance(run, Run)
         assert run.store == tmp_path / "new" / "store.sqlite"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_used_folder_is_refused_before_a_model_is_opened(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune(cli, out := tmp_path / "run")
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a model was opened")
+
+    monkeypatch.setattr("gapless.api.models.open_model", opened)
+    for command in ("tune", "profile"):
+        run = cli(command, "squeezenet", "--out", out)
+        assert run.code == 2
+        assert "go on with it, if it is about the same" in run.err

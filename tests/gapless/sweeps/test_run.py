@@ -25,7 +25,7 @@ from gapless.formulations.network import Network
 from gapless.formulations.rules import OpaqueRule
 from gapless.sweeps import run as running
 from gapless.sweeps.answers import ANSWER, TaskAnswer, answer
-from gapless.sweeps.folder import SweepOptions, opened
+from gapless.sweeps.folder import SWEEP, SweepOptions, opened
 from gapless.sweeps.run import MOST_ATTEMPTS, SweepResult, sweep
 from gapless.sweeps.spec import LimitSet, Sweep, SweepPlatform
 from gapless.sweeps.tasks import SweepTask
@@ -132,7 +132,7 @@ def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
         "import sys, gapless\n"
         "gapless.sweep(gapless.Sweep(models=['octree'], platforms=['pixel7a']), out=sys.argv[1])"
     )
-    with opened(SweepOptions(out=tmp_path)):
+    with opened(SweepOptions(out=tmp_path), SWEEP):
         other = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
         )

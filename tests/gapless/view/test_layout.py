@@ -52,6 +52,11 @@ def test_in_a_narrow_one_units_move_to_the_header_and_no_number_or_word_is_broke
     assert " 62.31 ms" not in text
 
 
+def test_a_table_without_rows_is_narrow_too() -> None:
+    numbers = ("number", "reached", "of the best")
+    assert "name" in " ".join(shown(plain_table("a name", *numbers, numbers=numbers), 20))
+
+
 def test_units_that_differ_stay_with_their_numbers() -> None:
     table = plain_table("a name that is long", "time", numbers=("time",))
     table.add_row("one of the many words", "1.3 ms")

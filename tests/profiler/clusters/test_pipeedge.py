@@ -14,6 +14,7 @@ from gapless.formulations.cluster import Pipelines
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem, load_problem
 from gapless.formulations.problem import Problem
+from gapless.profiler.clusters import pipeedge
 from gapless.profiler.clusters.pipeedge import import_pipeedge
 
 MB = 2**20
@@ -195,6 +196,32 @@ def test_damaged_files_are_refused_with_what_is_wrong(case: str, tmp_path: Path)
         imported(tmp_path, **files)
     assert message in str(caught.value)
     assert len(str(caught.value)) < 2000
+
+
+TAGS = (
+    '!!bool "zz"', '!!int "x"', '!!int ""', '!!timestamp "x"', "!!timestamp 2001-14-14", '!!float "y"',
+    '!!binary "@@"', "!!omap 3", "!!omap [1]", "!!set [1]", "!!pairs [1, 2]", "!!null {a: 1}", "!!map 3",
+    "!!seq {a: 1}", "!!str [1]", "!!foo 3", "{[1, 2]: 3}", "{<<: 3}", "2001-99-99", "!!value {a: 1}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tagged", TAGS)
+@pytest.mark.parametrize("text", ["TAGGED", "org/net: TAGGED", "{layers: TAGGED}"])
+def test_a_tag_that_does_not_fit_is_an_error_of_the_file(text: str, tagged: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"models\.yml"):
+        imported(tmp_path, models=text.replace("TAGGED", tagged))
+
+
+def test_files_without_end_meet_a_limit_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"models\.yml has 27000005 bytes, more than the 4194304"):
+        imported(tmp_path, models="a: [1" + 9_000_000 * ", 1")
+    with pytest.raises(InvalidInputError, match=r"line 2: a value of 6001 characters, more than the 1000"):
+        imported(tmp_path, models="a: 1\nb: 1" + 2000 * ":59")
+    monkeypatch.setattr(pipeedge, "MOST_SECONDS", -1.0)
+    with pytest.raises(InvalidInputError, match=r"models\.yml takes longer to read than the -1 s"):
+        imported(tmp_path)
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

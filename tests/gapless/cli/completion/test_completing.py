@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from gapless.cli.base.catalog import COMMANDS
 from gapless.cli.commands.completion import SCRIPTS, Shell
-from gapless.cli.completion.completing import VARIABLE
+from gapless.cli.completion.completing import TEXT, VARIABLE
 from gapless.cli.completion.values import VALUES, VALUES_OF_COMMAND
 from gapless.cli.main import main
 from gapless.profiler.platforms.catalog import shipped_names
@@ -28,13 +29,14 @@ Complete = Callable[..., list[str]]
 def bash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Complete:
     """Complete a line as bash does, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COMP_WORDBREAKS", " \t\n\"'><=;|&(:")
 
     def complete(line: str, point: int | None = None) -> list[str]:
+        until = line if point is None else line[:point]
         with monkeypatch.context() as patch:
             patch.setenv(VARIABLE, "bash")
             patch.setenv("COMP_LINE", line)
-            patch.setenv("COMP_POINT", str(len(line) if point is None else point))
+            patch.setenv("COMP_POINT", str(len(until)))
+            patch.setenv(TEXT, re.split(r"""(?<!\\)[ \t"'=:]""", until)[-1])
             assert main([]) == 0
         printed = capsys.readouterr()
         assert printed.err == ""
@@ -115,6 +117,46 @@ def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     assert bash("gapless show nowhere/") == []
 
 
+HOSTILE = (
+    "zz;touch PWN;#.onnx",
+    "zz$(touch PWN)`touch PWN`.onnx",
+    "zz'\";touch PWN&|>PWN<.onnx",
+    "zz!\\ *?[a]{b,c}~^#.onnx",
+)
+"""Names of files that a shell takes for commands, or for names of other files."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("begun", ["zz", "'zz", '"zz', "mine=zz"])
+def test_what_bash_inserts_means_the_name_of_the_file(
+    bash: Complete, tmp_path: Path, name: str, begun: str
+) -> None:
+    (tmp_path / name).touch()
+    if "=" in begun:  # names of models are not completed behind a name of one's own; those of options are
+        begun, name, line = "zz", name.removesuffix(".onnx") + ".py", "gapless plan --rules="
+        (tmp_path / name).touch()
+    else:
+        line = "gapless inspect "
+    (inserted,) = bash(f"{line}{begun}")
+    quote = begun[0] if begun[0] in "'\"" else ""
+    said = subprocess.run(
+        ["bash", "-c", f"printf %s {quote}{inserted}{quote}"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == name
+    assert not (tmp_path / "PWN").exists()
+
+
+def test_names_that_no_line_can_show_are_not_offered_and_none_is_an_option(
+    bash: Complete, tmp_path: Path
+) -> None:
+    for name in ("zz\ntouch PWN\n.onnx", "zz\x1b[2K.onnx", "zz\u202ex.onnx", "--rules=zz.py", "~root.onnx"):
+        (tmp_path / name).touch()
+    assert [each for each in bash("gapless inspect ") if "zz" in each or "~" in each] == [
+        "./--rules=zz.py",
+        r"\~root.onnx",
+    ]
+
+
 @pytest.mark.parametrize(
     "line", ["gapless plan 'a \"b", "gapless plan \\", "", "gapless", "gapless  -", "gapless --"]
 )
@@ -178,7 +220,7 @@ def program(tmp_path: Path) -> dict[str, str]:
 BASH = """
 source /dev/stdin
 COMP_LINE="$1" COMP_POINT=${#1} COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
-_gapless_completion gapless
+_gapless_completion gapless "${1##*[ =]}"
 printf '%s\\n' "${COMPREPLY[@]}"
 complete -p gapless
 """
@@ -207,6 +249,45 @@ def test_a_real_bash(program: dict[str, str], line: str, found: list[str]) -> No
     *words, registered = run.stdout.splitlines()
     assert words == found
     assert registered == "complete -o default -F _gapless_completion gapless"
+
+
+KEYS = """
+import os, pty, select, sys, time
+pid, terminal = pty.fork()
+if not pid:
+    os.execvp("bash", ["bash", "--noprofile", "--rcfile", "rc", "-i"])
+shown = b""
+def until(wanted):
+    global shown
+    while wanted not in shown:
+        assert select.select([terminal], [], [], 60)[0], shown
+        shown += os.read(terminal, 4096)
+    shown = b""
+until(b"$ ")
+os.write(terminal, b"gapless inspect zz")
+until(b"zz")
+os.write(terminal, b"\\t")
+until(b".onnx")
+os.write(terminal, b"\\n")
+until(b"ran ")
+os.kill(pid, 9)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
+def test_tab_and_enter_run_nothing_that_a_file_name_says(tmp_path: Path, program: dict[str, str]) -> None:
+    work, name = tmp_path / "work", HOSTILE[0]
+    work.mkdir()
+    (work / name).touch()
+    (tmp_path / "bin" / "gapless").write_text(
+        f'#!/bin/sh\n[ -n "${VARIABLE}" ] && exec "{sys.executable}" -m gapless "$@"\n'
+        'printf "%s\\n" "$@" > ../said; echo "ran "\n'
+    )
+    (work / "rc").write_text(f"PS1='$ '\n{SCRIPTS[Shell.BASH]}")
+    subprocess.run([sys.executable, "-c", KEYS], cwd=work, env={**program, "TERM": "dumb"}, check=True)
+    assert (tmp_path / "said").read_text().splitlines() == ["inspect", name]
+    assert {each.name for each in work.iterdir()} == {name, "rc"}
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not here")
