@@ -15,6 +15,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from pathlib import Path
 
 from ..formulations.errors import InvalidInputError
@@ -25,6 +26,7 @@ LEAST_TOKEN = 16
 """Shorter tokens are refused: they can be guessed."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]*))?", re.ASCII)
+_REMEMBERED = 64
 _USUAL_PORTS = {"http": "80", "https": "443"}
 
 
@@ -108,12 +110,7 @@ class Access:
         Refusal
             No, or a wrong, token; another name than those of this machine; a page of another server.
         """
-        token = {
-            Group.HEALTH: None,
-            Group.INFERENCE: self.token,
-            Group.STEERING: self.admin_token or (None if self.public else self.token),
-            Group.METRICS: self.metrics_token or self.token,
-        }[group]
+        token = self._token(group)
         if token is not None:
             _check_token(token, headers)
         elif group is Group.STEERING and self.public:
@@ -126,6 +123,16 @@ class Access:
             self._check_name(headers)
             _check_page(headers)
 
+    def _token(self, group: Group) -> str | None:
+        match group:
+            case Group.INFERENCE:
+                return self.token
+            case Group.STEERING:
+                return self.admin_token or (None if self.public else self.token)
+            case Group.METRICS:
+                return self.metrics_token or self.token
+        return None
+
     def _check_name(self, headers: Headers) -> None:
         called = headers.get("host", b"").decode("latin-1")
         found = _split(called)
@@ -137,6 +144,7 @@ class Access:
             )
 
 
+@lru_cache(_REMEMBERED)
 def is_loopback(host: str) -> bool:
     """Return whether a name or an address is one by which a machine calls itself."""
     try:
@@ -185,6 +193,7 @@ def _check_page(headers: Headers) -> None:
         )
 
 
+@lru_cache(_REMEMBERED)
 def _split(authority: str) -> tuple[str, str] | None:
     """Return the host and the port, which may be empty, of "host:port"; None: it is none."""
     found = _AUTHORITY.fullmatch(authority.lower())

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -36,7 +35,6 @@ from .messages import (
     headers_of,
 )
 from .metrics import CONTENT_TYPE, prometheus_text
-from .tensors import Inputs
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -72,6 +70,7 @@ class App:
         self._most_bytes = most_bytes
         self._bodies = Bodies(_LARGEST * most_bytes)
         self._codec = Codec()
+        self._interfaces: dict[str, tuple[Registered, protocol.Interface]] = {}
         self.stopping = False
 
     def close(self) -> None:
@@ -140,7 +139,7 @@ class App:
         encoding = headers.get("content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
-        interface = protocol.interface_of(model)
+        interface = self._interface(model)
         with self._bodies.held() as body:
             data = await self._read(interface, body, headers, receive)
             with ended_with_client(receive):
@@ -154,6 +153,12 @@ class App:
             return Reply(200, said)
         kind = ("content-type", "application/octet-stream")
         return Reply(200, b"".join([said, *draft.blobs]), (kind, (protocol.HEADER_LENGTH, str(len(said)))))
+
+    def _interface(self, model: Registered) -> protocol.Interface:
+        known = self._interfaces.get(model.name)
+        if known is None or known[0] is not model:
+            known = self._interfaces[model.name] = model, protocol.interface_of(model)
+        return known[1]
 
     async def _read(
         self, interface: protocol.Interface, body: Body, headers: Headers, receive: Receive
@@ -176,7 +181,7 @@ class App:
         request = await self._codec.read(interface, data[:length], len(data) - length)
         inputs = request.inputs.complete(interface.inputs, data[length:])
         answer = self._coordinator.submit(interface.model, inputs, deadline_us=request.deadline_us)
-        return replace(request, inputs=Inputs(arrays={}, spans={})), answer
+        return request, answer
 
     async def _answer(self, answer: Future[Served]) -> Served:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ _FURTHER_VALUES = 1_000
 _BYTES_A_TENSOR = 1_024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Interface:
     """What requests of a model may name, and how large they can be.
 
@@ -62,22 +63,22 @@ class Interface:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[str, ...]
 
-    @property
+    @cached_property
     def _elements(self) -> int:
         return sum(prod(spec.shape) for spec in self.inputs)
 
-    @property
+    @cached_property
     def most_document_bytes(self) -> int:
         """Largest JSON document of a request."""
         tensors = len(self.inputs) + len(self.outputs)
         return BYTES_AN_ELEMENT * self._elements + _BYTES_A_TENSOR * tensors + _FURTHER_BYTES
 
-    @property
+    @cached_property
     def most_bytes(self) -> int:
         """Largest body of a request."""
         return self.most_document_bytes + sum(spec.bytes for spec in self.inputs)
 
-    @property
+    @cached_property
     def most_values(self) -> int:
         """Most values in a JSON document of a request."""
         return self._elements + 16 * (len(self.inputs) + len(self.outputs)) + _FURTHER_VALUES
