@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..api.models import is_code, parse_places, split_locator
 from ..api.problems import load_problem
+from ..executor.graph.opening import SECONDS_OPTION, OpeningLimits
 from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
 from ..formulations.deployment import Deployment
@@ -18,7 +19,6 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.files import PLATFORM, dump, dump_problem
 from ..formulations.hardware import Platform
 from ..formulations.network import Network
-from ..executor.graph.opening import SECONDS_OPTION, OpeningLimits
 from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
 from .shelf import FILES, RUNS, Listed, group_digest
