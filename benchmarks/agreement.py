@@ -1,11 +1,17 @@
-"""Check that all exact backends prove the same plans on the shipped tables.
+"""Check that all exact backends prove the same plans on the shipped tables, or on crowded workloads.
 
     python -m benchmarks.agreement
     python -m benchmarks.agreement --backends native,exhaustive,cpsat --objectives period
+    python -m benchmarks.agreement --crowded 300 --backends exhaustive,native,cpsat
 
 For every shipped problem, every co-run cost model that comes with gapless, and every objective, each
 backend proves the 20 best plans; then optimum, bound and the whole list of scores are compared with the
 first backend's.
+
+`--crowded N` draws N small workloads in which company would take more than the most that a chunk can lose
+(`benchmarks/workload_instances.py`), with at most `--plans` plans, from `--seed` on. Each backend begins with
+nothing and has `--limit` seconds; what it has not proved by then is counted as open, and its plan and bound
+must still not contradict the optimum of the first backend. The command ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -13,18 +19,28 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import count, islice
+from multiprocessing import get_context
 from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
+from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
+from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
-from gapless.solvers.session import solve
+from gapless.solvers.session import reconcile, solve
+from gapless.solvers.sources import StartMode
 
 BACKENDS = ("exhaustive", "native", "cpsat", "z3", "pulp")
 OBJECTIVES = ("period", "gapness", "period,gapness", "paper")
@@ -36,7 +52,13 @@ def main() -> int:
     parser.add_argument("--backends", type=lambda text: text.split(","), default=BACKENDS)
     parser.add_argument("--objectives", type=lambda text: text.split("/"), default=OBJECTIVES)
     parser.add_argument("--top", type=int, default=20)
+    parser.add_argument("--crowded", type=int, default=0, help="so many workloads under the cap of slowdown")
+    parser.add_argument("--plans", type=int, default=60, help="most plans of such a workload; 60")
+    parser.add_argument("--seed", type=int, default=0, help="the first one that is drawn")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each of their proofs; 60")
     options = parser.parse_args()
+    if options.crowded:
+        return _crowded(options)
     table = Table(title=f"top {options.top}: equal to {options.backends[0]}", title_justify="left")
     for column in (
         "objective",
@@ -56,6 +78,61 @@ def main() -> int:
             wrong += 2 * tally["tables"] - tally["optima"] - tally["lists"]
     Console(width=110).print(table)
     return int(wrong > 0)
+
+
+def _crowded(options: argparse.Namespace) -> int:
+    """Compare proofs of workloads in which the cap of slowdown is at work."""
+    console, seeds = Console(width=110), list(islice(_drawn(options.seed, options.plans), options.crowded))
+    found: dict[str, list[SolveResult]] = {}
+    for backend in options.backends:  # one process each: solvers do not share one
+        with ProcessPoolExecutor(1, get_context("spawn")) as worker:
+            found[backend] = list(worker.map(partial(_cold, backend, options.limit), seeds))
+    table = Table(title=f"{options.crowded} crowded workloads", title_justify="left")
+    for column in ("backend", "proved", "open", "wrong", "seconds"):
+        table.add_column(column, justify="right")
+    wrong = 0
+    for backend, results in found.items():
+        proved = sum(result.status is SolveStatus.OPTIMAL for result in results)
+        pairs = list(zip(seeds, results, found[options.backends[0]], strict=True))
+        differ = [each for each in pairs if not _agrees(*each[1:])]
+        for seed, result, reference in differ:
+            console.print(f"seed {seed}: {backend} {_said(result)}; {_said(reference)} is right")
+        seconds = sum(result.runtime_s for result in results)
+        cells = (proved, len(results) - proved, len(differ))
+        table.add_row(backend, *map(str, cells), f"{seconds:.1f}")
+        wrong += len(differ)
+    console.print(table)
+    return int(wrong > 0)
+
+
+def _cold(backend: str, limit_s: float, seed: int) -> SolveResult:
+    """Return what a backend proves in this process, beginning with nothing."""
+    problem, worker, started = crowded_workload(seed), get_backend(backend), perf_counter()
+    claim = worker.solve(problem, SolveOptions(time_limit_s=limit_s, start=StartMode.NONE))
+    return reconcile(problem, worker, claim, 1, perf_counter() - started)
+
+
+def _drawn(seed: int, plans: int) -> Iterator[int]:
+    """Yield the seeds of crowded workloads with few plans."""
+    for each in count(seed):
+        problem = crowded_workload(each)
+        if shop_of(problem).capped and count_plans(problem) <= plans:
+            yield each
+
+
+def _agrees(result: SolveResult, reference: SolveResult) -> bool:
+    """Return whether a proof says what that of the reference says, and what is none does not deny it."""
+    if reference.status is not SolveStatus.OPTIMAL or reference.values is None:
+        return True
+    if result.status is SolveStatus.OPTIMAL:
+        return (result.values, result.bound) == (reference.values, reference.values[0])
+    late = result.values is None or result.values >= reference.values
+    below = result.bound is None or result.bound <= reference.values[0]
+    return result.status is not SolveStatus.INFEASIBLE and late and below
+
+
+def _said(result: SolveResult) -> str:
+    return f"{result.status}, {result.values}, bound {result.bound}"
 
 
 def _tallies(objective: str, backends: list[str], top: int) -> dict[str, Counter[str]]:

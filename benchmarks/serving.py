@@ -1,8 +1,9 @@
 """What serving costs and withstands: latency that is added, overload, killed workers, units taken away.
 
     python -m benchmarks.serving --rounds 500
-    python -m benchmarks.serving --minutes 30
+    python -m benchmarks.serving --minutes 30 --kill-every 5
     python -m benchmarks.serving --kills 50
+    python -m benchmarks.serving --json-seconds 20
 
 Clients are processes of their own. Direct calls of the coordinator and calls over the server take turns, so
 that both see the same machine. Under load, requests come at a fixed rate, whatever becomes of earlier ones.
@@ -39,6 +40,33 @@ _LANES = 96
 """Connections of the load: more than the queue is long, or nothing would be refused."""
 
 
+def _sum(name: str, shape: tuple[int, ...]) -> gapless.CallableModel:
+    layer = gapless.CallableLayer(
+        name="y", variants={"*": lambda x: np.full(16, x.sum(), np.float32)}, inputs=("x",)
+    )
+    return gapless.CallableModel(
+        name=name, inputs=(gapless.TensorSpec(name="x", shape=shape),), layers=(layer,), outputs=("y",)
+    )
+
+
+SMALL, IMAGE, LARGE = (
+    _sum("small", (16,)),
+    _sum("image", (1, 3, 224, 224)),
+    _sum("large", (1, 3, 1024, 1024)),
+)
+"""Models that do next to nothing, so that what is measured is the server."""
+
+
+_BESIDE = (
+    ("nobody", "", 0),
+    ("two clients that send images of 3 MB", "image", 2),
+    ("one that sends 60 MB to the large model", "large", 1),
+    ("one that sends 60 MB to the small model", "small", 1),
+    ("one that names 20 million inputs", "", 1),
+)
+"""Beside whom a small model is watched: the model that others send JSON to, and how many they are."""
+
+
 def main() -> None:
     """Measure what is asked for, and print it."""
     options = _arguments()
@@ -48,6 +76,9 @@ def main() -> None:
         f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}; {options.model} on {options.units}"
     )
     units = gapless.this_device(units=options.units.split(","))
+    if options.json_seconds:
+        console.print(_beside_json(units, options.json_seconds))
+        return
     with gapless.serve(
         [options.model], platform=units, port=0, queue=options.queue, restarts=10_000, policy=options.policy
     ) as server:
@@ -119,11 +150,19 @@ def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
         "workers, MiB",
         "waiting",
     )
+    drawn, killed = random.Random(options.seed), 0
     with _client(server, options, "load", str(rate), str(60 * options.minutes)) as client:
         begin_s = time.monotonic()
+        every_s = options.kill_every or 120 * options.minutes
         steps = max(4, min(30, round(options.minutes)))
         for step in range(steps + 1):
-            time.sleep(max(0.0, begin_s + 60 * options.minutes * step / steps - time.monotonic()))
+            until_s = begin_s + 60 * options.minutes * step / steps
+            while (next_s := begin_s + every_s * (killed + 1)) < until_s:
+                time.sleep(max(0.0, next_s - time.monotonic()))
+                killed += 1
+                if pids := list(coordinator.pids.values()):
+                    os.kill(drawn.choice(pids), signal.SIGKILL)
+            time.sleep(max(0.0, until_s - time.monotonic()))
             workers = sum(map(_rss_bytes, coordinator.pids.values()))
             table.add_row(
                 f"{(time.monotonic() - begin_s) / 60:.1f}",
@@ -132,12 +171,12 @@ def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
                 str(coordinator.statistics().waiting),
             )
         out, _ = client.communicate(timeout=120)
-    codes = Counter({int(code): number for code, number in json.loads(out).items()})
+    codes = json.loads(out)
     after = coordinator.statistics()
     answered = sum(after.total(fate) - before.total(fate) for fate in (Fate.ANSWERED, Fate.LATE))
-    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))
+    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))  # 0: no answer
     failed = after.total(Fate.FAILED) - before.total(Fate.FAILED)
-    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed"
+    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed; {killed} kills"
     return table
 
 
@@ -179,6 +218,76 @@ def _kills(server: gapless.Server, options: argparse.Namespace) -> Table:
     return table
 
 
+def _beside_json(units: gapless.Platform, seconds: float) -> Table:
+    """Watch the latency of a small model while other clients send JSON: images, and 60 MB at once."""
+    models = [f"{__file__}:{name}" for name in ("SMALL", "IMAGE", "LARGE")]
+    table = _table(
+        f"a small model, asked for {seconds:g} s", "beside", "calls", "p50, ms", "p99, ms", "most, ms"
+    )
+    table.add_column("what the others got")
+    for beside, model, count in _BESIDE:
+        with gapless.serve(models, platform=units, port=0) as server:
+            others = [_json_client(server, model, seconds) for _ in range(count)]
+            client = _json_client(server, "watch", seconds)
+            for each in (*others, client):
+                assert each.stdout is not None
+                each.stdout.readline()  # what they will send is ready
+            for each in (client, *others):
+                assert each.stdin is not None
+                each.stdin.write("go\n")
+                each.stdin.flush()
+            out, *said = (each.communicate(timeout=600)[0].strip() for each in (client, *others))
+        known = sorted(json.loads(out))
+        row = [f"{percentile(known, share) or 0:,.1f}" for share in (500, 990, 1000)]
+        table.add_row(beside, str(len(known)), *row, "; ".join(said))
+    return table
+
+
+def _json_client(server: gapless.Server, what: str, seconds: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "benchmarks.serving", "--model", "small", "--client"]
+    command += [server.url.rpartition(":")[2], "json", what, str(seconds)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _be_json_client(port: int, what: str, seconds: float, orders: IO[str]) -> str:
+    """Ask the small model, or send JSON to another one, for some seconds; return what there is to say."""
+    body = b"" if what == "watch" else _json_body(what)
+    print("ready", flush=True)
+    orders.readline()
+    begin_s = time.monotonic()
+    if what == "watch":
+        caller, calls_ms = _Caller(port, "small"), list[float]()
+        while time.monotonic() < begin_s + seconds:
+            start_s = time.monotonic()
+            assert caller.call() == 200
+            calls_ms.append(1000 * (time.monotonic() - start_s))
+            time.sleep(0.005)
+        return json.dumps(calls_ms)
+    codes, times_s = Counter[int](), list[float]()
+    while time.monotonic() < begin_s + seconds:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        start_s = time.monotonic()
+        try:
+            connection.request("POST", f"/v2/models/{what or 'small'}/infer", body)
+            codes[connection.getresponse().status] += 1
+        except OSError:  # the server hangs up on what it does not want
+            codes[0] += 1
+        times_s.append(time.monotonic() - start_s)
+        connection.close()
+        if what != "image":
+            break
+    said = ", ".join(f"{code or 'hung up'}: {count}" for code, count in sorted(codes.items()))
+    return f"{said}, {1000 * sorted(times_s)[len(times_s) // 2]:,.0f} ms"
+
+
+def _json_body(what: str) -> bytes:
+    if not what:
+        return b'{"inputs": [' + b"{}," * 20_000_000 + b"{}]}"
+    shape = {"image": (1, 3, 224, 224), "large": (1, 3, 1024, 1024), "small": (1, 3, 1024, 1024)}[what]
+    data = np.random.default_rng(0).random(shape, np.float32).ravel().tolist()
+    return json.dumps({"inputs": [{"name": "x", "shape": shape, "datatype": "FP32", "data": data}]}).encode()
+
+
 def _wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         time.sleep(0.01)
@@ -205,7 +314,7 @@ class _Caller:
     """A client of its own process: one connection that stays open."""
 
     def __init__(self, port: int, model: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=900)
         self._path = f"/v2/models/{model}/infer"
         self._connection.request("GET", f"/v2/models/{model}")
         tensors = json.loads(self._connection.getresponse().read())["inputs"]
@@ -219,14 +328,21 @@ class _Caller:
         self._headers = {"Inference-Header-Content-Length": str(len(head))}
 
     def call(self) -> int:
-        """Return the code of an answer."""
-        self._connection.request("POST", self._path, self._body, self._headers)
-        reply = self._connection.getresponse()
-        reply.read()
+        """Return the code of an answer; 0: there was none."""
+        try:
+            self._connection.request("POST", self._path, self._body, self._headers)
+            reply = self._connection.getresponse()
+            reply.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            return 0
         return reply.status
 
 
 def _be_client(port: int, model: str, words: Sequence[str], orders: IO[str]) -> None:
+    if words[0] == "json":
+        print(_be_json_client(port, words[1], float(words[2]), orders))
+        return
     if words[0] == "one":
         caller = _Caller(port, model)
         for _ in orders:
@@ -277,7 +393,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=0, help="of direct and served calls in turns")
     parser.add_argument("--minutes", type=float, default=0.0, help="of overload")
     parser.add_argument("--factor", type=float, default=1.5, help="load, in times of what it can do")
+    parser.add_argument("--kill-every", type=float, default=0.0, help="seconds, of a worker under overload")
     parser.add_argument("--kills", type=int, default=0, help="of workers and of units")
+    parser.add_argument(
+        "--json-seconds", type=float, default=0.0, help="of a small model beside clients that send JSON"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--client", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()

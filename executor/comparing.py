@@ -10,9 +10,11 @@ another. `allowed_of(network, precisions)` in `executor.model` says what a netwo
 and `references(model, seeds)` there makes the references of a model, with what it knows of its decisions.
 
 Floats are related to the scale of the block that they are in, not to the largest number of the tensor: an
-output with boxes up to 640 and scores up to 1 has two scales. Numbers that are *decided* (the index of the
+output with boxes up to 640 and scores up to 1 has two scales. Blocks are positions along an axis, runs of
+them, or what comes in turn. Numbers that are *decided* (the index of the
 largest value, a comparison, a rounded number) are right if the values behind them, moved by no more than is
-allowed, give them. Of other integers and booleans a share may differ.
+allowed, give them. That also excuses results of sigmoid and softmax, whose relative error is the absolute
+error of what is behind. Of other integers and booleans a share may differ.
 
 Nothing of gapless is imported, because exported folders contain this module.
 """
@@ -64,6 +66,9 @@ error of an exponent, which grows with what is allowed: below `UNIT` times that,
 FEWEST = 64
 """Values of a block, over all samples: fewer say little about its scale, because each single number may be
 small by chance and carry the rounding errors of the sum that it comes from."""
+
+MOST_PERIOD, LEAST_TURNS = 256, 16
+"""Along an axis scales may come in turn: with which periods they are looked for, and how often they come."""
 
 FILLED = 2.0**16
 """Numbers that are so much larger than all others, and equal, are no results but fill values, such as -1e9 in
@@ -136,7 +141,7 @@ class Decision:
     ----------
     kind
         "largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
-        numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number).
+        numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax".
     behind
         Names of the tensors that decide.
     axis
@@ -193,9 +198,8 @@ class Scales:
             for each in magnitudes:
                 held = np.where(each <= largest, each, 0.0) if _exceeds(each, largest) else each
                 found = np.maximum(found, held.max(axis=others, initial=0.0))
-            found = _in_runs(found, values=sum(each.size for each in magnitudes))
-            if (found < APART * largest).any():
-                along.append((axis, found))
+            values = sum(each.size for each in magnitudes)
+            along += [(axis, own) for own in _blocks(found, values) if (own < APART * largest).any()]
         return cls(shape, largest, tuple(along))
 
     def related(self, allowed: Allowed) -> Array:
@@ -243,17 +247,41 @@ def _exceeds(magnitudes: Array, largest: float) -> bool:
     return bool((magnitudes > largest).any())
 
 
-def _in_runs(magnitudes: Array, *, values: int) -> Array:
-    """Return the largest magnitude of the run of positions that each is in; a run has enough values."""
+def _blocks(magnitudes: Array, values: int) -> Iterator[Array]:
+    """Yield the largest magnitude of the block that each position of an axis is in, of enough values.
+
+    A block is a position or, where that has too few values, a run of positions; and there also what comes
+    again with a period, such as the scores among boxes and scores in turn.
+    """
     import numpy as np
 
     length = len(magnitudes)
     size = -(-FEWEST * length // max(values, 1))
     if size <= 1 or not length:
-        return magnitudes
+        yield magnitudes
+        return
     starts = np.arange(0, max(length - size, 0) + 1, size)
     runs = np.maximum.reduceat(magnitudes, starts)
-    return np.repeat(runs, np.diff([*starts, length]))
+    yield np.repeat(runs, np.diff([*starts, length]))
+    for period in range(2, min(MOST_PERIOD, length // max(size, LEAST_TURNS)) + 1):
+        if length % period == 0 and (largest := _in_turns(magnitudes.reshape(-1, period))) is not None:
+            yield np.tile(largest, length // period)
+            return
+
+
+def _in_turns(turns: Array) -> Array | None:
+    """Return the largest magnitude of each column, if some columns are of another scale than the others.
+
+    That holds if the largest number of the small ones is far below what is usual in each of the others.
+    Where numbers do not depend on the column, that never happens, however widely they are spread.
+    """
+    import numpy as np
+
+    largest = turns.max(axis=0)
+    small = largest < APART * largest.max()
+    if not small.any() or (largest[small].max() >= APART * np.median(turns[:, ~small], axis=0)).any():
+        return None
+    return largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +341,7 @@ class Reference:
         if found.shape != right.shape:
             what = f"its shape is {list(found.shape)}, must be {list(right.shape)}"
             return Difference(float("inf"), allowed.error, 1.0, "", what)
-        if self.decision is not None:
+        if self.decision is not None and self.decision.kind not in SHARES:
             errors = self._decided(found, sample, allowed)
             summary = _summary(errors, allowed, _DECIDED, part)
             differing = ~_same(found, right)
@@ -324,6 +352,8 @@ class Reference:
         else:
             errors = _errors(found, right, self.scales.related(allowed))
             kind = _NUMBERS
+            if self.decision is not None:
+                errors = np.minimum(errors, self._moved(found, sample, allowed))
             if not self.verifiable:  # which of NaN and infinity comes out of an overflow is chance
                 errors = np.where(np.isfinite(found) | np.isfinite(right), errors, 0.0)
         summary = _summary(errors, allowed, kind, part)
@@ -342,6 +372,30 @@ class Reference:
         scales = [each.scales.related(allowed) for each in self.behind]
         errors = _distances(self.decision, undone, right, values, scales)
         return np.where(same, 0.0, _redone(errors, found.shape, self.decision))
+
+    def _moved(self, found: Array, sample: int, allowed: Allowed) -> Array:
+        """Return by how much the values behind shares of one would have to move to give what was found."""
+        import numpy as np
+
+        assert self.decision is not None
+        undone, right = (_undone(array, self.decision) for array in (found, self.arrays[sample]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.abs(_behind(self.decision.kind, undone) - _behind(self.decision.kind, right))
+            errors = _finite(moved / self.behind[0].scales.related(allowed), undone.shape)
+        return _redone(errors, found.shape, self.decision)
+
+
+SHARES = ("sigmoid", "softmax")
+"""Kinds of decisions that are numbers: shares of one."""
+
+
+def _behind(kind: str, shares: Array) -> Array:
+    """Return what the values behind shares are, but for a constant of a softmax."""
+    import numpy as np
+
+    values = np.log(shares.astype(np.float64))
+    # If no logit moves by more than a number, no share of a softmax does by more than twice as much.
+    return values / 2 if kind == "softmax" else values - np.log1p(-shares.astype(np.float64))
 
 
 _NUMBERS, _ENTRIES, _DECIDED = "numbers", "entries", "decided"

@@ -10,19 +10,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from ..formulations import errors
+from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
 from ..formulations.processes import end_with_parent, in_lasting_thread
@@ -71,29 +72,27 @@ class Worker:
         self.unit = unit
         self._quota: CpuQuota | None = None
         self._unread = b""
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        child_in, self._to_child = os.pipe()
-        self._from_child, child_out = os.pipe()
-        words = [os.getpid(), role, child_in, child_out]
-        start = partial(
-            subprocess.Popen,
-            [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._output,
-            pass_fds=(child_in, child_out, *descriptors),
-            env=_environment(unit),
-            start_new_session=True,  # Ctrl-C belongs to the parent
-        )
-        try:
+        with ExitStack() as on_failure, ExitStack() as behind_start:  # a start that fails is tried again
+            self._output = on_failure.enter_context(tempfile.TemporaryFile())
+            child_in, self._to_child = os.pipe()
+            behind_start.callback(os.close, child_in)
+            on_failure.callback(os.close, self._to_child)  # a child that runs all the same reads the end
+            self._from_child, child_out = os.pipe()
+            behind_start.callback(os.close, child_out)
+            on_failure.callback(os.close, self._from_child)
+            words = [os.getpid(), role, child_in, child_out]
+            start = partial(
+                subprocess.Popen,
+                [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=(child_in, child_out, *descriptors),
+                env=_environment(unit),
+                start_new_session=True,  # Ctrl-C belongs to the parent
+            )
             self._process = in_lasting_thread(start)
-        except BaseException:
-            os.close(self._to_child)  # if it has started all the same, it reads the end and is gone
-            os.close(self._from_child)
-            raise
-        finally:
-            os.close(child_in)
-            os.close(child_out)
+            on_failure.pop_all()
         try:
             if unit.quota_permille is not None:
                 self._quota = CpuQuota.create(unit.quota_permille, cores=max(1, len(unit.cores)))
@@ -110,7 +109,7 @@ class Worker:
 
     @property
     def descriptor(self) -> int:
-        """Readable when a message waits, or when it has died (for `select`)."""
+        """Readable when a message waits, or when it has died (for `readable`)."""
         return self._from_child
 
     @property
@@ -144,7 +143,7 @@ class Worker:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while b"\n" not in self._unread:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([self._from_child], [], [], left)[0]:
+            if not readable([self._from_child], left):
                 return None
             data = os.read(self._from_child, 1 << 20)
             if not data:
@@ -260,7 +259,7 @@ class Link:
 
     def waiting(self) -> bool:
         """Return, without waiting, whether `receive` would have something to say."""
-        return bool(self._unread) or bool(select.select([self._reading], [], [], 0)[0])
+        return bool(self._unread) or bool(readable([self._reading], 0.0))
 
 
 Role = Callable[[Link, Mapping[str, Any]], None]

@@ -165,6 +165,10 @@ class UnitLostError(ExecutionError):
     """A worker that died, hung or failed while a plan was running; the message names the lost request."""
 
 
+class NothingLeftError(ExecutionError):
+    """A server has lost all its units, and was not to wait longer for one to come back."""
+
+
 class RefusedRequestError(ExecutionError):
     """A request that a coordinator does not take: it is stopping, or no unit that is there can run it."""
 

@@ -38,9 +38,15 @@ _INSTEAD = {
 }
 """{(kind that was found, kind that is needed): what to do instead}."""
 
+_OTHER_MODEL = "it is a model of another kind; gapless takes ONNX: export it to a .onnx file first"
+
 _FOREIGN = {
     ".onnx": "it is a model: `gapless profile {name}` measures it and writes gapless-out/problem.json, which "
     "can be planned; `gapless tune {name}` does all of it",
+    ".pt": _OTHER_MODEL,
+    ".pth": _OTHER_MODEL,
+    ".tflite": _OTHER_MODEL,
+    ".mnn": _OTHER_MODEL,
     ".npz": "it holds arrays; `gapless run --input` takes them",
     ".sqlite": "it is a store of measurements; --store takes it",
     ".html": "it is a report, for people",

@@ -233,8 +233,8 @@ def read_bytes(path: str | Path, *, needed: str = "", most: int = MAX_FILE_BYTES
         size = path.stat().st_size
         if path.is_dir():
             raise InvalidInputError(f"cannot read {path}: it is a folder{in_folder(path, needed)}")
-        if needed and (known := foreign(path)):
-            raise InvalidInputError(f"{path} is no {needed} file: {known}")
+        if known := foreign(path):
+            raise InvalidInputError(f"{path} is no {needed or 'JSON'} file: {known}")
         if size > most:
             raise InvalidInputError(f"{path} has {size} bytes, more than the {most} that are read")
         with path.open("rb") as file:

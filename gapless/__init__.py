@@ -20,7 +20,7 @@ from .version import __version__ as __version__
 def _modules_of_names() -> dict[str, str]:
     """Return the module of each public name, from the lines `from MODULE import NAME as NAME` of the stub."""
     with open(f"{splitext(__file__)[0]}.pyi", encoding="utf-8") as stub:
-        words = [line.split() for line in stub if line.startswith("from ")]
+        words = [line.split() for line in stub if line.startswith("from .")]
     return {name: module for _, module, _, name, *_ in words if name != "__version__"}
 
 
@@ -30,7 +30,9 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         value: object = sorted(modules)
     elif name in modules:
-        value = getattr(import_module(modules[name], __name__), name)
+        module = modules[name]
+        home = import_module(f".{name}" if module == "." else module, __name__)
+        value = home if module == "." else getattr(home, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -49,7 +49,7 @@ class ExhaustiveBackend:
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Walk the whole space, or say that it is too large."""
-        deadline, space = Deadline(options.time_limit_s), count_plans(problem)
+        deadline, space = Deadline(options.time_limit_s, options.clock), count_plans(problem)
         handling = handling_of(problem, self.capabilities)
         if space > MAX_PLANS:
             return Claim(

@@ -8,11 +8,12 @@ entry point of the group `gapless.solvers`, or are registered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from ..formulations.errors import BackendFailedError
+from ..formulations.errors import BackendFailedError, InvalidProblemError
 from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
@@ -159,7 +160,8 @@ def starts_for(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """
     family = family_of(problem.formulation.name)
     if family.starts is not None and options.start is not StartMode.NONE:
-        yield from family.load(family.starts)(problem, options)
+        with suppress(InvalidProblemError):  # numbers that only the native search cannot count with
+            yield from family.load(family.starts)(problem, options)
 
 
 def takes_start(backend: Backend, problem: Problem) -> bool:

@@ -209,15 +209,22 @@ class Clock:
     """The time of a search: it stands still while backends are loaded and warmed up (`Warmed`).
 
     One clock serves one search at a time: the session stops it, whoever measures the search reads it.
+
+    Parameters
+    ----------
+    seconds
+        What tells the time; None: the machine. With `time.thread_time`, which is the processor's, a search in
+        this thread gets as much on a busy machine as on an idle one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: Callable[[], float] | None = None) -> None:
+        self._seconds = seconds or time.monotonic
         self._held_s = 0.0
         self._since: float | None = None
 
     def now(self) -> float:
         """Return seconds that passed, from no point in particular."""
-        return (time.monotonic() if self._since is None else self._since) - self._held_s
+        return (self._seconds() if self._since is None else self._since) - self._held_s
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -225,11 +232,11 @@ class Clock:
         if self._since is not None:  # an outer block does so already
             yield
             return
-        self._since = time.monotonic()
+        self._since = self._seconds()
         try:
             yield
         finally:
-            self._held_s += time.monotonic() - self._since
+            self._held_s += self._seconds() - self._since
             self._since = None
 
 
@@ -302,24 +309,30 @@ class Deadline:
 
     def __init__(self, limit_s: float | None, clock: Clock | None = None) -> None:
         self._clock = clock
-        self._end = None if limit_s is None else self._now() + limit_s
+        self._end = None if limit_s is None else self.now() + limit_s
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Return seconds that passed, from no point in particular."""
         return time.monotonic() if self._clock is None else self._clock.now()
 
     @property
     def passed(self) -> bool:
         """Whether the time is up."""
-        return self._end is not None and self._now() >= self._end
+        return self._end is not None and self.now() >= self._end
 
     def within(self, seconds: float) -> bool:
         """Return whether it comes within so many seconds, or has passed."""
-        return self._end is not None and self._now() + seconds >= self._end
+        return self._end is not None and self.now() + seconds >= self._end
 
     @property
     def left_s(self) -> float | None:
         """Seconds that remain (at least 0), or None for no limit."""
-        return None if self._end is None else max(0.0, self._end - self._now())
+        return None if self._end is None else max(0.0, self._end - self.now())
+
+    def share(self, part: float = 1.0, *, less_s: float = 0.0) -> Deadline:
+        """Return a deadline after a part of the time that is left, less some seconds, by the same clock."""
+        left_s = self.left_s
+        return Deadline(None if left_s is None else part * left_s - less_s, self._clock)
 
 
 class TimeIsUpError(Exception):

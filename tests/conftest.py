@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Generator
 from fcntl import LOCK_EX, flock
 from itertools import count
@@ -16,12 +17,19 @@ from hypothesis import HealthCheck, settings
 
 from gapless.solvers import protocol
 
+from .representatives import BUDGET_MINUTES, MAKE_TEST, REPRESENTATIVES
+
 # Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What tests say about tables and colours is about pipes, whatever terminal the tests are run in.
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+
+COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
+"""All tests that were found, also those that `-m` leaves out."""
+
+_BEGAN = pytest.StashKey[float]()
 
 # Machines are shared and slow at times: how long an example took says nothing about the code.
 # Continuous integration draws the same examples each time, so that a failure points at the change.
@@ -37,9 +45,27 @@ def measures(item: pytest.Item) -> bool:
     return item.get_closest_marker("measures") is not None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what measures this machine, so that one process has all of it and the others do not wait."""
+# Before pytest looks at `-m`.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what stands for its kind; begin with what measures this machine, which one process has all of."""
+    for item in items:
+        if item.nodeid in REPRESENTATIVES:
+            item.add_marker("representative")
+    config.stash[COLLECTED] = tuple(items)
     items.sort(key=measures, reverse=True)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember when the run began."""
+    session.config.stash[_BEGAN] = time.monotonic()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what of its budget `make test` has used; a busy machine is no failure."""
+    if config.option.markexpr == MAKE_TEST:
+        minutes = (time.monotonic() - config.stash[_BEGAN]) / 60
+        terminalreporter.write_line(f"{minutes:.1f} min of {BUDGET_MINUTES} (tests/representatives.py)")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 
 def alive(pid: int) -> bool:
@@ -48,3 +53,19 @@ def assert_nothing_outlives(code: str) -> None:
         parent.kill()
     assert children
     assert soon(lambda: not any(map(alive, children)), within_s=10)
+
+
+@contextmanager
+def many_descriptors(count: int = 1100) -> Iterator[None]:
+    """Hold so many open files that what is opened now has a number beyond the reach of `select.select`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count + 500:
+        pytest.skip(f"at most {hard} files may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 500), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -10,12 +10,22 @@ import pytest
 
 from benchmarks.hetero2pipe import __main__ as command
 from benchmarks.hetero2pipe import here, phones, planners
-from benchmarks.hetero2pipe.playing import KIRIN, OURS, PAPERS, Study, answers, ask, on_units, ratios
+from benchmarks.hetero2pipe.playing import (
+    KIRIN,
+    OURS,
+    PAPERS,
+    PLATFORMS,
+    Study,
+    answers,
+    ask,
+    on_units,
+    ratios,
+)
 from benchmarks.printing import Part, Statement
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.workload import LoadPolicy
-from gapless.profiler.platforms.workloads import shipped_workload
+from gapless.profiler.platforms.workloads import phone_network_names, shipped_workload
 
 SMALL = Study(platforms=(KIRIN,), count=2, limit_s=0.02, exact_s=1.0, exact_count=1)
 
@@ -29,6 +39,16 @@ def test_no_class_contradicts_the_paper_though_a_feature_does() -> None:
     assert all(found.holds for found in classes)
     assert misses.found == "computed, by time: alexnet 38 times, vgg16 78 times"
     assert not misses.holds
+
+
+@pytest.mark.parametrize(
+    ("platform", "capped"), [*((name, False) for name in PLATFORMS), ("split-kirin990", True)]
+)
+def test_the_cap_of_slowdown_changes_nothing_on_the_phones_of_the_study(platform: str, capped: bool) -> None:
+    """All ten networks at once, so that it holds for each combination: the page says so."""
+    shop = shop_of(shipped_workload(platform, ",".join(phone_network_names())))
+    assert shop.capped == capped
+    assert (max(map(max, shop.most_loss_permille)) <= 640) != capped
 
 
 def test_band_is_compared_by_its_own_policies() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import mean, pvariance
+from time import thread_time
 
 from gapless.formulations.coordination.setting import Setting
 from gapless.formulations.coordination.stretch import play_jobs
@@ -15,7 +16,7 @@ from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.fixed import followed
 from gapless.solvers.coordination.policies import make_policy
-from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.protocol import Clock, SolveOptions
 from gapless.solvers.session import solve
 
 from ..hetero2pipe.playing import PLATFORMS
@@ -27,6 +28,7 @@ BACKENDS = {"native": "native", "hetero2pipe": "hetero2pipe", "band-adapted": "b
 
 POLICIES = ("sel", "lst", "heft", "shortest", "sel-whole", "tflite-mp")
 NATIVE_S = 0.3
+"""Of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def outcomes(platform: str, text: str) -> dict[str, Outcome]:
     setting = Setting.of(problem)
     found = {}
     for name, backend in BACKENDS.items():
-        limit = SolveOptions(time_limit_s=NATIVE_S if backend == "native" else None)
+        limit_s = NATIVE_S if backend == "native" else None
+        limit = SolveOptions(time_limit_s=limit_s, clock=Clock(thread_time))
         result = solve(problem, backend, limit, explain=False)
         if result.plan is not None:
             divided, policy = followed(setting, result.plan, name)

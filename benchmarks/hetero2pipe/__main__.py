@@ -67,10 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--count", type=positive, default=usual.count, help="combinations for each device; 100"
     )
     parser.add_argument(
-        "--limit", type=positive, default=usual.limit_s, help="seconds for native and annealing; 1"
+        "--limit",
+        type=positive,
+        default=usual.limit_s,
+        help="of the processor, for native and annealing; 1 s",
     )
     parser.add_argument(
-        "--exact", type=positive, default=usual.exact_s, help="seconds for a proof with three requests; 10"
+        "--exact", type=positive, default=usual.exact_s, help="the same for a proof with three requests; 10 s"
     )
     parser.add_argument(
         "--exact-count", type=positive, default=usual.exact_count, help="combinations of three requests; 20"
@@ -93,8 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(
         f"{date.today()}, {machine}, {cores} cores, load {os.getloadavg()[0]:.1f}, Python "
         f"{platform.python_version()}, gapless {gapless.__version__}; estimated phones, {study.count} "
-        f"combinations each, native and annealing {study.limit_s:g} s; what is not the paper's is computed "
-        "here",
+        f"combinations each, native and annealing {study.limit_s:g} s of the processor; what is not the "
+        "paper's is computed here",
         soft_wrap=True,
     )
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from time import perf_counter
+from time import thread_time
 
 from gapless.formulations.coordination.setting import Setting
 from gapless.formulations.coordination.stretch import play_jobs
@@ -16,7 +16,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.policies import make_policy
-from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.protocol import Clock, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 
 PLATFORMS = ("kirin990", "snapdragon778g", "snapdragon870")
@@ -38,9 +38,9 @@ class Study:
     platforms, count, seed, balance
         Of the random combinations of 5 to 10 networks; `balance` batches light ones (Appendix D).
     limit_s
-        Seconds for the native search, and for simulated annealing.
+        Seconds of the processor for the native search, and for simulated annealing.
     exact_s, exact_count
-        Seconds for the proof that a plan for three requests is optimal, and for how many combinations.
+        Those for the proof that a plan for three requests is optimal, and for how many combinations.
     """
 
     platforms: tuple[str, ...] = PLATFORMS
@@ -67,7 +67,7 @@ class Answer:
     proven
         Whether the makespan is proven to be the least: a small gap is no proof.
     seconds
-        How long it took.
+        Of the processor, which a busy machine makes little longer.
     """
 
     plan: Plan | None
@@ -81,11 +81,11 @@ Answers = dict[str, Answer]
 
 
 def ask(problem: Problem, backend: str, limit_s: float | None = None) -> Answer:
-    """Return the answer of a backend."""
-    started = perf_counter()
-    found = solve(problem, backend, SolveOptions(time_limit_s=limit_s), explain=False)
+    """Return the answer of a backend, with a limit in seconds of the processor."""
+    started, clock = thread_time(), Clock(thread_time)
+    found = solve(problem, backend, SolveOptions(time_limit_s=limit_s, clock=clock), explain=False)
     proven = found.status is SolveStatus.OPTIMAL
-    return Answer(found.plan, found.objective, found.bound, proven, perf_counter() - started)
+    return Answer(found.plan, found.objective, found.bound, proven, thread_time() - started)
 
 
 @cache

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import select
 import shutil
 import signal
 import sys
@@ -20,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from ...formulations.descriptors import readable
 from ...formulations.processes import end_with_parent
 from ..machine.kernel_files import parse_cores
 
@@ -94,7 +94,7 @@ def _wait_and_end(child: int) -> None:
     """Wait for an order or the end of Ray, then end everything below this process."""
     at_once = False
     while os.waitpid(child, os.WNOHANG)[0] == 0:
-        if select.select([0], [], [], 0.2)[0]:
+        if readable([0], 0.2):
             at_once = bool(os.read(0, 1))
             break
     else:

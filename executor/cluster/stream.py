@@ -11,6 +11,7 @@ from time import monotonic_ns
 from ...formulations.deployment import Deployment
 from ..model import Model
 from ..progress import Report, Step, silent
+from ..runner import UNCHECKED, Verification
 from .cluster import Cluster
 from .driver import Replan
 from .loss import Loss
@@ -35,6 +36,8 @@ class ClusterTask:
         How many.
     replan
         As for `ClusterPipeline`.
+    verification
+        What came of comparing its numbers before the stream; None: they were not compared.
     """
 
     model: Model
@@ -42,6 +45,7 @@ class ClusterTask:
     deployment: Deployment
     items: int
     replan: Replan | None = None
+    verification: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,9 @@ class RunTask:
         For each device: first start and last end there.
     losses
         What was lost meanwhile.
+    verification
+        What came of comparing the numbers of its plan with the uncut model before the stream; None: they
+        were not compared.
     """
 
     network: str
@@ -74,6 +81,15 @@ class RunTask:
     placed_us: int
     devices: dict[str, tuple[int, int]]
     losses: tuple[Loss, ...] = ()
+    verification: Verification | None = None
+
+    @property
+    def numbers(self) -> str:
+        """Whether its numbers are right, in words. A plan that takes over after a loss is not compared."""
+        if self.verification is None:
+            return UNCHECKED
+        later = "; the plan that took over after a loss was not compared" if self.losses else ""
+        return self.verification.words + later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +214,7 @@ def _played(
         placed_us=(placed_ns - origin_ns) // _US,
         devices=_devices(found, origin_ns),
         losses=tuple(pipeline.losses),
+        verification=task.verification,
     )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
 from ..comparing import Allowed
+from ..gathering import Gathered
 from ..model import TensorPart, allowed_of
-from ..pipeline.verify import REQUESTS, Compared, References, receipt_words, unverified_words
+from ..pipeline.verify import REQUESTS, References, receipt_words
 from ..runner import Verification
 from .driver import Result
 from .pipeline import ClusterPipeline
@@ -41,19 +42,15 @@ def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Veri
     seeds = range(1, 1 + REQUESTS * len(pipeline.deployment.streams))
     jobs = [references.inputs(network, seed) for seed in seeds]
     right = references.outputs(network, seeds)
-    compared, blind = Compared(), set[str]()
+    gathered = Gathered("output")
     for sample, result in enumerate(list(pipeline.play(jobs, wanted=True))):
         for name, array in result.outputs.items():
             difference = right[name].compare(array, sample, allowed)
-            if difference.compared:
-                compared.add(difference, name)
-            else:
-                blind.add(name)
+            gathered.add(difference, name)
             if not difference.agrees:
                 what = f"request {result.number}, {difference.said_of(f'output {name!r}')}"
                 _blame(pipeline, references, result, sample, seeds=seeds, what=what, allowed=allowed)
-    problem = unverified_words(sorted(blind))
-    return compared.verification(requests=len(jobs), tolerance=allowed.error, problem=problem)
+    return gathered.verification(len(jobs))
 
 
 def _blame(

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from statistics import median
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
@@ -26,9 +27,10 @@ from ..engines.registry import engines_on
 from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, Routes, chain_of, hold
-from .loop import Loop
+from .loop import Loop, Outage
 from .registration import Registered, admit, index_of, open_network
 from .requests import Accepted, Served, history_of
+from .restarts import RESTARTS
 from .tally import Fate, Statistics
 
 if TYPE_CHECKING:
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
 
 QUEUE = 64
 """Most requests that are accepted and not answered, unless the user says otherwise."""
-
-RESTARTS = 20
-"""How many times the worker of a unit may be started anew, unless the user says otherwise."""
 
 _RECENT_DECISIONS = 1000
 
@@ -65,7 +64,7 @@ class Coordinator:
     queue
         Most requests that are accepted and not answered; further ones are refused.
     restarts
-        How many times the worker of each unit may be started anew.
+        How many times within a minute the worker of each unit may be started again; 0: never.
     smoothing
         Share of the last observation in an expected time.
     check
@@ -104,6 +103,8 @@ class Coordinator:
             )
         if not 1 <= queue <= 100_000:
             raise InvalidInputError(f"queue is {queue}, must be between 1 and 100000")
+        if restarts < 0:
+            raise InvalidInputError(f"restarts is {restarts}, must be at least 0")
         self.platform = platform
         self.policy = policy
         self._engine = engine
@@ -281,6 +282,11 @@ class Coordinator:
         """Do the same in an event loop; parameters and errors as for `run`."""
         return await asyncio.wrap_future(self.submit(name, inputs, deadline_us=deadline_us))
 
+    def abandon(self, answer: Future[Served]) -> None:
+        """Drop a request whose answer nobody waits for, unless a unit works on it; it then fails."""
+        with suppress(RefusedRequestError):
+            self._loop.call(lambda: self._loop.abandon(answer))
+
     def withdraw(self, unit: str, *, why: str = "withdrawn") -> None:
         """Take a unit away: what it runs is put back and runs elsewhere, if anywhere.
 
@@ -380,6 +386,16 @@ class Coordinator:
     def is_open(self) -> bool:
         """Whether it takes requests."""
         return not self._closing and self._loop.alive
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when, and why, there is no unit left to serve with; None: there is one, or it is closed."""
+        return self._loop.outage
+
+    @property
+    def alive(self) -> bool:
+        """Whether it takes requests and has a unit, or expects one back soon."""
+        return self.is_open and self.outage is None
 
     def can_serve(self, name: str) -> bool:
         """Return whether units that are there, or are expected back by themselves, can run a model."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import select
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic, monotonic_ns
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from ...formulations.coordination.dispatch import Dispatcher, Late, Start
 from ...formulations.coordination.latency import soonest
 from ...formulations.coordination.policy import Waiting
 from ...formulations.coordination.times import NetworkTimes
+from ...formulations.descriptors import readable
 from ...formulations.errors import (
     DroppedRequestError,
     ExecutionError,
@@ -25,13 +27,17 @@ from ...formulations.errors import (
     UnitLostError,
 )
 from ...formulations.hardware import Platform
+from ...formulations.printing import printable
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
-from .requests import Accepted, RanChunk
+from .requests import Accepted, RanChunk, Served
+from .restarts import Restarts
 from .seat import Errand, Opened, Run, Seat, failure
 from .tally import Fate
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """After so many lost workers or failed engines a request is answered with the error."""
@@ -40,6 +46,15 @@ _WATCH_S = 1.0
 """How often somebody looks whether a worker hangs, while one works."""
 
 _END_PATIENCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Since when nothing is left to serve with, by the monotonic clock; why; and whether that stays so."""
+
+    since_s: float
+    why: str
+    for_good: bool
 
 
 class Loop:
@@ -52,7 +67,7 @@ class Loop:
     dispatcher
         Decides.
     restarts
-        How many times the worker of each unit may be started anew.
+        How many times within a minute the worker of each unit may be started again.
 
     Attributes
     ----------
@@ -64,6 +79,8 @@ class Loop:
         What is accepted and not answered.
     decisions
         How many chunks were started.
+    outage
+        Since when, and why, there is no unit left to serve with; None: there is one.
     """
 
     def __init__(self, platform: Platform, dispatcher: Dispatcher, *, restarts: int) -> None:
@@ -74,13 +91,14 @@ class Loop:
         self.seats: list[Seat] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._until_s: float | None = None
-        self._loss: GaplessError | None = None  # the last of units that do not come back
+        self.outage: Outage | None = None
+        self._loss: GaplessError | None = None  # the last of units that do not come back soon
         self._lock = threading.Lock()
         self._wake_up = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ended = False
         try:
             for index, unit in enumerate(platform.units):
-                self.seats.append(Seat(index, unit, restarts=restarts))
+                self.seats.append(Seat(index, unit, restarts=Restarts(restarts)))
         except BaseException:
             for seat in self.seats:
                 seat.end()
@@ -180,6 +198,13 @@ class Loop:
             found.check()
         self._settle(found)
 
+    def abandon(self, answer: Future[Served]) -> None:
+        """Drop a request of which nothing runs now."""
+        for request in list(self.requests.by_number.values()):
+            if request.future is answer and self.dispatcher.cancel(request.waiting.number):
+                error = DroppedRequestError(f"{request} is dropped: its client has left")
+                self.requests.fail(request, Fate.LEFT, error)
+
     def can_serve(self, network: int) -> bool:
         """Return whether units that are there, or come back by themselves, can run a network."""
         wait_us = [None if seat.reasons else 0 for seat in self.seats]
@@ -219,6 +244,8 @@ class Loop:
                 self._step()
         except Exception as wrong:  # of a policy, usually: whoever waits must hear of it
             error = wrong
+            self.outage = Outage(monotonic(), f"{type(error).__name__}: {error}", for_good=True)
+            _log.critical("the coordinator has ended: %s", self.outage.why, exc_info=error)
         with self._lock:
             self._ended = True
         while self._calls:
@@ -245,6 +272,9 @@ class Loop:
         for start in self.dispatcher.decide(now_us):
             self._start(start)
         for seat in self.seats:
+            if seat.due:
+                self._begin_again(seat)
+        for seat in self.seats:
             self._guarded(seat, seat.do_errand)
         self.requests.hand_out()  # behind the starts: units do not wait for copies
         self._sleep()
@@ -253,7 +283,7 @@ class Loop:
 
     def _sleep(self) -> None:
         workers = {seat.worker.descriptor: seat for seat in self.seats if seat.worker is not None}
-        for descriptor in select.select([self._wake_up, *workers], [], [], self._longest_sleep_s())[0]:
+        for descriptor in readable([self._wake_up, *workers], self._longest_sleep_s()):
             if descriptor == self._wake_up:
                 os.eventfd_read(self._wake_up)
             else:
@@ -269,6 +299,7 @@ class Loop:
             return 0.0
         queue = self.dispatcher.queue
         limits = [_WATCH_S] if queue or any(seat.task is not None for seat in self.seats) else []
+        limits += [wait_s for seat in self.seats if (wait_s := seat.due_in_s) is not None]
         if self._until_s is not None:
             limits.append(self._until_s - monotonic())
         if self.dispatcher.late is Late.DROP:
@@ -313,6 +344,9 @@ class Loop:
             self._done(seat, task, message["times_ns"])
         else:
             self._failed(seat, task, failure(message))
+        if seat.proved():
+            self.outage = None
+            _log.warning("unit %r works again", seat.unit.name)
         self._settle(seat)
 
     def _done(self, seat: Seat, run: Run, times_ns: tuple[int, int, int, int]) -> None:
@@ -351,8 +385,15 @@ class Loop:
         else:
             self._fail_if_hopeless(run.start.request)
 
+    def _begin_again(self, seat: Seat) -> None:
+        try:
+            seat.begin_again()
+        except UnitLostError as error:
+            self._lose(seat, error)
+
     def _lose(self, seat: Seat, error: GaplessError) -> None:
         run = seat.lose(error)
+        _log.warning("unit %r: %s; %s", seat.unit.name, printable(str(error)), seat.prospect)
         if run is not None and run.stale:
             self.networks[run.start.request.network].slots.give(run.slot)
         elif run is not None:
@@ -362,6 +403,10 @@ class Loop:
             self._loss = error
             for waiting in list(self.dispatcher.queue):
                 self._fail_if_hopeless(waiting)
+        if self.outage is None and all(each.lost for each in self.seats):
+            for_good = all(each.due_s is None for each in self.seats)
+            self.outage = Outage(monotonic(), str(error), for_good=for_good)
+            _log.error("no unit is left to serve with")
 
     def _settle(self, changed: Seat) -> None:
         """Tell the dispatcher whether a unit, and those that share a core with it, may be used."""
@@ -383,7 +428,7 @@ class Loop:
         return soonest(self.dispatcher.times, request.network, request.done, wait_us) is not None
 
     def _fail_if_hopeless(self, waiting: Waiting) -> None:
-        """Answer a waiting request that nothing can run any more: lost units do not come back."""
+        """Answer a waiting request that nothing can run: lost units do not come back soon."""
         if self._loss is None:
             return
         wait_us = [None if seat.lost else 0 for seat in self.seats]

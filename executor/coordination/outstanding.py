@@ -70,7 +70,7 @@ class Outstanding:
         self._answers.append(lambda: request.future.set_exception(error))
         self._leave(request)
         self.tally.count(request.name, fate)
-        self.log.ended(request, dropped=fate is Fate.DROPPED)
+        self.log.ended(request, dropped=fate in (Fate.DROPPED, Fate.LEFT))
 
     def hand_out(self) -> None:
         """Hand out all answers."""

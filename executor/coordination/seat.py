@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import NamedTuple
 
 from ...formulations.coordination.dispatch import Start
-from ...formulations.errors import ExecutionError, GaplessError
+from ...formulations.errors import ExecutionError, GaplessError, UnitLostError
 from ...formulations.hardware import ProcessingUnit
 from ..pipeline.crew import OPEN_LIMIT_S
 from ..pipeline.watch import FIRST_TASK_LIMIT_S
 from ..workers import Message, Worker, rebuild_error
 from .requests import Accepted
+from .restarts import Restarts
 from .tally import UnitCounts
 
 ROLE = "gapless.executor.coordination.worker:serve"
+
+LOST = "lost"
+"""Why a unit may not be used that is not expected back soon."""
+
+SOON_S = 10.0
+"""Requests wait for a unit whose next worker starts within this time; later ones are refused meanwhile."""
 
 _PATIENCE = 20
 """A chunk hangs when it takes so many times what was expected, and `FIRST_TASK_LIMIT_S` at least."""
@@ -87,7 +93,7 @@ class Seat:
     index, unit
         Which one.
     restarts
-        How many times its worker may be started anew.
+        When its worker may be started again.
 
     Attributes
     ----------
@@ -101,11 +107,13 @@ class Seat:
         What its worker is at.
     opened
         By network, what workers are told of it.
-    chunks, busy_ns, restarts, rss_bytes
+    due_s
+        When its next worker starts, by the clock of `restarts`; None: it has one, or gets none.
+    chunks, busy_ns, losses, restarts, rss_bytes
         What is counted, see `UnitCounts`.
     """
 
-    def __init__(self, index: int, unit: ProcessingUnit, *, restarts: int) -> None:
+    def __init__(self, index: int, unit: ProcessingUnit, *, restarts: Restarts) -> None:
         self.index = index
         self.unit = unit
         self.rivals: list[Seat] = []
@@ -113,8 +121,11 @@ class Seat:
         self.errands: deque[Errand] = deque()
         self.task: Run | Errand | None = None
         self.opened: dict[int, Opened] = {}
-        self.chunks = self.busy_ns = self.restarts = self.rss_bytes = 0
-        self._restarts_left = restarts
+        self.chunks = self.busy_ns = self.losses = self.restarts = self.rss_bytes = 0
+        self.due_s: float | None = None
+        self._restarts = restarts
+        self._worked = False
+        self._wait_s: float | None = 0.0
         self._deadline_s = 0.0
         self.worker: Worker | None = None
         self.begin()
@@ -122,7 +133,8 @@ class Seat:
     @property
     def usable(self) -> bool:
         """Whether requests may run here, as soon as it is idle; errands are not to be disturbed."""
-        return not self.reasons and not any(seat.has_errands for seat in (self, *self.rivals))
+        busy = any(seat.has_errands for seat in (self, *self.rivals))
+        return not self.reasons and self.worker is not None and not busy
 
     @property
     def has_errands(self) -> bool:
@@ -132,8 +144,9 @@ class Seat:
     @property
     def why(self) -> tuple[str, ...]:
         """Why requests may not run here; empty while they may."""
-        busy = [] if self.reasons or self.usable else ["busy with sessions or a probe"]
-        return (*sorted(self.reasons), *busy)
+        if self.reasons or self.usable:
+            return tuple(sorted(self.reasons))
+        return ("between two workers" if self.worker is None else "busy with sessions or a probe",)
 
     def counts(self, *, available: bool) -> UnitCounts:
         """Return what it has done so far."""
@@ -143,17 +156,36 @@ class Seat:
             why=self.why,
             chunks=self.chunks,
             busy_us=self.busy_ns / 1000,
+            losses=self.losses,
             restarts=self.restarts,
             rss_bytes=self.rss_bytes,
         )
 
     @property
     def lost(self) -> bool:
-        """Whether it is gone for good."""
-        return self.worker is None
+        """Whether it is not expected back soon."""
+        return LOST in self.reasons
+
+    @property
+    def prospect(self) -> str:
+        """What becomes of a unit without a worker, in words."""
+        if self._wait_s is None:
+            return "no other one is started"
+        return f"another one starts in {self._wait_s:.2g} s" if self._wait_s else "another one starts"
+
+    @property
+    def due(self) -> bool:
+        """Whether its next worker may start."""
+        return self.due_s is not None and self._restarts.clock() >= self.due_s
+
+    @property
+    def due_in_s(self) -> float | None:
+        """How long until its next worker may start; None: none is to start."""
+        return None if self.due_s is None else self.due_s - self._restarts.clock()
 
     def begin(self) -> None:
         """Start its worker: it opens what the one before had open, and is probed."""
+        self.due_s, self._worked = None, False
         self.worker = Worker(self.unit, ROLE, {})
         self._occupy(Errand(None), OPEN_LIMIT_S)
         self.errands.extendleft(Errand(known.message, vital=True) for known in reversed(self.opened.values()))
@@ -161,7 +193,7 @@ class Seat:
 
     def check(self) -> None:
         """Have its worker show that it works before requests run here."""
-        known = next(reversed(self.opened.values()), None)
+        known = next(reversed(self.opened.values()), None) if self.worker is not None else None
         if known is not None and not any(errand.message is known.probe for errand in self.errands):
             self.errands.append(Errand(known.probe, vital=True))
 
@@ -194,10 +226,27 @@ class Seat:
 
     def hangs(self) -> bool:
         """Return whether the worker takes too long."""
-        return self.task is not None and monotonic() > self._deadline_s
+        return self.task is not None and self._restarts.clock() > self._deadline_s
+
+    def begin_again(self) -> None:
+        """Start another worker; raises UnitLostError when it cannot be started, for whatever reason."""
+        self._restarts.begun()
+        try:
+            self.begin()
+        except Exception as error:  # too many open files, no memory, no process
+            raise UnitLostError(f"no worker can be started: {error}") from error
+        self.restarts += 1
+
+    def proved(self) -> bool:
+        """Note that its worker has done what it was told; return whether the unit was lost before."""
+        self._worked = self._worked or (self.worker is not None and not self.has_errands)
+        was_lost = self._worked and self.lost
+        if was_lost:
+            self.reasons.discard(LOST)
+        return was_lost
 
     def lose(self, error: GaplessError) -> Run | None:
-        """End the worker, start another one if that is allowed, and return the chunk that was under way.
+        """End the worker, say when the next one starts, and return the chunk that was under way.
 
         Errands that somebody waits for fail.
         """
@@ -205,15 +254,12 @@ class Seat:
         self.give_up(error)
         self.task = None
         self.end()
-        if self._restarts_left > 0:
-            self._restarts_left -= 1
-            self.restarts += 1
-            try:
-                self.begin()
-            except (GaplessError, OSError):
-                self.end()
-        if self.worker is None:
-            self.reasons.add("lost")
+        self.losses += 1
+        self._wait_s = self._restarts.wait_s(worked=self._worked)
+        self._worked = False
+        self.due_s = None if self._wait_s is None else self._restarts.clock() + self._wait_s
+        if self._wait_s is None or self._wait_s > SOON_S:
+            self.reasons.add(LOST)
         return run
 
     def give_up(self, error: GaplessError) -> None:
@@ -231,7 +277,7 @@ class Seat:
 
     def _occupy(self, task: Run | Errand, limit_s: float) -> None:
         self.task = task
-        self._deadline_s = monotonic() + limit_s
+        self._deadline_s = self._restarts.clock() + limit_s
 
     def _send(self, message: Message) -> None:
         assert self.worker is not None

@@ -40,6 +40,8 @@ class Fate(StrEnum):
         Answered behind its deadline.
     DROPPED
         It could not meet its deadline any more.
+    LEFT
+        Its client has left while it waited.
     FAILED
         An engine failed, or workers were lost, too often; or the coordinator was closed.
     REFUSED
@@ -49,6 +51,7 @@ class Fate(StrEnum):
     ANSWERED = "answered"
     LATE = "late"
     DROPPED = "dropped"
+    LEFT = "left"
     FAILED = "failed"
     REFUSED = "refused"
 
@@ -96,8 +99,10 @@ class UnitCounts:
         How many it has run.
     busy_us
         How long it has worked.
+    losses
+        How many times its worker was lost, or could not be started.
     restarts
-        How many times its worker was started anew.
+        How many times its worker was started again.
     rss_bytes
         Most memory that its worker has had when it last opened sessions.
     """
@@ -107,6 +112,7 @@ class UnitCounts:
     why: tuple[str, ...]
     chunks: int
     busy_us: float
+    losses: int
     restarts: int
     rss_bytes: int
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from ...formulations.errors import ExecutionError
+from ...formulations.errors import ExecutionError, UnitLostError
 from ...formulations.hardware import EngineSettings
 from ..engine import parse_artifact
 from ..model import Piece, TensorSpec
@@ -58,10 +58,11 @@ def working_backends(engine: str, candidates: Sequence[str]) -> tuple[str, ...]:
     with Helper(f"probe of {engine}", _ROLE, {"artifact": asdict(artifact)}) as helper:
         for backend in candidates:
             try:
-                helper.ask({"kind": "open", "backend": backend}, limit_s=LIMIT_S)
-            except ExecutionError:  # refused, crashed or hung: not there
+                answer = helper.ask({"kind": "open", "backend": backend}, limit_s=LIMIT_S)
+            except UnitLostError:  # crashed or hung; the next one is asked in a new child
                 continue
-            working.append(backend)
+            if answer["kind"] == "opened":
+                working.append(backend)
     return tuple(working)
 
 
@@ -70,5 +71,9 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     artifact = parse_artifact(settings["artifact"])
     while (question := link.receive()) is not None:
         unit = replace(link.unit, engine=EngineSettings(backend=question["backend"]))
-        get_engine(artifact.engine).open(artifact, unit).close()
-        link.send({"kind": "opened"})
+        try:
+            get_engine(artifact.engine).open(artifact, unit).close()
+        except ExecutionError:
+            link.send({"kind": "refused"})
+        else:
+            link.send({"kind": "opened"})

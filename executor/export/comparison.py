@@ -9,19 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...formulations.errors import EngineUnavailableError, OutputMismatchError
-from ..comparing import Difference, Reference
-from ..model import Model, allowed_of, references
-from ..pipeline.verify import unverified_words
+from ...formulations.errors import OutputMismatchError
+from ..comparing import Reference
+from ..gathering import Gathered
+from ..model import Model, allowed_of
 from ..runner import Verification
 from .frames import write_npz
 from .manifest import RUNNER_NAME, ExportedChunk, ExportedStream, Manifest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_SEEDS = (1, 2, 3)
-"""Chunks are tried on the first of these samples; all of them tell the scales of the right numbers."""
 
 _LIMIT_S = 300.0
 
@@ -36,48 +33,38 @@ def compared(folder: Path, manifest: Manifest, models: Mapping[str, Model]) -> V
     OutputMismatchError
         Numbers differ; the message names the first chunk that is wrong.
     """
-    try:
-        right = {network.name: _right(models[network.name], manifest) for network in manifest.networks}
-    except EngineUnavailableError as error:
-        return Verification(requests=0, worst_error=None, tolerance=manifest.tolerance, problem=str(error))
+    gathered = Gathered("tensor", manifest.tolerance)
+    right = {
+        network.name: gathered.right(models[network.name], _between(network.name, manifest))
+        for network in manifest.networks
+    }
+    if not all(right.values()):
+        return gathered.verification(requests=0)
     chunks = {(s.network, c.start, c.stop, c.unit): (s, c) for s in manifest.streams for c in s.chunks}
     precisions = {unit.name: unit.precision for unit in manifest.units}
-    found: list[Difference] = []
-    blind, problems = set[str](), list[str]()
     for stream, chunk in chunks.values():
         own = right[stream.network]
         made = _made(folder, stream, chunk, own)
         if isinstance(made, str):
-            problems.append(f"{_where(stream, chunk)} cannot be run here ({made})")
+            gathered.cannot(f"{_where(stream, chunk)} cannot be run here ({made})")
             continue
         allowed = allowed_of(models[stream.network].network, [precisions[chunk.unit]])
         for name in made:
             difference = own[name].compare(made[name], 0, allowed)
-            if difference.compared:
-                found.append(difference)
-            else:
-                blind.add(name)
+            gathered.add(difference, name)
             if not difference.agrees:
                 raise OutputMismatchError(
                     f"{stream.network!r} gives wrong numbers. The first wrong tensor is {name!r}, made by "
                     f"{_where(stream, chunk)}: {difference.said_of(manifest.engine)}. Nothing is written; "
                     "choose another engine, or take it unchecked (--unchecked, check=False)"
                 )
-    return Verification(
-        requests=1,
-        worst_error=max((each.error for each in found), default=None),
-        tolerance=max((each.allowed for each in found), default=manifest.tolerance),
-        problem="; ".join(filter(None, [*problems, unverified_words(sorted(blind))])),
-    )
+    return gathered.verification()
 
 
-def _right(model: Model, manifest: Manifest) -> dict[str, Reference]:
-    """Return the right numbers of all tensors between the chunks of a network, its inputs among them."""
-    samples = [model.sample_inputs(seed) for seed in _SEEDS]
-    inputs = {name: Reference.of([sample[name] for sample in samples]) for name in samples[0]}
-    streams = (stream for stream in manifest.streams if stream.network == model.network.name)
-    names = {made.name for stream in streams for chunk in stream.chunks for made in chunk.gives}
-    return inputs | references(model, _SEEDS, sorted(names))
+def _between(network: str, manifest: Manifest) -> set[str]:
+    """Return the tensors between the chunks of a network."""
+    streams = (stream for stream in manifest.streams if stream.network == network)
+    return {made.name for stream in streams for chunk in stream.chunks for made in chunk.gives}
 
 
 def _where(stream: ExportedStream, chunk: ExportedChunk) -> str:

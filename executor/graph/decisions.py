@@ -1,4 +1,4 @@
-"""Which tensors of a model are decided: the index of a largest value, a comparison, a rounded number."""
+"""Which tensors of a model are decided: an index, a comparison, a rounded number, a share of one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .operators import Operator, OperatorGraph
 _INDICES = {"ArgMax": "largest", "ArgMin": "smallest", "TopK": "largest"}
 _COMPARISONS = {"Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"}
 _ROUNDINGS = {"Round": "nearest", "Floor": "floor", "Ceil": "ceil"}
+_SHARES = {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 _MOVES = {"Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Not", "Cast"}
 """They move entries and leave them as they are, or all turned round."""
 
@@ -53,6 +54,8 @@ def _decided(
         return _index(operator, tensor, graph)
     if kind in _ROUNDINGS:
         return Decision(_ROUNDINGS[kind], (names[0],))
+    if kind in _SHARES:
+        return Decision(_SHARES[kind], (names[0],))
     if kind == "QuantizeLinear":
         return _quantised(operator, graph)
     if kind == "Cast" and _is_integer(graph, tensor):

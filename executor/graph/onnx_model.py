@@ -117,7 +117,7 @@ class OnnxModel:
         return self.makers.get(tensor)
 
     def decision(self, tensor: str) -> Decision | None:
-        """Return how a tensor is decided: an index, a comparison or a rounded number; None: it is not."""
+        """Return how a tensor is decided: an index, a comparison, a rounded number, a share; or None."""
         return decision_in(self.graph, tensor)
 
     def spatial(self) -> SpatialNetwork:

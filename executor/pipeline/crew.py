@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain
 from time import monotonic
 
+from ...formulations.descriptors import readable
 from ...formulations.errors import UnitLostError
 from ..engine import parse_receipt
 from ..workers import Message, Worker
@@ -158,7 +158,7 @@ class Crew:
             if hung is not None:
                 raise UnitLostError(self._watch.complaint(hung, self._workers[hung].pid))
             left_s = self._watch.sleep_s if until is None else max(0.0, until - monotonic())
-            ready = select.select([*workers, *descriptors], [], [], min(left_s, self._watch.sleep_s))[0]
+            ready = readable([*workers, *descriptors], min(left_s, self._watch.sleep_s))
             for descriptor in ready:
                 if descriptor in workers:
                     self._listen(workers[descriptor])

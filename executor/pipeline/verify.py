@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
 from ...formulations.network import Network
-from ..comparing import Allowed, Difference, Reference
+from ..comparing import Allowed, Reference
 from ..engine import PlacementReceipt
+from ..gathering import Gathered
 from ..model import Model, TensorPart, allowed_of
 from ..model import references as right_tensors
 from ..runner import Verification
@@ -86,61 +87,19 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
     )
     found = list(pipeline.feed(jobs, groups=[[index] for index in range(len(streams))], wanted=wanted))
     tried = {network: _seeds_of(network, networks, seeds) for network in networks}
-    compared, blind = Compared(), set()
+    gathered = Gathered("output")
     for request, (row, results) in enumerate(zip(seeds, found, strict=True)):
         for index, (seed, outputs) in enumerate(zip(row, results, strict=True)):
             network = networks[index]
             right = references.outputs(network, tried[network])
             for name, array in outputs.items():
                 difference = right[name].compare(array, tried[network].index(seed), allowed[network])
-                if difference.compared:
-                    compared.add(difference, name)
-                else:
-                    blind.add((network, name))
+                gathered.add(difference, name)
                 if not difference.agrees:
                     what = f"request {request}, {difference.said_of(f'output {name!r}')}"
                     suspect = _Suspect(index, seed, tried[network], allowed[network], what)
                     _blame(pipeline, references, suspect)
-    return compared.verification(
-        requests=REQUESTS * len(streams),
-        tolerance=max(each.error for each in allowed.values()),
-        problem=unverified_words([name for _, name in sorted(blind)]),
-    )
-
-
-class Compared:
-    """The outputs that were compared so far."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[Difference, str]] = []
-
-    def add(self, difference: Difference, output: str) -> None:
-        """Note what came of one output."""
-        self._found.append((difference, output))
-
-    def verification(self, *, requests: int, tolerance: float, problem: str) -> Verification:
-        """Return what came of all."""
-        worst, name = max(self._found, key=lambda each: each[0].error, default=(None, ""))
-        decided = [difference.share for difference, _ in self._found if difference.agrees]
-        return Verification(
-            requests=requests,
-            worst_error=None if worst is None else worst.error,
-            tolerance=tolerance,
-            problem=problem,
-            share=max(decided, default=0.0),
-            where=f"output {name!r}" if name else "",
-        )
-
-
-def unverified_words(outputs: Sequence[str]) -> str:
-    """Return why outputs could not be compared, in words; "" for none."""
-    if not outputs:
-        return ""
-    return (
-        f"for {', '.join(map(repr, outputs))} the uncut model itself gives mostly numbers that are not "
-        "finite, which would equal those of any chunk: try it on real inputs (--input) or in a range "
-        "(--input-range)"
-    )
+    return gathered.verification(REQUESTS * len(streams))
 
 
 def _seeds(networks: Sequence[str]) -> list[list[int]]:

@@ -84,6 +84,15 @@ def outcome(row: TuningRow, result: TuningResult) -> str:
     return "slower" if row.period_us is not None else "not measured"
 
 
+def brief_outcome(row: TuningRow, result: TuningResult) -> str:
+    """Say what became of a candidate in two or three words; of a failure only that it was one."""
+    if row.failure is not None:
+        return "failed"
+    if row.candidate.key in result.ties[1:] and result.has_verdict:
+        return "ties" if result.is_known_tie(row) else "too few visits"
+    return "slower" if row.left_after is not None else outcome(row, result)
+
+
 def _cells(row: TuningRow, tables: Sequence[str], result: TuningResult) -> tuple[str, ...]:
     candidate, period = row.candidate, row.period_us
     return (

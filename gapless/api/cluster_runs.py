@@ -169,6 +169,7 @@ def stream_on_cluster(
     tasks: Sequence[tuple[Problem | str | Path, Plan | None, int]],
     *,
     engine: str | None = None,
+    check: bool = True,
     report: Report = silent,
 ) -> RunStream:
     """Run networks one after the other on the same devices; the next one is placed while one runs.
@@ -181,10 +182,13 @@ def stream_on_cluster(
         Problems, each with a plan (None: the best one is sought) and its number of items.
     engine, report
         As for `open_on_cluster`.
+    check
+        Whether each plan is compared with its uncut model before the first one starts, as by
+        `open_on_cluster`; what the stream itself computes is not looked at.
 
     Raises
     ------
-    InvalidInputError, PlacementError, ExecutionError, UnitLostError
+    InvalidInputError, OutputMismatchError, PlacementError, ExecutionError, UnitLostError
         As for `open_on_cluster`.
     """
     from ..executor.cluster.stream import ClusterTask, run_stream
@@ -193,13 +197,21 @@ def stream_on_cluster(
     for given, plan, items in tasks:
         problem = given_problem(given)
         model = models_for(problem)[problem.network.name]
+        deployment = _deployed(cluster, problem, plan or _solved(problem))
+        verification = None
+        if check:
+            with open_on_cluster(
+                cluster, problem, deployment, model=model, engine=engine, replan=False
+            ) as pipeline:
+                verification = pipeline.verification
         found.append(
             ClusterTask(
                 model=model,
                 engine=resolve_engine(engine or measured_with(problem) or None, model).name,
-                deployment=_deployed(cluster, problem, plan or _solved(problem)),
+                deployment=deployment,
                 items=items,
                 replan=_Planner(problem, (), report).without,
+                verification=verification,
             )
         )
     return run_stream(cluster, found, report=report)

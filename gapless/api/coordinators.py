@@ -74,7 +74,7 @@ def open_coordinator(
     queue
         Most requests that are accepted and not answered; further ones are refused.
     restarts
-        How many times the worker of each unit may be started anew.
+        How many times within a minute the worker of each unit may be started again; 0: never.
     check
         Whether each chunk is first compared with the uncut model, on each unit that may run it.
     report

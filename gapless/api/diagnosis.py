@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..executor.engines.registry import engine_names, get_engine
@@ -120,14 +121,19 @@ _PERMISSIONS: dict[str, Callable[[], Availability]] = {
 def diagnose() -> Diagnosis:
     """Look at everything without changing anything; a broken backend is a report, not an error."""
     device = fingerprint()
+    names = engine_names()
+    # Engines are tried in child processes, so all at once; each backend is asked here, by itself.
+    with ThreadPoolExecutor(max_workers=len(names)) as pool:
+        engines = pool.map(_engine_report, names)
+        backends = tuple(map(_report, backend_names()))
     return Diagnosis(
         gapless=__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         device=str(device),
         cores=len(device.cores),
-        backends=tuple(map(_report, backend_names())),
-        engines=tuple(map(_engine_report, engine_names())),
+        backends=backends,
+        engines=tuple(engines),
         permissions=tuple((what, look()) for what, look in _PERMISSIONS.items()),
     )
 

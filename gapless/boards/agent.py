@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from struct import pack
 from types import FrameType
 from typing import Any
 
+from ..formulations.descriptors import readable
 from ..formulations.errors import BoardError, GaplessError
 from ..formulations.processes import end_with_parent
 from ..version import __version__
@@ -196,7 +196,7 @@ def _relay(line: Line, child: subprocess.Popen[bytes], reading: dict[int, bytes]
     """Tell what a command prints and what its run says of itself, until it has ended."""
     told: int | None = None
     while reading or child.poll() is None:
-        ready = select.select([line.input, *reading], [], [], _LOOK_S)[0]
+        ready = readable([line.input, *reading], _LOOK_S)
         line.alive()
         for kind, _ in line.received() if line.input in ready else ():
             if kind == frames.INTERRUPT:
@@ -251,7 +251,7 @@ def _end(child: subprocess.Popen[bytes], reading: dict[int, bytes]) -> None:
         _signal(child, number)
         until = time.monotonic() + patience_s
         while child.poll() is None and time.monotonic() < until:
-            ready = select.select(list(reading), [], [], 0.1)[0]
+            ready = readable(reading, 0.1)
             for stream in ready:
                 if not _read(stream):
                     del reading[stream]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shlex
 import subprocess
 import threading
@@ -17,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
 
+from ..formulations.descriptors import readable, writable
 from ..formulations.errors import BoardError, InvalidInputError
 from . import frames
 from .translation import harmless
@@ -210,7 +210,7 @@ class Connection:
         view, descriptor = memoryview(data), self._process.stdin.fileno()
         try:
             while view:
-                if not select.select([], [descriptor], [], frames.SILENCE_S)[1]:
+                if not writable(descriptor, frames.SILENCE_S):
                     raise self._hung()
                 with suppress(BlockingIOError):  # somebody else was faster
                     view = view[os.write(descriptor, view) :]
@@ -332,7 +332,7 @@ class Connection:
         assert self._process
         assert self._process.stdout
         descriptor, until = self._process.stdout.fileno(), time.monotonic() + frames.SILENCE_S
-        while not select.select([descriptor], [], [], min(frames.ALIVE_EVERY_S, frames.SILENCE_S))[0]:
+        while not readable([descriptor], min(frames.ALIVE_EVERY_S, frames.SILENCE_S)):
             if time.monotonic() > until:
                 raise self._hung()
             if beat:
@@ -355,7 +355,7 @@ class Connection:
                 raise BoardError(
                     f"{self.address} gives no answer that gapless understands: is `python3` Python?"
                 )
-            if select.select([descriptor], [], [], left)[0]:
+            if readable([descriptor], left):
                 data = os.read(descriptor, _READ_BYTES)
                 if not data:
                     raise self._not_started()

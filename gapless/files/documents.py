@@ -155,8 +155,13 @@ def stream_document(stream: TaskStream, ran: RunStream | None = None) -> Documen
         "ahead": _played_data(stream.ahead),
         "waiting": None if stream.waiting is None else _played_data(stream.waiting),
         "planning": None if stream.planning is None else plain_data(stream.planning),
-        "ran": None if ran is None else {**plain_data(ran), "switches": plain_data(ran.switches)},
+        "ran": None if ran is None else _ran_data(ran),
     }
+
+
+def _ran_data(ran: RunStream) -> Document:
+    tasks = [{**plain_data(task), "numbers": task.numbers} for task in ran.tasks]
+    return {"tasks": tasks, "switches": plain_data(ran.switches)}
 
 
 def _played_data(played: PlayedStream) -> Document:

@@ -181,6 +181,21 @@ def begin(
             leave(folder, made=made)
 
 
+def refuse_occupied(place: str | Path, entry: Entry) -> None:
+    """Refuse a folder that a run may not enter, before it is known what the run is about.
+
+    Models take long to open, and nobody should wait for that to learn it.
+
+    Raises
+    ------
+    InvalidInputError
+        As for `begin`.
+    """
+    if os.path.isdir(place):
+        with alone(Path(place)):
+            admit(Path(place), entry)
+
+
 def admit(
     folder: Path, entry: Entry, about: RunDocument | None = None, command: str = ""
 ) -> tuple[RunDocument | None, Sequence[Path]]:
@@ -193,7 +208,7 @@ def admit(
     entry
         What to do with a run that is there.
     about
-        The new run; None: a board knows what it is about, and judges whether it is the same.
+        The new run; None: what it is about is not known yet, or known to a board alone.
     command
         What finds the results of the new run, TUNE or PROFILE.
 
@@ -241,7 +256,8 @@ def _occupied(
     if before is not None and before.board is not None and about is not None:
         other = f" It ran on a board: --on {shlex.quote(before.board.destination)} --resume goes on with it."
     option = "{}=True" if about is not None and about.command == SAVE else "--{}"
-    again = [f"go on with it, nothing is measured twice: {option.format('resume')}"] if not why else []
+    alike = ", if it is about the same" if about is None else ""
+    again = [f"go on with it{alike}, nothing is measured twice: {option.format('resume')}"] if not why else []
     names = [path.name for path in found]
     listed = ", ".join(names[:_SHOWN_NAMES]) + (f", {len(names)} in all" if names[_SHOWN_NAMES:] else "")
     return InvalidInputError(

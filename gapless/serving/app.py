@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from ..executor.coordination.coordinator import Coordinator
 from ..executor.coordination.registration import Registered
+from ..executor.coordination.requests import Served
 from ..formulations.errors import (
     DroppedRequestError,
     GaplessError,
@@ -20,46 +22,30 @@ from ..formulations.errors import (
 )
 from ..formulations.nearness import shown
 from . import protocol
+from .access import Access, Group
+from .codec import Codec
+from .messages import (
+    JSON,
+    Bodies,
+    Body,
+    Headers,
+    Receive,
+    Refusal,
+    Reply,
+    ended_with_client,
+    headers_of,
+)
 from .metrics import CONTENT_TYPE, prometheus_text
+from .tensors import Inputs
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-JSON = "application/json"
 
 _HEALTH = ("live", "ready")
 _VERSION = "1"
 
-_MOST_HEADERS_BYTES = 16 * 1024
-
-_MOST_READING = 64
-"""So many bodies are read at the same time: more of them would be memory that grows under load."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: code, body, headers besides its length."""
-
-    code: int
-    body: bytes
-    headers: tuple[tuple[str, str], ...] = (("content-type", JSON),)
-
-
-class Refusal(Exception):
-    """A message that is answered with an error of its own code.
-
-    Parameters
-    ----------
-    code
-        Status code of HTTP.
-    text
-        What is wrong.
-    """
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+_LARGEST = 4
+"""Bodies in memory have at most so many times the largest one."""
 
 
 class App:
@@ -69,8 +55,8 @@ class App:
     ----------
     coordinator
         Who serves.
-    token
-        What clients must show ("Authorization: Bearer TOKEN"); None: nothing.
+    access
+        Who may ask for what.
     most_bytes
         Largest body of a message.
 
@@ -80,12 +66,17 @@ class App:
         Whether no more requests are taken.
     """
 
-    def __init__(self, coordinator: Coordinator, *, token: str | None, most_bytes: int) -> None:
+    def __init__(self, coordinator: Coordinator, *, access: Access, most_bytes: int) -> None:
         self._coordinator = coordinator
-        self._token = None if token is None else token.encode()
+        self._access = access
         self._most_bytes = most_bytes
-        self._reading = 0
+        self._bodies = Bodies(_LARGEST * most_bytes)
+        self._codec = Codec()
         self.stopping = False
+
+    def close(self) -> None:
+        """End what it has started. Can be called twice."""
+        self._codec.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one message."""
@@ -96,8 +87,6 @@ class App:
         except Exception as error:
             reply = _told(error)
         headers = [*reply.headers, ("content-length", str(len(reply.body)))]
-        if reply.code == 413:
-            headers.append(("connection", "close"))  # what is left of the body is not read
         await send(
             {
                 "type": "http.response.start",
@@ -108,12 +97,9 @@ class App:
         await send({"type": "http.response.body", "body": reply.body})
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply:
-        headers = {key.decode("latin-1").lower(): value for key, value in scope["headers"]}
-        if sum(len(key) + len(value) for key, value in scope["headers"]) > _MOST_HEADERS_BYTES:
-            raise Refusal(431, f"the headers are larger than {_MOST_HEADERS_BYTES:,} bytes")
+        headers = headers_of(scope["headers"])
         words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
-        if words[:2] != ["v2", "health"]:  # who watches over servers need not know the token
-            self._check_token(headers)
+        self._access.check(_group(words), headers)
         match scope["method"], words:
             case "GET", ["v2"]:
                 return _json(protocol.server_metadata())
@@ -136,7 +122,7 @@ class App:
         raise Refusal(404, f"there is nothing at {shown(scope['path'])} for {shown(scope['method'])}")
 
     async def _about(
-        self, model: Registered, method: str, rest: list[str], headers: Mapping[str, bytes], receive: Receive
+        self, model: Registered, method: str, rest: list[str], headers: Headers, receive: Receive
     ) -> Reply:
         match method, rest:
             case "GET", []:
@@ -148,44 +134,56 @@ class App:
                 return await self._infer(model, headers, receive)
         raise Refusal(404, f"model {model.name!r} has no {shown('/'.join(rest))} for {shown(method)}")
 
-    async def _infer(self, model: Registered, headers: Mapping[str, bytes], receive: Receive) -> Reply:
+    async def _infer(self, model: Registered, headers: Headers, receive: Receive) -> Reply:
         if self.stopping:
             raise Refusal(503, "the server is stopping")
-        if self._reading >= _MOST_READING:
-            raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
         encoding = headers.get("content-encoding", b"identity").decode("latin-1")
         if encoding != "identity":
             raise Refusal(415, f"bodies in {shown(encoding)} are not taken: send them as they are")
-        self._reading += 1
-        try:
-            body = memoryview(await self._body(headers, receive))
-        finally:
-            self._reading -= 1
-        length = headers.get(protocol.HEADER_LENGTH)
-        request = protocol.parse_infer(model, body, None if length is None else length.decode("latin-1"))
-        served = await self._coordinator.infer(model.name, request.inputs, deadline_us=request.deadline_us)
-        said, head = protocol.answer(model, request, served)
-        if head is None:
+        interface = protocol.interface_of(model)
+        with self._bodies.held() as body:
+            data = await self._read(interface, body, headers, receive)
+            with ended_with_client(receive):
+                request, answer = await self._submitted(interface, data, headers)
+                del data
+                body.release()  # the inputs are copied
+                served = await self._answer(answer)
+                draft = protocol.draft(model, request, served)
+                said = await self._codec.write(draft.document, draft.arrays)
+        if not draft.blobs:
             return Reply(200, said)
         kind = ("content-type", "application/octet-stream")
-        return Reply(200, said, (kind, (protocol.HEADER_LENGTH, str(head))))
+        return Reply(200, b"".join([said, *draft.blobs]), (kind, (protocol.HEADER_LENGTH, str(len(said)))))
 
-    async def _body(self, headers: Mapping[str, bytes], receive: Receive) -> bytes:
-        """Return the body, of which no more is kept than is allowed."""
-        told = headers.get("content-length", b"0")
-        told_bytes = int(told[:20]) if told.isdigit() else 0
-        parts, left = list[bytes](), self._most_bytes
-        while told_bytes <= self._most_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Refusal(400, "the client has left")
-            parts.append(message.get("body", b""))
-            left -= len(parts[-1])
-            if left < 0:
-                break
-            if not message.get("more_body", False):
-                return b"".join(parts)
-        raise Refusal(413, f"the body is larger than {self._most_bytes:,} bytes (--max-body)")
+    async def _read(
+        self, interface: protocol.Interface, body: Body, headers: Headers, receive: Receive
+    ) -> memoryview:
+        needed = interface.most_bytes
+        why = (
+            " (--max-body)"
+            if self._most_bytes <= needed
+            else f": no request of {interface.model!r} needs more"
+        )
+        return await body.read(headers, receive, most_bytes=min(self._most_bytes, needed), why=why)
+
+    async def _submitted(
+        self, interface: protocol.Interface, data: memoryview, headers: Headers
+    ) -> tuple[protocol.InferRequest, Future[Served]]:
+        told = headers.get(protocol.HEADER_LENGTH)
+        length = protocol.document_bytes(
+            interface, None if told is None else told.decode("latin-1"), len(data)
+        )
+        request = await self._codec.read(interface, data[:length], len(data) - length)
+        inputs = request.inputs.complete(interface.inputs, data[length:])
+        answer = self._coordinator.submit(interface.model, inputs, deadline_us=request.deadline_us)
+        return replace(request, inputs=Inputs(arrays={}, spans={})), answer
+
+    async def _answer(self, answer: Future[Served]) -> Served:
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            self._coordinator.abandon(answer)
+            raise
 
     def _model(self, name: str) -> Registered:
         found = self._coordinator.registered.get(name)
@@ -196,7 +194,7 @@ class App:
 
     def _health(self, what: str) -> Reply:
         models = self._coordinator.registered
-        well = self._coordinator.is_open
+        well = self._coordinator.alive
         if what == "ready":
             well = well and not self.stopping and all(map(self._coordinator.can_serve, models))
         return _json({what: well}, code=200 if well else 503)
@@ -205,12 +203,16 @@ class App:
         (self._coordinator.withdraw if what == "withdraw" else self._coordinator.restore)(unit)
         return _json({"unit": unit, "available": what == "restore"})
 
-    def _check_token(self, headers: Mapping[str, bytes]) -> None:
-        if self._token is None:
-            return
-        scheme, _, shown_token = headers.get("authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(shown_token.strip(), self._token):
-            raise Refusal(401, "a token is needed: Authorization: Bearer TOKEN")
+
+def _group(words: list[str]) -> Group:
+    match words:
+        case ["v2", "health", *_]:
+            return Group.HEALTH
+        case ["v2", "units", *_]:
+            return Group.STEERING
+        case ["metrics", *_]:
+            return Group.METRICS
+    return Group.INFERENCE
 
 
 def _json(document: Mapping[str, Any], *, code: int = 200) -> Reply:
@@ -234,6 +236,7 @@ def _told(error: Exception) -> Reply:
     else:
         code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
         text = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
+    closes = [("connection", "close")] if isinstance(error, Refusal) and error.closes else []
     further = {401: ("www-authenticate", "Bearer"), 429: ("retry-after", "1"), 503: ("retry-after", "1")}
-    headers = (("content-type", JSON), *([further[code]] if code in further else []))
+    headers = (("content-type", JSON), *([further[code]] if code in further else []), *closes)
     return Reply(code, json.dumps({"error": text}).encode(), headers)

@@ -54,9 +54,15 @@ def prometheus_text(statistics: Statistics) -> str:
             [("", {"unit": unit.name}, unit.available) for unit in units],
         ),
         (
+            "gapless_unit_losses_total",
+            "counter",
+            "Workers that were lost, or could not be started.",
+            [("", {"unit": unit.name}, unit.losses) for unit in units],
+        ),
+        (
             "gapless_unit_restarts_total",
             "counter",
-            "Workers that were started anew.",
+            "Workers that were started again.",
             [("", {"unit": unit.name}, unit.restarts) for unit in units],
         ),
         (

@@ -3,34 +3,94 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ..executor.coordination.registration import Registered
-from ..executor.coordination.requests import Served
+from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
 from ..version import __version__
-from .tensors import DATATYPES, Spelled, binary_data, described, json_data, parse_inputs
+from .tensors import (
+    DATATYPES,
+    Inputs,
+    Spelled,
+    binary_data,
+    described,
+    json_data,
+    members,
+    read_inputs,
+    written,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..executor.coordination.registration import Registered
+    from ..executor.coordination.requests import Served
+
 HEADER_LENGTH = "inference-header-content-length"
 """Header that says where the JSON document ends and binary data begins."""
 
+BYTES_AN_ELEMENT = 64
+"""An element in JSON takes at most so much: 25 characters of a number, and a line of its own, indented."""
+
 _MOST_DEADLINE_US = 86_400_000_000
+_MOST_DIGITS = 18
+_MOST_NAMED = 8
+_FURTHER_BYTES = 64 * 1024
+_FURTHER_VALUES = 1_000
+_BYTES_A_TENSOR = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """What requests of a model may name, and how large they can be.
+
+    Attributes
+    ----------
+    model
+        Name of the model.
+    inputs
+        What it takes.
+    outputs
+        Names of what it gives.
+    """
+
+    model: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def _elements(self) -> int:
+        return sum(prod(spec.shape) for spec in self.inputs)
+
+    @property
+    def most_document_bytes(self) -> int:
+        """Largest JSON document of a request."""
+        tensors = len(self.inputs) + len(self.outputs)
+        return BYTES_AN_ELEMENT * self._elements + _BYTES_A_TENSOR * tensors + _FURTHER_BYTES
+
+    @property
+    def most_bytes(self) -> int:
+        """Largest body of a request."""
+        return self.most_document_bytes + sum(spec.bytes for spec in self.inputs)
+
+    @property
+    def most_values(self) -> int:
+        """Most values in a JSON document of a request."""
+        return self._elements + 16 * (len(self.inputs) + len(self.outputs)) + _FURTHER_VALUES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferRequest:
-    """A request as it came.
+    """A request as its JSON document says it.
 
     Attributes
     ----------
     inputs
-        By name.
+        Those that came in JSON, and where the others lie.
     outputs
         Names of the outputs that are wanted, and whether each comes in binary form.
     id
@@ -39,116 +99,210 @@ class InferRequest:
         By when it has to be done; None: as the model says.
     """
 
-    inputs: Mapping[str, NDArray[Any]]
+    inputs: Inputs
     outputs: Mapping[str, bool]
     id: str | None
     deadline_us: int | None
 
 
-def parse_infer(model: Registered, body: memoryview, header_length: str | None) -> InferRequest:
-    """Return a request from the body of its message.
+def interface_of(model: Registered) -> Interface:
+    """Return what requests of a model may name."""
+    held = model.held.model
+    return Interface(
+        model=model.name, inputs=tuple(held.inputs), outputs=tuple(spec.name for spec in held.outputs)
+    )
+
+
+def document_bytes(interface: Interface, header_length: str | None, body_bytes: int) -> int:
+    """Return how much of a body is its JSON document.
 
     Parameters
     ----------
-    model
+    interface
         Whom it asks.
-    body
-        A JSON document, and binary data behind it.
     header_length
         Length of the document as the header says it; None: it is all of the body.
+    body_bytes
+        Length of the body.
+
+    Raises
+    ------
+    InvalidInputError
+        The header lies, or the document is longer than any that the model can need.
+    """
+    length = body_bytes
+    if header_length is not None:
+        known = header_length.isascii() and header_length.isdigit() and len(header_length) <= _MOST_DIGITS
+        if not known or int(header_length) > body_bytes:
+            raise InvalidInputError(
+                f"Inference-Header-Content-Length is {shown(header_length)}, "
+                f"but the body has {body_bytes} bytes"
+            )
+        length = int(header_length)
+    if length > interface.most_document_bytes:
+        raise InvalidInputError(
+            f"the JSON document has {length:,} bytes; the inputs of {interface.model!r} need at most "
+            f"{interface.most_document_bytes:,} ({BYTES_AN_ELEMENT} an element)"
+        )
+    return length
+
+
+def read_request(interface: Interface, text: bytes | bytearray, binary_bytes: int) -> InferRequest:
+    """Return a request from its JSON document.
+
+    Parameters
+    ----------
+    interface
+        Whom it asks.
+    text
+        The document.
+    binary_bytes
+        How much binary data follows it.
 
     Raises
     ------
     InvalidInputError
         It is malformed, or does not fit the model.
     """
-    length = len(body)
-    if header_length is not None:
-        if not header_length.isascii() or not header_length.isdigit() or int(header_length[:20]) > len(body):
-            raise InvalidInputError(
-                f"Inference-Header-Content-Length is {shown(header_length)}, "
-                f"but the body has {len(body)} bytes"
-            )
-        length = int(header_length)
-    text = bytes(body[:length])
-    document = _document(text)
-    name, parameters = document.get("id"), document.get("parameters", {})
-    if name is not None and not isinstance(name, str):
-        raise InvalidInputError(f"id is {shown(str(name))}, must be a text")
-    if not isinstance(parameters, dict):
-        raise InvalidInputError("parameters must be an object")
-    specs, binary = model.held.model.inputs, body[length:]
+    if (commas := text.count(b",")) > interface.most_values:
+        raise InvalidInputError(
+            f"the JSON document has more than {commas:,} values; the inputs of {interface.model!r} have "
+            f"{interface.most_values - _FURTHER_VALUES:,} at most"
+        )
     try:
-        inputs = parse_inputs(specs, _objects(document, "inputs"), binary)
-    except InvalidInputError:  # once more, slowly, to say what is wrong as the client has written it
-        inputs = parse_inputs(specs, _objects(_document(text, number=Spelled), "inputs"), binary)
+        try:
+            return _read(interface, json.loads(text), binary_bytes)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise _Malformed(f"the request is no JSON document: {error}") from None
+        except _Malformed:
+            raise
+        except ValueError:  # once more, slowly, to say what is wrong as the client has written it
+            spelled = json.loads(text, parse_float=Spelled, parse_constant=Spelled, parse_int=_whole)
+            return _read(interface, spelled, binary_bytes)
+    except RecursionError:
+        raise InvalidInputError("the request is no JSON document: it is nested too deeply") from None
+
+
+class _Malformed(InvalidInputError):
+    """Text that is no JSON document."""
+
+
+def _whole(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python takes
+        return Spelled(text)
+
+
+def _read(interface: Interface, document: Any, binary_bytes: int) -> InferRequest:
+    """Return a request from its document; NaN and Infinity, which JSON does not have, fit nowhere."""
+    if not isinstance(document, dict):
+        raise InvalidInputError(f"the request is {written(document)}, must be a JSON object")
+    name = document.get("id")
+    if name is not None and not isinstance(name, str):
+        raise InvalidInputError(f"id is {written(name)}, must be a text")
+    parameters = members(document, "parameters", "parameters")
+    given = _objects(document, "inputs")
+    if len(given) > len(interface.inputs):
+        raise InvalidInputError(
+            f"{len(given)} inputs are given; {interface.model!r} takes {len(interface.inputs)}: "
+            + ", ".join(repr(spec.name) for spec in interface.inputs[:_MOST_NAMED])
+        )
     return InferRequest(
-        inputs=inputs,
-        outputs=_outputs(model, document, parameters),
+        inputs=read_inputs(interface.inputs, given, binary_bytes),
+        outputs=_outputs(interface, document, parameters),
         id=name,
         deadline_us=_deadline_us(parameters),
     )
 
 
-def _document(text: bytes, *, number: Callable[[str], float] = float) -> dict[str, Any]:
-    """Return a JSON document; NaN and Infinity, which JSON does not have, are numbers that fit nowhere."""
-    try:
-        found = json.loads(text, parse_float=number, parse_constant=number)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"the request is no JSON document: {error}") from None
-    if not isinstance(found, dict):
-        raise InvalidInputError("the request must be a JSON object")
-    return found
-
-
 def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     found = document.get(key)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise InvalidInputError(f"{key} must be a list of objects, each with a name")
+    if not isinstance(found, list):
+        raise InvalidInputError(f"{key} is {written(found)}, must be a list of objects, each with a name")
+    for index, each in enumerate(found):
+        if not isinstance(each, dict):
+            raise InvalidInputError(f"{key}[{index}] is {written(each)}, must be an object with a name")
+        if not isinstance(each.get("name"), str):
+            raise InvalidInputError(
+                f"{key}[{index}] has the name {written(each.get('name'))}, must be a text"
+            )
     return found
 
 
 def _outputs(
-    model: Registered, document: Mapping[str, Any], parameters: Mapping[str, Any]
+    interface: Interface, document: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> dict[str, bool]:
-    known = [spec.name for spec in model.held.model.outputs]
-    usual = bool(parameters.get("binary_data_output", False))
-    if not document.get("outputs"):
-        return dict.fromkeys(known, usual)
-    wanted = {}
+    usual = _flag(parameters, "binary_data_output", "parameter", usual=False)
+    if document.get("outputs") in (None, []):
+        return dict.fromkeys(interface.outputs, usual)
+    wanted = dict[str, bool]()
     for output in _objects(document, "outputs"):
-        own, name = output.get("parameters", {}), output.get("name")
-        if not isinstance(own, dict):
-            raise InvalidInputError(f"output {shown(str(name))} has parameters that are no object")
-        if not isinstance(name, str) or name not in known:
+        name = output["name"]
+        if name not in interface.outputs:
             raise InvalidInputError(
-                f"{shown(str(name))} is no output of {model.name!r}; {meant(str(name), known)}"
+                f"{shown(name)} is no output of {interface.model!r}; {meant(name, interface.outputs)}"
             )
+        if name in wanted:
+            raise InvalidInputError(f"output {name!r} is asked for twice")
+        own = members(output, "parameters", f"output {name!r}: parameters")
         if own.get("classification"):
-            raise InvalidInputError(f"output {name!r}: classification is not done here; take its numbers")
+            raise InvalidInputError(
+                f"output {name!r}: classification is {written(own['classification'])}, which is not done "
+                "here; take its numbers"
+            )
         if own.get("shared_memory_region"):
             raise InvalidInputError(f"output {name!r}: shared memory with clients is not offered")
-        wanted[name] = bool(own.get("binary_data", usual))
+        wanted[name] = _flag(own, "binary_data", f"output {name!r}:", usual=usual)
     return wanted
+
+
+def _flag(given: Mapping[str, Any], key: str, where: str, *, usual: bool) -> bool:
+    value = given.get(key)
+    if value is None:
+        return usual
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{where} {key} is {written(value)}, must be true or false")
+    return value
 
 
 def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
     """Return the deadline: `deadline_ms`, or `timeout` in microseconds as Triton's clients say it."""
+    found = list[int]()
     for key, scale in (("deadline_ms", 1000), ("timeout", 1)):
         if (value := parameters.get(key)) is not None:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 1 <= value * scale <= _MOST_DEADLINE_US:
                 raise InvalidInputError(
-                    f"parameter {key} is {shown(str(value))}, must be a number above 0, at most a day"
+                    f"parameter {key} is {written(value)}, must be a number above 0, at most a day"
                 )
-            return int(value * scale)
-    return None
+            found.append(int(value * scale))
+    return found[0] if found else None
 
 
-def answer(model: Registered, request: InferRequest, served: Served) -> tuple[bytes, int | None]:
-    """Return the body of an answer, and the length of its JSON document where binary data follows."""
-    outputs, blobs = [], []
-    for name, binary in request.outputs.items():
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An answer before its outputs are written as JSON.
+
+    Attributes
+    ----------
+    document
+        All of it but the data of outputs in JSON.
+    arrays
+        By index of output, those that are to come in JSON.
+    blobs
+        What follows the document.
+    """
+
+    document: Mapping[str, Any]
+    arrays: Mapping[int, NDArray[Any]]
+    blobs: Sequence[bytes]
+
+
+def draft(model: Registered, request: InferRequest, served: Served) -> Draft:
+    """Return the answer to a request."""
+    outputs, arrays, blobs = [], {}, []
+    for index, (name, binary) in enumerate(request.outputs.items()):
         array = served.outputs[name]
         told: dict[str, Any] = {
             "name": name,
@@ -159,9 +313,7 @@ def answer(model: Registered, request: InferRequest, served: Served) -> tuple[by
             blobs.append(binary_data(array))
             told["parameters"] = {"binary_data_size": len(blobs[-1])}
         else:
-            told["data"], lacking = json_data(array)
-            if lacking:
-                told["parameters"] = lacking
+            arrays[index] = array
         outputs.append(told)
     document = {
         "model_name": served.name,
@@ -176,8 +328,17 @@ def answer(model: Registered, request: InferRequest, served: Served) -> tuple[by
         },
         "outputs": outputs,
     }
-    head = json.dumps(document, separators=(",", ":")).encode()
-    return b"".join([head, *blobs]), len(head) if blobs else None
+    return Draft(document=document, arrays=arrays, blobs=blobs)
+
+
+def write_document(document: Mapping[str, Any], arrays: Mapping[int, NDArray[Any]]) -> bytes:
+    """Return the document of an answer, with the data of its outputs in JSON."""
+    for index, array in arrays.items():
+        told = document["outputs"][index]
+        told["data"], lacking = json_data(array)
+        if lacking:
+            told["parameters"] = lacking
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def server_metadata() -> dict[str, Any]:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import socket
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..api.coordinators import open_coordinator
 from ..executor.coordination.coordinator import CLOSE_PATIENCE_S, Coordinator
 from ..executor.model import Model
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
+from .access import Access, is_loopback
 from .app import App
+from .logs import LoggedRequests
+
+if TYPE_CHECKING:
+    import uvicorn
 
 HOST, PORT = "127.0.0.1", 8000
 
 MOST_BYTES = 64 * 1024 * 1024
 """Largest body of a message, unless the user says otherwise."""
 
-LEAST_TOKEN = 16
-"""Shorter tokens are refused: they can be guessed."""
+_BACKLOG = 128
+"""So many connections are accepted before the first of them is looked at."""
 
-_MOST_CONNECTIONS = 1024
 _SWITCH_S = 0.0005
 """The thread that starts chunks waits so long at most for the one that reads messages (usually 5 ms)."""
 
@@ -39,13 +43,22 @@ class Server:
     Parameters
     ----------
     coordinator
-        Who serves; it is closed with the server.
+        Who serves, or what opens it, which is called once the address is known to be free; it is closed with
+        the server.
     host, port
         Where it listens; port 0: any that is free.
     path
         A Unix socket instead, which only this user can reach.
     token
         What clients must show; needed where others than this machine can reach it.
+    admin_token
+        What clients that withdraw and restore units must show; None: the token, and none may where others
+        than this machine can reach it.
+    metrics_token
+        What clients that read metrics must show; None: the token.
+    allow_hosts
+        Without a token, further names that clients may call it by, besides those by which a machine calls
+        itself.
     most_bytes
         Largest body of a message.
 
@@ -66,36 +79,44 @@ class Server:
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        coordinator: Coordinator | Callable[[], Coordinator],
         *,
         host: str = HOST,
         port: int = PORT,
         path: str | Path | None = None,
         token: str | None = None,
+        admin_token: str | None = None,
+        metrics_token: str | None = None,
+        allow_hosts: Sequence[str] = (),
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        check_access(host, path, token)
-        import uvicorn
-
-        self.coordinator = coordinator
+        if find_spec("uvicorn") is None:
+            raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
+        access = Access(
+            token=token,
+            admin_token=admin_token,
+            metrics_token=metrics_token,
+            hosts=tuple(allow_hosts),
+            public="" if path is not None or is_loopback(host) else host or "every address",
+        )
         self._path = None if path is None else Path(path)
-        self._socket = _listening(host, port, self._path)
+        self._socket = _bound(host, port, self._path)
         name = f"[{host}]" if ":" in host else host
         self.url = f"unix:{path}" if path else f"http://{name}:{self._socket.getsockname()[1]}"
-        self._app = App(coordinator, token=token, most_bytes=most_bytes)
-        config = uvicorn.Config(
-            self._app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=round(CLOSE_PATIENCE_S) + 1,
-        )
-        self._server = uvicorn.Server(config)
+        try:
+            self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
+        except BaseException:
+            self._leave()
+            raise
+        try:
+            self._socket.listen(_BACKLOG)
+        except OSError as error:  # another program has taken the port meanwhile
+            if self.coordinator is not coordinator:
+                self.coordinator.close(patience_s=0.0)
+            self._leave()
+            raise ExecutionError(f"cannot listen on {self.url}: {error}") from None
+        self._app = App(self.coordinator, access=access, most_bytes=most_bytes)
+        self._server = _web_server(self._app, len(self.coordinator.platform.units))
         self._switch_s = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_S)
         self._thread = threading.Thread(
@@ -125,11 +146,15 @@ class Server:
         self._server.should_exit = True
         unanswered = self.coordinator.close(patience_s=patience_s)
         self._thread.join()  # it hands out the last answers
+        self._app.close()
+        self._leave()
+        sys.setswitchinterval(self._switch_s)
+        return unanswered
+
+    def _leave(self) -> None:
         self._socket.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-        sys.setswitchinterval(self._switch_s)
-        return unanswered
 
     def __enter__(self) -> Self:
         return self
@@ -145,6 +170,9 @@ def serve(
     port: int = PORT,
     path: str | Path | None = None,
     token: str | None = None,
+    admin_token: str | None = None,
+    metrics_token: str | None = None,
+    allow_hosts: Sequence[str] = (),
     most_bytes: int = MOST_BYTES,
     **options: Any,
 ) -> Server:
@@ -154,7 +182,7 @@ def serve(
     ----------
     models
         Models, or their locators; or a coordinator that holds them.
-    host, port, path, token, most_bytes
+    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes
         As for `Server`.
     options
         As for `open_coordinator`.
@@ -170,64 +198,48 @@ def serve(
     >>> with gapless.serve(["squeezenet"], port=0) as server:  # doctest: +SKIP
     ...     print(server.url)
     """
-    check_access(host, path, token)  # before models are opened
     if isinstance(models, Coordinator) and options:
         raise InvalidInputError(f"a coordinator is open already: {', '.join(options)} come too late")
-    coordinator = models if isinstance(models, Coordinator) else open_coordinator(models, **options)
-    try:
-        return Server(coordinator, host=host, port=port, path=path, token=token, most_bytes=most_bytes)
-    except BaseException:
-        if coordinator is not models:
-            coordinator.close(patience_s=0.0)
-        raise
+    return Server(
+        models if isinstance(models, Coordinator) else partial(open_coordinator, models, **options),
+        host=host,
+        port=port,
+        path=path,
+        token=token,
+        admin_token=admin_token,
+        metrics_token=metrics_token,
+        allow_hosts=allow_hosts,
+        most_bytes=most_bytes,
+    )
 
 
-def check_access(host: str, path: str | Path | None, token: str | None) -> None:
-    """Require a web server, and a token where others than this machine can reach it.
+def _web_server(app: App, units: int) -> uvicorn.Server:
+    """Return a web server whose connections end, and leave files for the workers of the units."""
+    import uvicorn
 
-    Raises
-    ------
-    InvalidInputError
-        There is none, or it is too short.
-    EngineUnavailableError
-        Nothing can be served: uvicorn is not installed.
-    """
-    if find_spec("uvicorn") is None:
-        raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
-    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise InvalidInputError(
-            f"the token has {len(token)} characters; it needs at least {LEAST_TOKEN}, printable ASCII: "
-            "`openssl rand -hex 32` makes one"
+    from .connections import Connections, Patience, WebServer, most_connections
+
+    patience = Patience()
+    connections = Connections(most_connections(units, batch=_BACKLOG), patience)
+    return WebServer(
+        uvicorn.Config(
+            LoggedRequests(app),
+            http=connections,  # type: ignore[arg-type] # any function that makes one will do
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=round(patience.idle_s),
+            timeout_graceful_shutdown=round(CLOSE_PATIENCE_S) + 1,
         )
-    if path is None and token is None and not _is_loopback(host):
-        raise InvalidInputError(
-            f"{host} can be reached by others: give a token (--token-file), or listen on {HOST} or on a Unix "
-            "socket"
-        )
+    )
 
 
-def read_token(path: Path) -> str:
-    """Return the token of a file, which nobody else may read.
-
-    Raises
-    ------
-    InvalidInputError
-        Others may read it.
-    """
-    if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        raise InvalidInputError(f"{path} can be read by others: chmod 600 {path}")
-    return path.read_text(encoding="utf-8").strip()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listening(host: str, port: int, path: Path | None) -> socket.socket:
-    """Return a socket that listens.
+def _bound(host: str, port: int, path: Path | None) -> socket.socket:
+    """Return a socket that has an address; at a port nobody is let in before it listens.
 
     Raises
     ------
@@ -238,12 +250,15 @@ def _listening(host: str, port: int, path: Path | None) -> socket.socket:
     try:
         if path is None:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            found = socket.create_server(where, family=family, backlog=_MOST_CONNECTIONS)
+            found = socket.socket(family, socket.SOCK_STREAM)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             # Else an answer of two writes waits 40 ms for an acknowledgement; accepted sockets inherit it.
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return found
-        _remove_abandoned(path)
-        found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        else:
+            _remove_abandoned(path)
+            found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
             found.bind(where)
@@ -252,7 +267,8 @@ def _listening(host: str, port: int, path: Path | None) -> socket.socket:
             raise
         finally:
             os.umask(before)
-        found.listen(_MOST_CONNECTIONS)
+        if path is not None:
+            found.listen(_BACKLOG)  # a socket that nobody listens on is taken for an abandoned one
     except (OSError, OverflowError) as error:
         raise ExecutionError(f"cannot listen on {path or f'{host}:{port}'}: {error}") from None
     return found

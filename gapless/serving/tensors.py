@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -56,19 +57,41 @@ def described(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def parse_inputs(
-    specs: Sequence[TensorSpec], given: Sequence[Mapping[str, Any]], binary: memoryview
-) -> dict[str, NDArray[Any]]:
-    """Return the inputs of a request as arrays; those in binary form are not copied.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Inputs of a request.
+
+    Attributes
+    ----------
+    arrays
+        By name, those that came in JSON.
+    spans
+        By name, where the others begin and end in the binary data.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    spans: Mapping[str, tuple[int, int]]
+
+    def complete(self, specs: Sequence[TensorSpec], binary: memoryview) -> dict[str, NDArray[Any]]:
+        """Return all of them; those in binary form are not copied."""
+        found = dict(self.arrays)
+        for spec in specs:
+            if span := self.spans.get(spec.name):
+                found[spec.name] = _from_bytes(binary[slice(*span)], spec)
+        return found
+
+
+def read_inputs(specs: Sequence[TensorSpec], given: Sequence[Mapping[str, Any]], binary_bytes: int) -> Inputs:
+    """Return the inputs of a request.
 
     Parameters
     ----------
     specs
         What the model takes.
     given
-        "inputs" of the request.
-    binary
-        What follows its JSON document: the binary inputs, one behind the other.
+        "inputs" of the request: objects with a name.
+    binary_bytes
+        How much follows its JSON document: the binary inputs, one behind the other.
 
     Raises
     ------
@@ -76,51 +99,77 @@ def parse_inputs(
         Something does not fit; the message lists all defects.
     """
     known = {spec.name: spec for spec in specs}
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     defects, at = [], 0
     for tensor in given:
-        name = tensor.get("name")
+        name, size = tensor["name"], None
         try:
-            if name not in known or name in found:
+            if name not in known or name in arrays or name in spans:
                 raise _Defect("is no input of the model" if name not in known else "is given twice")
-            size = _parameters(tensor).get("binary_data_size")
+            size = _binary_size(tensor)
             _check(tensor, known[name])
             if size is None:
-                found[name] = _from_json(tensor, known[name])
+                arrays[name] = _from_json(tensor, known[name])
             else:
-                if type(size) is not int or not 0 <= size <= len(binary) - at:
-                    raise _Defect(
-                        f"binary_data_size is {shown(str(size))}, but {len(binary) - at} bytes are left"
-                    )
-                found[name] = _from_bytes(binary[at : at + size], known[name])
+                _check_size(size, known[name], binary_bytes - at)
+                spans[name] = at, at + size
                 at += size
         except _Defect as defect:
-            defects.append(f"input {shown(str(name))} {defect}")
-            if not _is_json(tensor):
+            defects.append(f"input {shown(name)} {defect}")
+            if size is not None:
                 break  # where the next one begins is not known
-    if not defects and at < len(binary):
-        defects.append(f"{len(binary) - at} bytes follow the last binary input")
-    defects += [] if defects else [f"input {name!r} is missing" for name in known if name not in found]
+    if not defects and at < binary_bytes:
+        defects.append(f"{binary_bytes - at} bytes follow the last binary input")
+    if not defects:
+        defects = [f"input {name!r} is missing" for name in known if name not in arrays and name not in spans]
     if defects:
         raise InvalidInputError("the request does not fit the model:", defects)
+    return Inputs(arrays=arrays, spans=spans)
+
+
+def members(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """Return an object in a document; it may be absent, or null.
+
+    Raises
+    ------
+    InvalidInputError
+        It is something else.
+    """
+    found = document.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise InvalidInputError(f"{where} is {written(found)}, must be an object")
     return found
+
+
+def written(value: Any) -> str:
+    """Return a JSON value for a message, as the client has written it, and never longer than a line."""
+    return shown(value.text if isinstance(value, Spelled) else json.dumps(value))
 
 
 class _Defect(Exception):
     """What is wrong with one tensor."""
 
 
-def _is_json(tensor: Mapping[str, Any]) -> bool:
-    return isinstance(tensor.get("parameters", {}), dict) and "binary_data_size" not in tensor.get(
-        "parameters", {}
-    )
-
-
-def _parameters(tensor: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = tensor.get("parameters", {})
+def _binary_size(tensor: Mapping[str, Any]) -> Any:
+    """Return the length that a tensor has in binary form, whatever it is; None: it is in JSON."""
+    found = tensor.get("parameters")
+    if found is None:
+        return None
     if not isinstance(found, dict):
-        raise _Defect("has parameters that are no object")
-    return found
+        raise _Defect(f"has parameters that are no object: {written(found)}")
+    if found.get("shared_memory_region"):
+        raise _Defect("is in shared memory, which is not offered")
+    return found.get("binary_data_size")
+
+
+def _check_size(size: Any, spec: TensorSpec, left_bytes: int) -> None:
+    if type(size) is not int or not 0 <= size <= left_bytes:
+        raise _Defect(f"has the binary_data_size {written(size)}, but {left_bytes} bytes are left")
+    if size != spec.bytes:
+        raise _Defect(f"has {size} bytes, needs {spec.bytes}")
 
 
 def _check(tensor: Mapping[str, Any], spec: TensorSpec) -> None:
@@ -128,16 +177,15 @@ def _check(tensor: Mapping[str, Any], spec: TensorSpec) -> None:
     if datatype == "BYTES":
         raise _Defect(f"has the datatype BYTES, which no model here takes; it is {DATATYPES[spec.dtype]}")
     if datatype != DATATYPES[spec.dtype]:
-        raise _Defect(f"has the datatype {shown(str(datatype))}, needs {DATATYPES[spec.dtype]}")
-    if shape != list(spec.shape):
-        raise _Defect(f"has the shape {shown(str(shape))}, needs {list(spec.shape)}")
+        told = shown(datatype) if isinstance(datatype, str) else written(datatype)
+        raise _Defect(f"has the datatype {told}, needs {DATATYPES[spec.dtype]}")
+    if shape != list(spec.shape) or not {*map(type, shape)} <= {int}:
+        raise _Defect(f"has the shape {written(shape)}, needs {list(spec.shape)}")
 
 
 def _from_bytes(data: memoryview, spec: TensorSpec) -> NDArray[Any]:
     import numpy as np
 
-    if len(data) != spec.bytes:
-        raise _Defect(f"has {len(data)} bytes, needs {spec.bytes}")
     return (
         np.frombuffer(data, dtype=np.dtype(spec.dtype).newbyteorder("<"))
         .reshape(spec.shape)
@@ -151,9 +199,10 @@ def _from_json(tensor: Mapping[str, Any], spec: TensorSpec) -> NDArray[Any]:
 
     data = tensor.get("data")
     if not isinstance(data, list):
-        raise _Defect("has no data: a list is needed, or binary_data_size")
+        raise _Defect(f"has the data {written(data)}: a list is needed, or binary_data_size")
     values, wanted = _flat(data, spec.shape), np.dtype(spec.dtype)
-    if {*map(type, values)} <= _TYPES[wanted.kind]:
+    kinds = {float if kind is Spelled else kind for kind in {*map(type, values)}}
+    if kinds <= _TYPES[wanted.kind]:
         with (
             suppress(OverflowError),
             np.errstate(over="ignore"),
@@ -191,8 +240,7 @@ def _misfit(values: Sequence[Any], spec: TensorSpec) -> str:
     at = next(index for index, value in enumerate(values) if not _fits(value, np.dtype(spec.dtype)))
     where = [int(index) for index in np.unravel_index(at, spec.shape)] if spec.shape else []
     value = values[at]
-    text = value.text if isinstance(value, Spelled) else json.dumps(value)
-    return f"has {shown(text)} at {where}, which {DATATYPES[spec.dtype]} in JSON does not have"
+    return f"has {written(value)} at {where}, which {DATATYPES[spec.dtype]} in JSON does not have"
 
 
 def _fits(value: Any, wanted: np.dtype[Any]) -> bool:

@@ -92,8 +92,8 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
     powers = chain.powers if metered else None
     if metered and most_energy_nj(chain) > _MOST_ENERGY_NJ:
         raise InvalidProblemError(
-            f"plans may take up to {most_energy_nj(chain)} nJ, native takes at most {_MOST_ENERGY_NJ}: "
-            " give times or powers in a coarser unit, or use --backend z3"
+            f"plans may take up to {most_energy_nj(chain)} nJ, native takes at most {_MOST_ENERGY_NJ}: give "
+            "times or powers in a coarser unit, or use --backend z3"
         )
     restrictions = facts.restrictions
     tables = Tables(

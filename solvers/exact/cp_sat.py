@@ -224,7 +224,7 @@ class _CpSatPort:
 
 def _check(most: int) -> None:
     if most >= _FREE:
-        raise LargeNumbersError(f"sums up to {most:.1e}")
+        raise LargeNumbersError(f"sums up to {most:.1e}, which leave the 64 bits that CP-SAT counts in")
 
 
 def _integral(bound: float) -> int:

@@ -22,7 +22,7 @@ from ...formulations.processes import end_with_parent
 from ..protocol import EXACT, Capabilities, Deadline, SolveOptions
 from .base import ExactBackend
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
-from .port import Port, PortAnswer, Query, Verdict, reader_of
+from .port import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
 
 _BITS = 20
 """Rows, the objective and derived columns are divided by powers of two down to numbers of so many bits.
@@ -37,6 +37,15 @@ _PROBING = 1 << 15
 _TOLERANCE = 1e-6
 """Feasibility tolerance of HiGHS and CBC."""
 
+_EXACT = 2**53
+"""Sums of whole numbers below are exact in floats, in units of any power of two."""
+
+_FLOAT = 2.0**-50
+"""Relative error of larger sums."""
+
+_LEAST_FACTOR = 1e-9
+"""HiGHS and CBC leave out smaller factors."""
+
 
 class _MilpBackend(ExactBackend):
     """Models of all formulations as programs of PuLP."""
@@ -48,9 +57,13 @@ class _MilpBackend(ExactBackend):
     def runner(self) -> ProgramRunner:
         """Return what solves a program."""
 
+    def taken(self, number: float) -> float:
+        """Return what the solver reads where a program has a number."""
+        return number
+
     def port(self, options: SolveOptions, structure: Structure) -> Port:
         """Return an empty program."""
-        return _MilpPort(options, partial(self.runner(), structure=structure))
+        return _MilpPort(options, partial(self.runner(), structure=structure), self.taken)
 
 
 class PulpBackend(_MilpBackend):
@@ -101,6 +114,10 @@ class PulpCbcBackend(_MilpBackend):
         """Return CBC."""
         return _run_cbc
 
+    def taken(self, number: float) -> float:
+        """Return a number with the 13 digits that PuLP writes into the file for CBC."""
+        return float(f"{number:.12e}")
+
 
 class ProgramRunner(Protocol):
     """Solves a program."""
@@ -125,9 +142,12 @@ class ProgramRunner(Protocol):
 class _MilpPort:
     """Keeps the rows; every question is a new program of them."""
 
-    def __init__(self, options: SolveOptions, run: Callable[..., float | None]) -> None:
+    def __init__(
+        self, options: SolveOptions, run: Callable[..., float | None], taken: Callable[[float], float]
+    ) -> None:
         import pulp
 
+        self._taken = taken
         self._pulp = pulp
         self._options = options
         self._run = run
@@ -200,21 +220,30 @@ class _MilpPort:
         """Return a program, or None if a row without columns cannot hold."""
         lp = self._pulp
         units = [_scale(max(-c.low, c.high)) if c.derived else 1 for c in self._flat.columns]
+        ends = [(c.low / unit, c.high / unit) for c, unit in zip(self._flat.columns, units, strict=True)]
         # A derived column is not made integral: that would turn a period of 100.0000001 into 101.
         columns = [
-            lp.LpVariable(f"c{index}", c.low / unit, c.high / unit, "Continuous" if c.derived else "Integer")
-            for index, (c, unit) in enumerate(zip(self._flat.columns, units, strict=True))
+            lp.LpVariable(
+                f"c{index}",
+                low - self._rounding(low),
+                high + self._rounding(high),
+                "Continuous" if c.derived else "Integer",
+            )
+            for index, (c, (low, high)) in enumerate(zip(self._flat.columns, ends, strict=True))
         ]
 
-        def total(terms: Sequence[tuple[int, int]]) -> tuple[Any, int]:
+        def total(terms: Sequence[tuple[int, int]]) -> tuple[Any, int, float]:
             weights = [factor * units[column] for factor, column in terms]
             unit = _scale(max(map(abs, weights), default=0))
-            pairs = zip(terms, weights, strict=True)
-            return lp.LpAffineExpression([(columns[c], weight / unit) for (_, c), weight in pairs]), unit
+            factors = [(c, weight / unit) for (_, c), weight in zip(terms, weights, strict=True)]
+            most = [abs(factor) * max(map(abs, ends[c])) for c, factor in factors]
+            lost = sum(part * self._lost(factor) for part, (_, factor) in zip(most, factors, strict=True))
+            lost += _FLOAT * sum(most) * (sum(most) * unit >= _EXACT)
+            return lp.LpAffineExpression([(columns[c], factor) for c, factor in factors]), unit, lost
 
         goal = tuple((factor, column) for column, factor in objective.terms.items() if factor)
         program = lp.LpProblem("plan", lp.LpMinimize)
-        expr, goal_unit = total(goal)
+        expr, goal_unit, _ = total(goal)
         program.setObjective(expr)
         extra = [] if at_least is None else [Row(terms=goal, least=at_least - objective.constant)]
         always = [r for row in (*self._rows, *rows, *extra) for r in unconditional(row, self._flat.columns)]
@@ -223,11 +252,30 @@ class _MilpPort:
                 if not row.terms and not _holds_for_nothing(side, sense):
                     return None
                 if row.terms:
-                    expr, unit = total(row.terms)
-                    program.addConstraint(lp.LpConstraint(expr, sense, rhs=side / unit))
+                    expr, unit, lost = total(row.terms)
+                    for way, bound in self._widened(sense, side / unit, lost):
+                        program.addConstraint(lp.LpConstraint(expr.copy(), way, rhs=bound))
         return _Scaled(
             program=program, columns=columns, units=units, unit=goal_unit, constant=objective.constant
         )
+
+    def _lost(self, factor: float) -> float:
+        """Return what part of a factor the solver may not count with."""
+        taken = self._taken(factor) if abs(factor) > _LEAST_FACTOR else 0.0
+        return abs(1 - taken / factor)
+
+    def _rounding(self, side: float) -> float:
+        return abs(side - self._taken(side))
+
+    def _widened(self, sense: int, side: float, lost: float) -> list[tuple[int, float]]:
+        """Return the sides of a row so that what is lost of its numbers cuts no plan off.
+
+        Plans that only then are among the solutions are refuted by the judge.
+        """
+        lost += self._rounding(side)
+        if not lost:
+            return [(sense, side)]
+        return [(way, side - way * lost) for way in ((-1, 1) if sense == 0 else (sense,))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,22 +338,28 @@ def _run_highs(
                 lp.solverModel.setSolution(start)
             super().callSolver(lp)
 
-    solver = Highs(
-        msg=False,
-        gapRel=0.0,
-        timeLimit=limit_s,
-        threads=options.threads,
-        random_seed=options.seed,
-        # With its presolve, HiGHS 1.13.1 and 1.14.0 claim false optima on two of the shipped tables
-        # (105800 where 99098 exists; HiGHS issues 2957, 2980, 3043, 3073); without it none, and these
-        # models solve as fast. Tolerances stay at their defaults: tighter ones brought false optima too.
-        # On workloads it is the other way round: without presolve it claimed 75 where 68 exists, and it
-        # takes three times as long. With it, probing claimed 142 where 138 exists (4 of 720 questions about
-        # the samples of workloads); without probing none of these, and none of 400 random ones.
-        presolve="off" if structure is Structure.CHOICE else "on",
-        presolve_rule_off=_PROBING,
-    )
-    program.solve(solver)
+    # With its presolve, HiGHS 1.13.1 and 1.14.0 claim false optima on two of the shipped tables
+    # (105800 where 99098 exists; HiGHS issues 2957, 2980, 3043, 3073); without it none, and these
+    # models solve as fast. Tolerances stay at their defaults: tighter ones brought false optima too.
+    # On workloads it is the other way round: without presolve it claimed 75 where 68 exists, and it
+    # takes three times as long. With it, probing claimed 142 where 138 exists (4 of 720 questions about
+    # the samples of workloads); without probing none of these, and none of 400 random ones.
+    # Of large numbers presolve may bring back less than the tolerances ask, which is an error in HiGHS.
+    for presolve in ("off",) if structure is Structure.CHOICE else ("on", "off"):
+        solver = Highs(
+            msg=False,
+            gapRel=0.0,
+            timeLimit=limit_s,
+            threads=options.threads,
+            random_seed=options.seed,
+            presolve=presolve,
+            presolve_rule_off=_PROBING,
+        )
+        program.solve(solver)
+        if program.solverModel.getModelStatus() != highspy.HighsModelStatus.kSolveError:
+            break
+    else:
+        raise LargeNumbersError("numbers so far apart that HiGHS does not solve them within its tolerances")
     bound = program.solverModel.getInfo().mip_dual_bound
     return bound if math.isfinite(bound) else None
 

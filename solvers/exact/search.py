@@ -46,9 +46,8 @@ _PUBLISH_EVERY_S = 0.2
 def too_large(what: str, error: LargeNumbersError) -> UnsupportedFeatureError:
     """Return what is said of numbers that a solver cannot count with."""
     return UnsupportedFeatureError(
-        f"{what} needs {error}, which leave the 64 bits that this solver counts in: use smaller factors, or "
-        "another backend (native, z3)",
-        {"numbers beyond 64 bits"},
+        f"{what} needs {error}: use smaller factors, coarser units, or another backend (native, z3)",
+        {"numbers too large for the solver"},
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -91,18 +90,18 @@ class _Annealer:
         Time is up when it is not enough for another step and for the judge, who takes as long.
         """
         yield self.best
-        shown, began = self.best, time.monotonic()
+        shown, began = self.best, deadline.now()
         values = WorkloadValues(self._shop, self._here)
         self._energy, self._least = values.term(self._terms[0]), self._valid_terms(values)
-        look_s = time.monotonic() - began
+        look_s = deadline.now() - began
         heat, cooling = self._energy * FIRST_PERMILLE / 1000, (LAST_PERMILLE / FIRST_PERMILLE) ** (1 / STEPS)
         while self.steps < STEPS and not deadline.within(2 * look_s):
             if self.steps % SHOWN_EVERY == 0 and self.best is not shown:
                 shown = self.best
                 yield shown
-            began = time.monotonic()
+            began = deadline.now()
             self._step(heat)
-            look_s = max(_FADING * look_s, time.monotonic() - began)
+            look_s = max(_FADING * look_s, deadline.now() - began)
             heat *= cooling
             self.steps += 1
         yield self.best

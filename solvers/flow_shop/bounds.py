@@ -234,8 +234,7 @@ class TermBounds:
     @property
     def _share(self) -> Deadline:
         """A deadline after a share of the time that is left."""
-        left_s = self._deadline.left_s
-        return Deadline(None if left_s is None else _SHARE * left_s)
+        return self._deadline.share(_SHARE)
 
     @property
     def guiding(self) -> Prices:

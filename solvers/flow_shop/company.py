@@ -66,6 +66,8 @@ class Company:
         table = np.array(shop.loss_permille, dtype=np.float64)[chains][:, :, chains]
         pairs = self._units * self._size
         self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
+        self._beside = np.pad(self.losses, (0, 1))
+        """The same; the last one is nobody."""
         self.able = _able(kinds, self._units)
         self._first = int(self.able.argmax()) // self._size
         """The first unit that can run anything."""
@@ -84,8 +86,8 @@ class Company:
         return np.where(never | (losses == 0), 0, 1000 - np.gcd(losses, 1000))
 
     def _memory(self) -> tuple[Ints, int | None]:
-        """Return the least bytes of a chunk by pair, and what is left for chunks, or None for enough."""
-        least = np.zeros((self._units, self._size), dtype=np.int64)
+        """Return the least bytes of a chunk by pair or nobody, and what is left for chunks; None: enough."""
+        least = np.zeros(len(self._beside), dtype=np.int64)
         room = self._shop.chains[0].device_memory
         if room is None:
             return least, None
@@ -95,7 +97,7 @@ class Company:
             cuts, last = kind.ways.arrays.cuts.tolist(), kind.ways.arrays.last
             sizes = np.array([chunk_bytes(self._shop, kind.requests[0], *ends) for ends in pairwise(cuts)])
             for unit in kind.ways.units:
-                least[unit, number] = sizes[last[unit][:-1] > np.arange(len(sizes))].min()
+                least[unit * self._size + number] = sizes[last[unit][:-1] > np.arange(len(sizes))].min()
         return least, room
 
     def arrivals_us(self, kind: Kind) -> Ints:
@@ -196,67 +198,74 @@ class Company:
         chosen = np.argpartition(-worth, most)[:most] if most < len(worth) else slice(None)
         return rates[chosen], max(float(worth.max()), dropped)
 
-    def _runnable(self, unit: int) -> list[int]:
-        return np.flatnonzero(self.able.reshape(self._units, self._size)[unit]).tolist()
+    def _runnable(self, unit: int) -> Ints:
+        return np.flatnonzero(self.able.reshape(self._units, self._size)[unit])
 
     def _grown(self, prices: Floats | None = None) -> tuple[Ints, float]:
         """Return sets grown unit by unit, and a bound on those that were left out at some prices."""
         dropped = 0.0
-        members = np.full((1, self._units), _NOBODY)
+        pairs = np.full((1, self._units), len(self.losses))
+        """The pair on each unit; nobody is the last one, which loses, takes and costs nothing."""
         taken = np.zeros((1, self._size + 1), dtype=np.int64)
         """How often each kind is in the set; last, the bytes."""
-        worth, lost = np.zeros(1), np.zeros((1, self._units))
-        """What each set is worth; what each of its members loses."""
+        worth, lost = np.zeros(1), np.zeros((1, 0 if prices is None else self._units))
+        """At prices: what each set is worth, and what each of its members loses."""
         ahead = np.zeros(self._units + 1)
         if prices is not None:
             ahead[:-1] = 1000 * prices.reshape(self._units, self._size).max(axis=1)[::-1].cumsum()[::-1]
+            prices = np.append(prices, 0.0)
         for unit in range(self._units):
-            grown = [(members, taken, worth, lost)]
-            for number in self._runnable(unit):
-                rows = np.flatnonzero(self._allowed(members, taken, unit, number))
-                longer, more = members[rows], taken[rows]
-                longer[:, unit] = number
-                more[:, number] += 1
-                more[:, -1] += self._bytes[unit, number]
-                costs = lost[rows] if prices is None else self._lost(longer, lost[rows], unit, number)
-                value = worth[rows] if prices is None else self._worth(prices, longer, costs)
-                grown.append((longer, more, value, costs))
-            members, taken, worth, lost = (np.concatenate(parts) for parts in zip(*grown, strict=True))
+            rows, joins, values = [np.arange(len(pairs))], [np.full(len(pairs), len(self.losses))], [worth]
+            for own in unit * self._size + self._runnable(unit):
+                able = np.flatnonzero(self._allowed(pairs, taken, unit, own))
+                rows.append(able)
+                joins.append(np.full(len(able), own))
+                values.append(
+                    worth[able]
+                    if prices is None
+                    else self._worth(prices, pairs[able, :unit], lost[able, :unit], own)
+                )
+            chosen, joined, worth = (np.concatenate(parts) for parts in (rows, joins, values))
             if prices is not None and len(worth) > _FRONT:
                 order = np.argsort(-worth)
                 dropped = max(dropped, float(worth[order[_FRONT]] + ahead[unit + 1]))
                 kept = order[:_FRONT]
-                members, taken, worth, lost = members[kept], taken[kept], worth[kept], lost[kept]
-        return members, dropped
+                chosen, joined, worth = chosen[kept], joined[kept], worth[kept]
+            pairs, taken, lost = pairs[chosen], taken[chosen], lost[chosen]
+            self._join(pairs, taken, lost, unit, joined)
+        return np.where(pairs < len(self.losses), pairs % self._size, _NOBODY), dropped
 
-    def _allowed(self, members: Ints, taken: Ints, unit: int, number: int) -> NDArray[np.bool_]:
-        """Return the sets that a kind can join on a unit."""
+    def _allowed(self, pairs: Ints, taken: Ints, unit: int, own: int) -> NDArray[np.bool_]:
+        """Return the sets that a pair can join on its unit."""
+        number = own % self._size
         allowed = taken[:, number] < self._kinds[number].count
         shared = [other for other in self._shop.chains[0].exclusive[unit] if other < unit]
-        allowed &= (members[:, shared] == _NOBODY).all(axis=1)
+        if shared:
+            allowed &= (pairs[:, shared] == len(self.losses)).all(axis=1)
         slots = self._shop.workload.task_slots
         if slots is not None:
             allowed &= taken[:, :-1].sum(axis=1) < slots
         if self._room is not None:
-            allowed &= taken[:, -1] + self._bytes[unit, number] <= self._room
+            allowed &= taken[:, -1] + self._bytes[own] <= self._room
         return allowed
 
-    def _lost(self, members: Ints, lost: Floats, unit: int, number: int) -> Floats:
-        """Return what the members of some sets lose, given what they lost without the kind on a unit."""
-        own, lost = unit * self._size + number, lost.copy()
-        for other in range(unit):
-            beside = members[:, other] >= 0
-            there = other * self._size + np.maximum(members[:, other], 0)
-            lost[:, unit] += np.where(beside, self.losses[own, there], 0.0)
-            lost[:, other] += np.where(beside, self.losses[there, own], 0.0)
-        return lost
-
-    def _worth(self, prices: Floats, members: Ints, lost: Floats) -> Floats:
-        """Return what some sets are worth; more members make those that are there no faster."""
-        there = self._size * np.arange(self._units) + np.maximum(members, 0)
-        rates = np.maximum(1000.0 - lost, _LEAST_RATE)
-        found: Floats = np.where(members >= 0, prices[there] * rates, 0.0).sum(axis=1)
+    def _worth(self, prices: Floats, before: Ints, lost: Floats, own: int) -> Floats:
+        """Return what some sets are worth with one more pair; it makes those that are there no faster."""
+        takes, loses = self._beside[:, own], self._beside[own]
+        rates = np.maximum(1000.0 - (lost + takes[before]), _LEAST_RATE)
+        rate = np.maximum(1000.0 - loses[before].sum(axis=1), _LEAST_RATE)
+        found: Floats = (prices[before] * rates).sum(axis=1) + prices[own] * rate
         return found
+
+    def _join(self, pairs: Ints, taken: Ints, lost: Floats, unit: int, joined: Ints) -> None:
+        """Put a pair, or nobody, on a unit of each set."""
+        pairs[:, unit] = joined
+        taken[np.arange(len(taken)), joined % self._size] += joined < len(self.losses)
+        taken[:, -1] += self._bytes[joined]
+        if lost.size:
+            before, own = pairs[:, :unit], joined[:, None]
+            lost[:, :unit] += self._beside[before, own]
+            lost[:, unit] = self._beside[own, before].sum(axis=1)
 
 
 def are_few(requests: int, units: int) -> bool:

@@ -8,7 +8,6 @@ step prefers what fits, and a plan that does not fit in the end is repaired (`fi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -111,8 +110,7 @@ class _Best:
     def last_call(self) -> Deadline:
         """Return until when another schedule has to be there."""
         self._least = self._merit(self.schedule)
-        left_s = self._deadline.left_s
-        return Deadline(None if left_s is None else left_s - 2 * self._look_s)
+        return self._deadline.share(less_s=2 * self._look_s)
 
     def offer(self, other: Schedule) -> bool:
         """Take another schedule if it is better; return whether there was the time to find out."""
@@ -129,9 +127,9 @@ class _Best:
     def _merit(self, schedule: Schedule) -> Merit | None:
         if self._deadline.within(2 * self._look_s):
             return None
-        began = time.monotonic()
+        began = self._deadline.now()
         found = merit(self._shop, schedule)
-        self._look_s = time.monotonic() - began
+        self._look_s = self._deadline.now() - began
         return found
 
 

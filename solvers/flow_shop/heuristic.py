@@ -60,7 +60,8 @@ class WorkloadHeuristic(ABC):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best schedules that the judge finds valid."""
-        deadline, kept = Deadline(options.time_limit_s), _Kept(problem, options, self.capabilities)
+        deadline = Deadline(options.time_limit_s, options.clock)
+        kept = _Kept(problem, options, self.capabilities)
         proposals = self.propose(problem, options, deadline)
         told: Statistics = {}
 

@@ -197,12 +197,12 @@ class JointSearch:
     def _search(self) -> None:
         """Look for good plans, without proofs."""
         brief = self.provable
-        deadline = _share(self._deadline, _SEARCHING if brief else 1)
+        deadline = self._deadline.share(1 / (_SEARCHING if brief else 1))
         effort = self._effort // max(1, len(self.contexts)) if self._counted or brief else None
         for number, (context, bounds) in enumerate(self.contexts):
             if deadline.passed and self.kept.best is not None:
                 break
-            own = _share(deadline, len(self.contexts) - number + self._is_alignment)
+            own = deadline.share(1 / (len(self.contexts) - number + self._is_alignment))
             rng = random.Random(f"{self._seed} {number}")
             descent = Descent(context, self._measure, partial(self._prices, bounds), self.kept, rng)
             descent.begin(own)
@@ -279,9 +279,7 @@ class JointSearch:
 
     def _prove(self, number: int) -> bool:
         """Look for the proof in one context."""
-        left_s, done = self._deadline.left_s, False
-        share = _PROVING / (len(self.contexts) - number)
-        deadline = Deadline(None if left_s is None else share * left_s)
+        done, deadline = False, self._deadline.share(_PROVING / (len(self.contexts) - number))
         if self._measure.is_longest_path or not self._parts:
             done = self._walk(*self.contexts[number], deadline)
         if self._parts and not done:
@@ -328,7 +326,7 @@ class JointSearch:
 
     def _early(self, drafts: Iterator[Draft], deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from; once there is a plan, for a share of the time only."""
-        early = _share(deadline, _STARTING)
+        early = deadline.share(1 / _STARTING)
         for draft in drafts:
             yield draft
             if early.passed and self.kept.best is not None:
@@ -379,8 +377,3 @@ class JointSearch:
         count = self._shop.request_count
         steps = max(_STEPS, _PER_REQUEST * count // 2)
         return steps if self._measure.is_longest_path else min(steps, max(_FEWEST, _MEASURED // count))
-
-
-def _share(deadline: Deadline, parts: int) -> Deadline:
-    """Return a deadline after one of several equal parts of the time that is left."""
-    return Deadline(None if deadline.left_s is None else deadline.left_s / parts)

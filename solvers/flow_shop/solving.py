@@ -49,7 +49,7 @@ class WorkloadSolve:
             seed=self._options.seed,
             most_rejections=self._options.max_rejections,
             on_better=self._publish,
-            deadline=Deadline(self._options.time_limit_s),
+            deadline=Deadline(self._options.time_limit_s, self._options.clock),
             counted=small,
             proof=Proof.ALWAYS if small else Proof.PRICED,
         )

@@ -34,9 +34,8 @@ class Effort:
 
     def half(self) -> Effort:
         """Return half of what is left."""
-        left_s = self.deadline.left_s
         return Effort(
-            deadline=Deadline(None if left_s is None else left_s / 2),
+            deadline=self.deadline.share(0.5),
             candidates=None if self.candidates is None else self.candidates // 2,
         )
 

@@ -166,18 +166,17 @@ class PipelineSolve:
             return self._claim(seeds, StopReason.COMPLETE, proven=1)
         more: Iterator[Pipes] = iter(())
         if root.relaxation is None or not root.relaxation.exact:
-            left_s = self._deadline.left_s
-            share = Deadline(None if left_s is None else _SHARE * left_s)
+            share = self._deadline.share(_SHARE)
             more = Parts(problem, build_arrays(cluster_of(problem)), share, options.seed).plans()
         return self._search(arrays, self._bounds(root), chain(seeds, more))
 
     def _arrays(self) -> KindArrays:
         """Return the tables by kind; by device, without chunks that rules forbid, if there are few enough."""
-        limit_s = self._deadline.left_s
+        share = self._deadline.share(_SHARE)
         arrays = build_arrays(cluster_of(self._problem))
         if not self._problem.expression_rules:
             return arrays
-        narrow = narrowed(self._problem, Deadline(None if limit_s is None else _SHARE * limit_s))
+        narrow = narrowed(self._problem, share)
         return narrow if _fits(narrow, self._deadline.left_s) else arrays
 
     def _bounds(self, root: Root) -> Bounds:

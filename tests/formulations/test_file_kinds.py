@@ -10,6 +10,7 @@ from gapless.api.planning import plan
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import dump_plan, dump_problem, load_plan, load_problem
+from gapless.formulations.json_files import load_tree
 
 
 @pytest.fixture
@@ -49,12 +50,15 @@ def test_a_folder_names_the_file_that_is_meant(folder: Path, tmp_path: Path) -> 
         ("store.sqlite", "--store takes it"),
         ("report.html", "it is a report"),
         ("frames.npz", "`gapless run --input` takes them"),
+        ("net.tflite", r"export it to a \.onnx file first"),
     ],
 )
 def test_files_that_are_no_json_say_what_they_are(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).write_bytes(b"\x08\x07")
     with pytest.raises(InvalidInputError, match=words):
         load_problem(tmp_path / name)
+    with pytest.raises(InvalidInputError, match=words):
+        load_tree(tmp_path / name)
 
 
 def test_a_model_that_is_not_there_is_not_called_a_model(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 
 import pytest
 
@@ -14,8 +16,9 @@ import gapless
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.problem import Problem
+from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers import sandbox
-from gapless.solvers.protocol import Claim, Clock, Deadline, SolveOptions
+from gapless.solvers.protocol import Claim, Clock, Deadline, SolveOptions, StopReason
 from gapless.solvers.session import solve
 
 from .fakes import FakeBackend, feasible, optimal, plan
@@ -96,6 +99,27 @@ def test_a_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
         assert deadline.left_s == 2.0
     assert clock.now() == 2.0  # at 6
     assert deadline.passed  # at 7
+
+
+def test_a_share_of_a_deadline_goes_by_its_clock() -> None:
+    times = iter([0.0, 0.0, 4.0, 4.0, 6.9, 7.0, 4.0, 4.0, 7.0])
+    deadline = Deadline(10.0, Clock(lambda: next(times)))  # at 0
+    assert deadline.left_s == 10.0
+    half = deadline.share(0.5)  # at 4, for 3 s
+    assert (half.passed, half.passed) == (False, True)
+    less = deadline.share(less_s=3.0)  # at 4, for 3 s
+    assert less.passed
+    assert Deadline(None).share(0.5).left_s is None
+
+
+@pytest.mark.parametrize("backend", ["native", "annealing", "hetero2pipe"])
+def test_a_search_goes_by_the_clock_that_it_is_given(backend: str) -> None:
+    """Each look at this clock takes 100 s, so that what is left to do after some looks is left out."""
+    problem = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x3,vgg16,alexnet,resnet50")
+    options = SolveOptions(time_limit_s=300.0, clock=Clock(partial(next, count(0.0, 100.0))))
+    found = solve(problem, backend, options, explain=False)
+    assert found.plan is not None
+    assert found.stop is StopReason.TIME_LIMIT
 
 
 FIRST = """

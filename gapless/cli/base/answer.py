@@ -42,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
     help="Plan and run pipelines of neural networks over the unequal processors of one device.",
     epilog="Exit codes: 0 ok, 2 bad input or usage, 3 proved infeasible, 4 no answer within the limit, "
-    "5 backend or device failure, 6 verification failure, 130 interrupted.",
+    "5 backend or device failure, 6 verification failure, 7 a server lost all its units, 130 interrupted.",
 )
 
 

@@ -15,6 +15,7 @@ from ...formulations.errors import (
     ExpressionError,
     GaplessError,
     InvalidInputError,
+    NothingLeftError,
     OutputMismatchError,
     UnsupportedFeatureError,
 )
@@ -42,6 +43,8 @@ class ExitCode(IntEnum):
         A device, engine or backend failed or is not there.
     VERIFICATION
         A plan breaks its problem, proofs contradict each other, or numbers are wrong.
+    NOTHING_LEFT
+        A server has lost all its units, and they did not come back in time.
     INTERRUPTED
         The user pressed Ctrl-C.
     BROKEN_PIPE
@@ -55,6 +58,7 @@ class ExitCode(IntEnum):
     NO_ANSWER = 4
     FAILURE = 5
     VERIFICATION = 6
+    NOTHING_LEFT = 7
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -66,6 +70,8 @@ def code_of_error(error: BaseException) -> ExitCode:
             return ExitCode.USAGE
         case BackendDisagreementError() | OutputMismatchError():
             return ExitCode.VERIFICATION
+        case NothingLeftError():
+            return ExitCode.NOTHING_LEFT
         case GaplessError():
             return ExitCode.FAILURE
         case KeyboardInterrupt() | Abort():

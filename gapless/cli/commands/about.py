@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from ...files import documents
+from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode
@@ -39,9 +40,18 @@ def version(*, json: JsonOption = False) -> Answer:
 
 
 @command
-def doctor(*, on: OnOption = None, json: JsonOption = False) -> Answer:
-    """Say what works here, or on a board: Python, the machine, and every backend with what it can do."""
+def doctor(
+    *,
+    on: OnOption = None,
+    backends: Annotated[
+        bool, typer.Option("--backends", help="Show what each backend can do with each kind of problem.")
+    ] = False,
+    json: JsonOption = False,
+) -> Answer:
+    """Say what works here, or on a board: Python, the machine, its engines, and what plans each problem."""
     if on is not None:
+        if backends:
+            raise InvalidInputError("--backends is about this machine: leave --on out")
         return _board(on)
     from ...api.diagnosis import diagnose
     from ...files.diagnosis_document import diagnosis_document
@@ -50,7 +60,7 @@ def doctor(*, on: OnOption = None, json: JsonOption = False) -> Answer:
     diagnosis = diagnose()
     return Answer(
         document=lambda: diagnosis_document(diagnosis),
-        view=lambda: doctor_view(diagnosis),
+        view=lambda: doctor_view(diagnosis, matrix=backends),
     )
 
 

@@ -138,7 +138,7 @@ def _opened(
 def _reference_notes(opened: Model) -> list[str]:
     """Run the uncut model on the first request; return what that says of the inputs."""
     from ...executor.comparing import is_mostly_finite
-    from ...executor.pipeline.verify import unverified_words
+    from ...executor.gathering import unverified_words
 
     right = opened.reference(opened.sample_inputs(0))
     words = unverified_words([name for name, array in right.items() if not is_mostly_finite([array])])

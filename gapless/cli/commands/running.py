@@ -163,15 +163,16 @@ def profile(
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
-    from ...files.run import Entry
+    from ...files.run import Entry, refuse_occupied
     from ...view.terminal import running as views
     from ..tasks import measuring
 
+    entry = Entry(resume=resume, overwrite=overwrite)
+    refuse_occupied(out, entry)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     samples = parse_samples(feed, input_range)
     subject = _subject(models, how, batch, side_by_side=side_by_side)
-    entry = Entry(resume=resume, overwrite=overwrite)
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
         from ..tasks.clusters import profile_on

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +29,16 @@ from ..options.models import (
     UnitsOption,
 )
 from ..options.problem import check_writable
+
+
+class LogLevel(StrEnum):
+    """Which messages of a log are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
 
 _place_option = heading("Where")
 _served_option = heading("How requests are served")
@@ -99,6 +112,26 @@ TokenOption = Annotated[
     Path | None,
     _place_option(metavar="FILE", help="What clients must show, as Authorization: Bearer TOKEN."),
 ]
+AdminTokenOption = Annotated[
+    Path | None,
+    _place_option(
+        metavar="FILE",
+        help="What clients that withdraw and restore units must show; without it the token, and nobody may "
+        "where others can reach the server.",
+    ),
+]
+MetricsTokenOption = Annotated[
+    Path | None,
+    _place_option(metavar="FILE", help="What clients that read metrics must show; without it the token."),
+]
+AllowHostOption = Annotated[
+    list[str] | None,
+    _place_option(
+        metavar="NAME",
+        help="Without a token, a further name that clients may call the server by, besides localhost, "
+        "127.x.x.x and [::1]; can be repeated.",
+    ),
+]
 MaxBodyOption = Annotated[
     int, _place_option(min=1, max=4096, help="Largest message, MiB; larger ones get 413.")
 ]
@@ -108,6 +141,31 @@ SecondsOption = Annotated[
 ]
 TraceOption = Annotated[
     Path | None, output_option(help="In the end, write a Perfetto trace of the last requests.")
+]
+LogLevelOption = Annotated[
+    LogLevel,
+    output_option(
+        help="The least important messages of the log on standard error: requests are debug, lost workers "
+        "warnings."
+    ),
+]
+LogJsonOption = Annotated[
+    bool, output_option("--log-json", help="The log, and what else is said meanwhile, in JSON lines.")
+]
+RestartsOption = Annotated[
+    int,
+    _served_option(
+        min=0,
+        max=100_000,
+        help="How many workers of a unit that was lost may start again within a minute; 0: none.",
+    ),
+]
+GiveUpOption = Annotated[
+    str,
+    _served_option(
+        metavar="SECONDS|never",
+        help="End with exit code 7 when no unit was left to serve with for so long; 0: at once.",
+    ),
 ]
 
 
@@ -119,6 +177,9 @@ def serve(
     port: PortOption = 8000,
     socket: SocketOption = None,
     token_file: TokenOption = None,
+    admin_token_file: AdminTokenOption = None,
+    metrics_token_file: MetricsTokenOption = None,
+    allow_host: AllowHostOption = None,
     max_body: MaxBodyOption = 64,
     policy: PolicyOption = "lst",
     deadline: DeadlineOption = None,
@@ -140,24 +201,35 @@ def serve(
     cannot: CannotOption = None,
     hot: HotOption = None,
     control: ControlOption = None,
+    restarts: RestartsOption = 20,
+    give_up: GiveUpOption = "120",
     trace: TraceOption = None,
+    log_level: LogLevelOption = LogLevel.INFO,
+    log_json: LogJsonOption = False,
     json: JsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    from ...serving.logs import kept
     from ...solvers.coordination.policies import make_policy
     from ...view.terminal.serving import served_view
     from ..tasks import measuring, serving
 
     check_writable(trace)
-    where = serving.place(host, port, socket, token_file, most_mib=max_body)
+    give_up_s = serving.parse_give_up(give_up)
+    tokens = {"token": token_file, "admin_token": admin_token_file, "metrics_token": metrics_token_file}
+    where = serving.place(host, port, socket, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body)
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
+    how["restarts"] = restarts
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    asked = serving.subject(subjects, opening, problem)
-    server = serving.opened(asked, choice, where, how)
-    found, notes = serving.serve_until(server, seconds=seconds, sources=sources, trace=trace)
+    with kept(sys.stderr, level=log_level, as_json=log_json) as log:
+        find = partial(serving.subject, subjects, opening, problem)
+        server, asked = serving.opened(find, choice, where, how)
+        found, notes = serving.serve_until(
+            server, seconds=seconds, sources=sources, trace=trace, give_up_s=give_up_s, log=log
+        )
     return Answer(
         document=lambda: {**documents.header("served"), **documents.plain_data(found)},
         view=lambda: served_view(found),

@@ -12,7 +12,7 @@ from ...formulations.errors import InvalidInputError
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
 from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
-from ..options.models import EngineOption
+from ..options.models import CheckOption, EngineOption
 from ..options.problem import OutOption, PlatformOption, ProblemOptions, ask, check_writable
 from ..options.solving import StartOption, TimeLimitOption, solving_option
 
@@ -52,6 +52,7 @@ def stream(
     idle: IdleSecondsOption = None,
     picture: PictureOption = None,
     engine: EngineOption = None,
+    check: CheckOption = True,
     local: LocalOption = None,
     address: AddressOption = None,
     allow_no_token: AllowNoTokenOption = False,
@@ -83,7 +84,7 @@ def stream(
     )
     notes = [note for each, _ in asked for note in each.notes]
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
-    ran = stream_on(found.tasks, place, engine=engine) if place else None
+    ran = stream_on(found.tasks, place, engine=engine, check=check) if place else None
     document = documents.stream_document(found, ran)
     notes += write_out(out, lambda: documents.json_text(document))
     if picture is not None:

@@ -114,6 +114,12 @@ ResumeOption = Annotated[
     bool,
     _tuning_option("--resume", help="Go on with the run that is in the folder: nothing is measured twice."),
 ]
+DetailsOption = Annotated[
+    bool,
+    _tuning_option(
+        "--details", help="Show all tables, latencies and what trust is based on, not a line a candidate."
+    ),
+]
 
 
 @command
@@ -155,11 +161,14 @@ def tune(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
     out: OutDirOption = Path("gapless-out"),
+    details: DetailsOption = False,
     json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
+    from ...files.run import refuse_occupied
     from ..tasks import measuring
 
+    place = (out, _entry(resume=resume, overwrite=overwrite))
     asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
     choice = measuring.TuneChoice(
         **asked | {"layer_order": layer_order, "objective": objective},
@@ -174,12 +183,14 @@ def tune(
         options=measuring.tuning_options(mode, budget_s=budget, seed=seed),
         store=store,
     )
-    place = (out, _entry(resume=resume, overwrite=overwrite))
     here = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     if _is_simulated(engine, truth, noise, samples := parse_samples(feed, input_range)):
-        return _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
+        tuned, notes = _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
+        return _answer(tuned, notes, details=details)
+    refuse_occupied(*place)
     subject = choice.subject(subjects, shape, granularity, materialize=materialize, simplify=simplify)
-    return _tuned_here(measuring.Target.of(subject, here, samples, competing=groups is None), choice, *place)
+    target = measuring.Target.of(subject, here, samples, competing=groups is None)
+    return _answer(*_tuned_here(target, choice, *place), details=details)
 
 
 def _entry(*, resume: bool, overwrite: bool) -> Entry:
@@ -190,7 +201,7 @@ def _entry(*, resume: bool, overwrite: bool) -> Entry:
 
 def _tuned_there(
     subjects: list[str], choice: TuneChoice, out: Path, entry: Entry, *, truth: str | None, noise: str
-) -> Answer:
+) -> tuple[Tuned, list[str]]:
     """Tune on a simulated device."""
     from ...files import run_files
     from ..tasks import measuring
@@ -199,10 +210,10 @@ def _tuned_there(
     with measuring.begun("tune", planned, out, entry, simulated=True) as run:
         measured = measuring.simulated_tables(subjects, choice)
         tuned = measuring.tune_simulated_watched(planned, obeyed, choice, run, noise=noise, measured=measured)
-        return _answer(tuned, run_files.write_found(tuned, run))
+        return tuned, run_files.write_found(tuned, run)
 
 
-def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> Answer:
+def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> tuple[Tuned, list[str]]:
     from ...files import run_files
     from ..tasks import measuring, running
 
@@ -211,15 +222,15 @@ def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> 
         notes = [*run_files.write_found(tuned, run), *notes]
         trace = run.place / "trace.json"
         notes += running.trace_winner(tuned, trace, engine=target.engine, samples=target.samples)
-    return _answer(tuned, notes)
+    return tuned, notes
 
 
-def _answer(tuned: Tuned, notes: list[str]) -> Answer:
+def _answer(tuned: Tuned, notes: list[str], *, details: bool) -> Answer:
     from ...view.terminal.tuning import tuned_view
 
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop, tuned.front),
-        view=lambda: tuned_view(tuned),
+        view=lambda: tuned_view(tuned, details=details),
         code=_code(tuned),
         notes=notes,
     )

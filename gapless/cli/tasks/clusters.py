@@ -51,12 +51,13 @@ def profile_on(
     return found, notes
 
 
-def stream_on(tasks: Sequence[Task], place: ClusterChoice, *, engine: str | None) -> RunStream:
+def stream_on(tasks: Sequence[Task], place: ClusterChoice, *, engine: str | None, check: bool) -> RunStream:
     """Run networks one after the other on a cluster, with progress; errors as for `stream_on_cluster`."""
     with StepLine() as line, place.joined(line.report) as cluster:
         return stream_on_cluster(
             cluster,
             [(task.problem, task.plan, task.items) for task in tasks],
             engine=engine,
+            check=check,
             report=line.report,
         )

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
 from ...api.models import open_each, opening_notes
 from ...api.problems import load_problem
+from ...executor.coordination.coordinator import Coordinator
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
 from ...executor.coordination.tally import Statistics
 from ...executor.model import Model
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
 from ...formulations.deployment import Deployment
-from ...formulations.errors import InvalidInputError
+from ...formulations.errors import InvalidInputError, NothingLeftError
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
-from ...serving.server import Server, check_access, read_token, serve
+from ...serving.access import read_token
+from ...serving.logs import LogHandler, told_as_json
+from ...serving.server import Server
 from ..base.console import console
 from ..base.progress import StepLine
 from .measuring import DeviceChoice
@@ -34,6 +39,8 @@ from .measuring import DeviceChoice
 _DEADLINE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.ASCII)
 _CANNOT = re.compile(r"([^=]+)=(.+)")
 _RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
+_GIVE_UP = re.compile(r"never|\d+(?:\.\d+)?", re.ASCII)
+_LOOK_S = 1.0
 _HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
 
 
@@ -59,53 +66,78 @@ class Subject:
 
 def say(text: str) -> None:
     """Tell people something while it works."""
-    console(sys.stderr).print(printable(text), soft_wrap=True)
+    if not told_as_json(text):
+        console(sys.stderr).print(printable(text), soft_wrap=True)
 
 
-def place(host: str, port: int, path: Path | None, token: Path | None, *, most_mib: int) -> dict[str, Any]:
-    """Return where a server listens, as `gapless.serve` takes it.
+def place(
+    host: str,
+    port: int,
+    path: Path | None,
+    *,
+    tokens: Mapping[str, Path | None],
+    allow_hosts: Sequence[str],
+    most_mib: int,
+) -> dict[str, Any]:
+    """Return where a server listens and who may ask it, as `gapless.Server` takes it.
 
     Raises
     ------
     InvalidInputError
-        Others can reach it, and there is no token that is one.
+        Others can read a token.
     """
-    word = None if token is None else read_token(token)
-    check_access(host, path, word)
-    return {"host": host, "port": port, "path": path, "token": word, "most_bytes": most_mib << 20}
+    words = {name: None if file is None else read_token(file) for name, file in tokens.items()}
+    return {
+        "host": host,
+        "port": port,
+        "path": path,
+        "allow_hosts": allow_hosts,
+        "most_bytes": most_mib << 20,
+        **words,
+    }
 
 
-def opened(asked: Subject, choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]) -> Server:
-    """Open models on the chosen units, and serve them.
+def opened(
+    find: Callable[[], Subject], choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]
+) -> tuple[Server, Subject]:
+    """Take the address, open models on the chosen units, and serve them.
 
     Parameters
     ----------
-    asked
-        What is served.
+    find
+        Returns what is served.
     choice
         The device, where no problem says it.
-    where, how
-        Further parameters of `gapless.serve`.
+    where
+        Further parameters of `gapless.Server`.
+    how
+        Further parameters of `gapless.open_coordinator`.
     """
-    engine = resolve_engine(choice.engine, *asked.models)
-    platform = None if asked.problem is not None else choice.platform(engine.name)
-    with StepLine() as line:
-        server = serve(
-            asked.models,
-            problem=asked.problem,
-            plan=asked.plan,
-            platform=platform,
-            engine=engine,
-            report=line.report,
-            **where,
-            **how,
-        )
-    for note in opening_notes(asked.models):
+    found: list[Subject] = []
+
+    def open_models() -> Coordinator:
+        asked = find()
+        found.append(asked)
+        engine = resolve_engine(choice.engine, *asked.models)
+        platform = None if asked.problem is not None else choice.platform(engine.name)
+        with StepLine() as line:
+            return open_coordinator(
+                asked.models,
+                problem=asked.problem,
+                plan=asked.plan,
+                platform=platform,
+                engine=engine,
+                report=line.report,
+                **how,
+            )
+
+    server = Server(open_models, **where)
+    for note in opening_notes(found[0].models):
         say(f"note: {note}")
     for name, model in server.coordinator.registered.items():
         say(f"{name}: {model.numbers}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
-    return server
+    return server, found[0]
 
 
 def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:
@@ -168,6 +200,19 @@ def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
     return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
 
 
+def parse_give_up(text: str) -> float | None:
+    """Return how many seconds a server without units waits for one; None: for ever.
+
+    Raises
+    ------
+    InvalidInputError
+        The text is malformed.
+    """
+    if not _GIVE_UP.fullmatch(text):
+        raise InvalidInputError(f"--give-up {text!r}: expected seconds, e.g. 120, or never")
+    return None if text == "never" else float(text)
+
+
 def sources_of(control: Path | None, hot: Sequence[str] | None) -> list[Source]:
     """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85".
 
@@ -192,7 +237,13 @@ def _parsed(
 
 
 def serve_until(
-    server: Server, *, seconds: float | None, sources: Sequence[Source], trace: Path | None
+    server: Server,
+    *,
+    seconds: float | None,
+    sources: Sequence[Source],
+    trace: Path | None,
+    give_up_s: float | None = None,
+    log: LogHandler | None = None,
 ) -> tuple[Statistics, list[str]]:
     """Serve until Ctrl-C or SIGTERM comes, or for some seconds; then answer what was accepted.
 
@@ -206,11 +257,20 @@ def serve_until(
         What takes units away.
     trace
         Where a trace of the last requests goes; None: nowhere.
+    give_up_s
+        How long nothing may be left to serve with; None: for ever.
+    log
+        What tells now and then how many messages it has left out.
 
     Returns
     -------
     tuple of Statistics and list of str
         What happened, and what the user should know.
+
+    Raises
+    ------
+    NothingLeftError
+        Nothing was left to serve with, for too long.
     """
     with ExitStack() as stack:
         stack.callback(server.close)
@@ -219,7 +279,13 @@ def serve_until(
             UnitWatch(server.coordinator, sources, report=lambda step: say(step.text))
         )
         began = time.monotonic()
-        stop(seconds)
+        given_up = None
+        while given_up is None and not stop(min(_LOOK_S, _left_s(seconds, began))):
+            if _left_s(seconds, began) <= 0:
+                break
+            given_up = _nothing_left(server, give_up_s)
+            if log is not None:
+                log.tell_left_out()
         served_s = time.monotonic() - began
         watch.close()
         unanswered = server.close()
@@ -233,7 +299,27 @@ def serve_until(
             else:
                 save_trace(history, trace)
                 notes.append(f"wrote {trace}")
+        if given_up is not None:
+            raise NothingLeftError("; ".join([given_up, *notes]))
         return replace(server.coordinator.statistics(), seconds=served_s), notes
+
+
+def _left_s(seconds: float | None, began: float) -> float:
+    return math.inf if seconds is None else began + seconds - time.monotonic()
+
+
+def _nothing_left(server: Server, give_up_s: float | None) -> str | None:
+    """Say why serving ends now; None: it does not."""
+    if not server.alive:
+        return "the web server has ended; the log says why"
+    outage = server.coordinator.outage
+    if outage is None or give_up_s is None:
+        return None
+    lasted_s = time.monotonic() - outage.since_s
+    if lasted_s < give_up_s and not outage.for_good:
+        return None
+    words = "and none comes back" if outage.for_good else f"for {lasted_s:.0f} s (--give-up)"
+    return f"no unit is left to serve with, {words}: {outage.why}; start it again when that is mended"
 
 
 @contextmanager

@@ -155,6 +155,7 @@ class _Explainer:
             backend=inquiry.backend,
             looked_s=time.monotonic() - self._started,
             limit_s=self._limit_s,
+            told_by=tuple(dict.fromkeys(found.backend for found in self._answers)),
         )
         return replace(explanation, summary=summary_of(self._given, self._plan, explanation))
 

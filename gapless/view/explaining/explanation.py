@@ -143,10 +143,11 @@ class Explanation:
     left_out
         What there was no time to look at, in words.
     backend
-        Who looked for the other plans, and proved what is proven; answers that were there before may have
-        brought up some, and proofs.
+        Who looked for the other plans, and proved what is proven.
     looked_s, limit_s
         Seconds that all questions took together, and how many they might take; None: as many as they need.
+    told_by
+        Whose earlier answers to this very problem were known: they may have brought up plans and proofs.
     """
 
     terms: tuple[str, ...]
@@ -163,3 +164,4 @@ class Explanation:
     backend: str = ""
     looked_s: float = field(default=0.0, compare=False)
     limit_s: float | None = None
+    told_by: tuple[str, ...] = field(default=(), compare=False)

@@ -28,8 +28,8 @@ class Reasoning:
         Values of the objective terms, in words.
     proven
         Whether it is proved that no plan of the class is better.
-    plan_class
-        Which plans were looked at.
+    looked
+        Among which plans, by whom and within what time the other plans were looked for.
     cuts, units, demands, sets
         What is otherwise with other cuts, units, demands or sets of units.
     next_best
@@ -40,7 +40,7 @@ class Reasoning:
 
     values: str
     proven: bool
-    plan_class: str
+    looked: str
     cuts: Table
     units: Table
     demands: Table
@@ -62,7 +62,7 @@ def reasoning(subject: Subject) -> Reasoning | None:
             f"{term_name(infos, term)} {term_value(infos, term, value)}" for term, value in pairs
         ),
         proven=known.proven,
-        plan_class=known.plan_class,
+        looked=_looked(subject, known),
         cuts=_cuts(subject, known),
         units=_units(subject, known),
         demands=_demands(infos, known),
@@ -70,6 +70,20 @@ def reasoning(subject: Subject) -> Reasoning | None:
         next_best=("" if other.plan is None else name(other.plan), _words(infos, known, other)),
         left_out="; ".join(known.left_out),
     )
+
+
+def _looked(subject: Subject, known: Explanation) -> str:
+    """Return what was searched here: the answers of a comparison come from searches of their own."""
+    within = "" if known.limit_s is None else f" within {known.limit_s:g} s"
+    words = f"Looked among {known.plan_class}, by {known.backend}{within}."
+    if known.told_by:
+        return (
+            f"{words} The plans and proofs of {listed(known.told_by)} count here, too: the next best plan is "
+            "the best other one that any of these searches met."
+        )
+    if subject.answers:
+        words += " The answers of other backends on this page come from searches that are not known here."
+    return words
 
 
 def _words(infos: Terms, known: Explanation, other: Alternative | None) -> str:

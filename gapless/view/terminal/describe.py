@@ -32,19 +32,22 @@ from ..words import percent, size
 from .tables import title
 
 
-def doctor_view(diagnosis: Diagnosis) -> Group:
-    """Return what `gapless doctor` shows."""
+def doctor_view(diagnosis: Diagnosis, *, matrix: bool = False) -> Group:
+    """Return what `gapless doctor` shows; `matrix`: what each backend can do, instead of a line a kind."""
     parts: list[RenderableType] = [
         Text(f"gapless {diagnosis.gapless}, Python {diagnosis.python}, {diagnosis.system}"),
         Text(diagnosis.device),
         "",
-        indented(_backend_table(diagnosis.backends)),
-        *_backend_notes(diagnosis.backends),
-        "",
         indented(_engine_table(diagnosis.engines)),
         "",
         *(_permission(name, found) for name, found in diagnosis.permissions),
+        "",
     ]
+    if matrix:
+        parts += [indented(_backend_table(diagnosis.backends)), *_backend_notes(diagnosis.backends)]
+    else:
+        parts += [indented(_kinds_table(diagnosis.backends))]
+        parts += [Text("  heuristics, and what each backend can do: gapless doctor --backends", style="dim")]
     missing = [(report.name, report.reason) for report in diagnosis.backends if not report.ok]
     missing += [(report.name, report.found.reason) for report in diagnosis.engines if not report.found.ok]
     if missing:
@@ -52,6 +55,16 @@ def doctor_view(diagnosis: Diagnosis) -> Group:
     else:
         parts += ["", Text("All backends and engines are ready.", style="green")]
     return Group(*parts)
+
+
+def _kinds_table(reports: Sequence[BackendReport]) -> Table:
+    """Return one line for each kind of problem: which of the backends that are ready prove something."""
+    table = plain_table("problems", "proved by")
+    found = {report.name: _supports(report) for report in reports if report.ok}
+    for name in formulation_names():
+        proving = [each for each, able in found.items() if name in able and able[name].proves]
+        table.add_row(formulation_named(name).label.removeprefix("problems "), ", ".join(proving) or "-")
+    return table
 
 
 def _engine_table(reports: Sequence[EngineReport]) -> Table:

@@ -43,7 +43,8 @@ def _run_parts(found: TaskStream, ran: RunStream) -> list[RenderableType]:
             "-" if most is None else f"{microseconds(most.idle_us)} ({most.device})",
         )
     lost = [Text(f"In {task.network}, {loss}.", style="yellow") for task in ran.tasks for loss in task.losses]
-    return ["", Text("Run on the cluster:", style="bold"), "", indented(table), *lost]
+    said = [Text(f"In {task.network}, {task.numbers}.") for task in ran.tasks]
+    return ["", Text("Run on the cluster:", style="bold"), "", indented(table), *lost, *said]
 
 
 def _tasks(found: TaskStream) -> RenderableType:

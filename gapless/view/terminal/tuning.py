@@ -11,7 +11,7 @@ from ...api.rounds import Loop, LoopStop
 from ...api.tuned import Tuned
 from ...executor.tuning.result import TuningResult, TuningRow
 from ...executor.tuning.statistics import PredictionQuality
-from ...executor.tuning.tables import outcome
+from ...executor.tuning.tables import brief_outcome, outcome
 from ...executor.tuning.trust import Trust
 from ..layout import indented, plain_table
 from ..verdict import (
@@ -42,12 +42,12 @@ _LOOP_STOPS = {
 }
 
 
-def tuned_view(tuned: Tuned) -> Group:
+def tuned_view(tuned: Tuned, *, details: bool = True) -> Group:
     """Return what `gapless tune` shows: the rounds, if several were asked for, and the result."""
     shown = (
-        tuning_view(tuned.result)
+        tuning_view(tuned.result, details=details)
         if tuned.loop is None
-        else loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names)
+        else loop_view(tuned.loop, tuned.result, units=tuned.problem.platform.unit_names, details=details)
     )
     if tuned.front is not None:
         shown = Group(front_view(tuned.problem, tuned.front), "", shown)
@@ -56,7 +56,7 @@ def tuned_view(tuned: Tuned) -> Group:
     return Group(shown, "", Text(f"before the race: {tuned.profile.seconds:.1f} s of profile", style="dim"))
 
 
-def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = ()) -> Group:
+def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = (), details: bool = True) -> Group:
     """Return the rounds of a closed loop, and its result.
 
     Parameters
@@ -65,9 +65,11 @@ def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = ()) ->
         All rounds, and the one that the answer is from.
     units
         Names of the units, for the factors that were learned; empty: they are not known, and not shown.
+    details
+        As for `tuning_view`.
     """
     words = Text(_loop_words(loop))
-    return Group(indented(_rounds(loop, result, units)), "", words, "", tuning_view(result))
+    return Group(indented(_rounds(loop, result, units)), "", words, "", tuning_view(result, details=details))
 
 
 def _rounds(loop: Loop, answer: TuningResult, units: Sequence[str]) -> RenderableType:
@@ -105,16 +107,24 @@ def _loop_words(loop: Loop) -> str:
     return f"{words}."
 
 
-def tuning_view(result: TuningResult) -> Group:
-    """Return what `gapless tune` shows: the answer first, how far it can be trusted, then everybody."""
-    parts: list[RenderableType] = [
-        *verdict_view(result),
-        Text(effort(result), style="dim"),
-        "",
-        *_rows(result),
-        *_sustained(result),
-        *_evidence(result),
-    ]
+def tuning_view(result: TuningResult, *, details: bool = True) -> Group:
+    """Return the answer first, how far it can be trusted, then everybody.
+
+    Parameters
+    ----------
+    result
+        What was found.
+    details
+        Whether all tables, latencies and what trust is based on are shown, or a line a candidate.
+    """
+    parts: list[RenderableType] = [*verdict_view(result), Text(effort(result), style="dim"), ""]
+    if not details:
+        more = "all numbers: gapless show OUT/tuning.json, or --details; a page: gapless report OUT"
+        failed = [row for row in result.rows if row.failure is not None]
+        parts += [indented(_compact(result))]
+        parts += [Text(f"{row.candidate.label} {outcome(row, result)}", style="red") for row in failed]
+        return Group(*parts, *_sustained(result), Text(more, style="dim"))
+    parts += [*_rows(result), *_sustained(result), *_evidence(result)]
     if result.quality:
         parts += [
             "",
@@ -123,6 +133,23 @@ def tuning_view(result: TuningResult) -> Group:
         ]
         parts += [Text(f"  {note}", style="dim") for note in quality_notes(result)]
     return Group(*parts)
+
+
+def _compact(result: TuningResult) -> RenderableType:
+    """Return a line for each candidate: what it is, what was predicted and measured, what became of it."""
+    numbers = ("#", "predicted", "measured")
+    table = plain_table("#", "candidate", "chunks", *numbers[1:], "outcome", numbers=numbers)
+    for row in result.rows[:MAX_ROWS_SHOWN]:
+        table.add_row(
+            place_words(row),
+            row.candidate.label.partition(" on ")[0],  # the units stand beside it
+            str(row.candidate.deployment),
+            microseconds(row.candidate.predicted(next(iter(result.tables), ""))),
+            microseconds(row.comparable_us),
+            brief_outcome(row, result),
+            style=_style(row, result),
+        )
+    return table
 
 
 def verdict_view(result: TuningResult) -> list[Text]:

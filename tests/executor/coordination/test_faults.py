@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.restarts import Restarts
 from gapless.executor.coordination.seat import Run
 from gapless.executor.coordination.tally import Fate
+from gapless.executor.workers import Worker
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.errors import (
     DroppedRequestError,
@@ -28,7 +32,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.solvers.coordination.dynamic import LeastSlack
 from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain
-from tests.processes import soon
+from tests.processes import many_descriptors, soon
 
 MODEL = chain(("add", 1.0), ("sleep", 0.002), ("scale", 2.0), name="net")
 
@@ -62,6 +66,18 @@ def test_a_killed_worker_is_replaced_and_its_request_runs_again() -> None:
         statistics = opened.statistics()
     assert statistics.units[0].restarts == 1
     assert statistics.total(Fate.ANSWERED) == 40
+
+
+@pytest.mark.slow
+def test_a_worker_is_replaced_also_where_many_files_are_open() -> None:
+    """Its pipes then have numbers that `select.select` refuses, which ended the coordinator for good."""
+    with coordinator("a", "b") as opened, many_descriptors():
+        opened.register(MODEL, "net")
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert soon(lambda: opened.statistics().units[0].restarts == 1)
+        assert soon(lambda: opened.statistics().units[0].available)
+        answers_are_right(MODEL, opened, 4)
+        assert opened.is_open
 
 
 def test_units_that_leave_and_return_under_load() -> None:
@@ -127,9 +143,127 @@ def test_a_worker_that_cannot_be_replaced_is_given_up() -> None:
             ):
                 future.result(timeout=60)
         assert not opened.can_serve("net")
+        assert not opened.alive
+        assert opened.outage is not None
+        assert opened.outage.for_good
         with pytest.raises(RefusedRequestError):
             opened.submit("net", model.sample_inputs(0))
         assert opened.statistics().total(Fate.FAILED) == 3
+
+
+def test_losses_are_counted_in_a_window_and_starts_that_fail_wait_longer_each_time() -> None:
+    now_s = [1000.0]
+    restarts = Restarts(3, clock=lambda: now_s[0])
+    for _ in range(50):  # once in 21 s, for ever: always at once
+        assert restarts.wait_s(worked=True) == 0.0
+        restarts.begun()
+        now_s[0] += 21.0
+    now_s[0] += 60.0
+    for _ in range(3):
+        assert restarts.wait_s(worked=True) == 0.0
+        restarts.begun()
+        now_s[0] += 1.0
+    assert restarts.wait_s(worked=True) == 57.0  # until the first of them is a minute ago
+    now_s[0] += 1000.0
+    waits_s = [restarts.wait_s(worked=False) for _ in range(2000)]
+    assert waits_s[:8] == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+    assert set(waits_s[8:]) == {30.0}
+    assert restarts.wait_s(worked=True) == 0.0
+    assert Restarts(0).wait_s(worked=True) is None
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Return what the next starts of workers raise, which are tried again soon."""
+    errors: list[Exception] = []
+
+    class Failing(Worker):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            if errors:
+                raise errors.pop(0)
+            super().__init__(*words, **options)
+
+    monkeypatch.setattr("gapless.executor.coordination.seat.Worker", Failing)
+    monkeypatch.setattr("gapless.executor.coordination.restarts.FIRST_WAIT_S", 0.001)
+    return errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_a_start_that_fails_is_tried_again(
+    error: Exception, fails: list[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    with coordinator("a") as opened:
+        opened.register(MODEL, "net")
+        fails += [error] * 5
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert soon(lambda: opened.statistics().units[0].losses == 6)
+        assert soon(lambda: opened.statistics().units[0].available)
+        answers_are_right(MODEL, opened, 4)
+        assert opened.alive
+        assert opened.statistics().units[0].restarts == 1
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len([text for text in told if text.startswith("unit 'a': ")]) == 6
+    assert "killed by SIGKILL" in told[0]
+    assert told[0].endswith("; another one starts")
+    assert f"no worker can be started: {error}; another one starts in 0.001 s" in told[1]
+
+
+def test_a_unit_that_was_lost_comes_back(
+    fails: list[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Requests are refused while there is nothing to serve with, and answered when it is back."""
+    monkeypatch.setattr("gapless.executor.coordination.seat.SOON_S", 0.0)
+    with coordinator("a") as opened:
+        opened.register(MODEL, "net")
+        fails += [OSError(errno.EMFILE, os.strerror(errno.EMFILE))] * 5
+        os.kill(opened.pids["a"], signal.SIGKILL)
+        assert soon(lambda: opened.outage is not None)
+        assert soon(lambda: opened.statistics().units[0].available)
+        assert opened.outage is None
+        assert opened.alive
+        answers_are_right(MODEL, opened, 4)
+    told = [record.getMessage() for record in caplog.records]
+    assert "no unit is left to serve with" in told
+    assert told[-1] == "unit 'a' works again"
+
+
+def test_a_worker_whose_start_fails_leaves_no_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipes, made = os.pipe, list[int]()
+
+    def pipe() -> tuple[int, int]:
+        made.append(len(made))
+        if len(made) == 2:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return pipes()
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr("os.pipe", pipe)
+    with pytest.raises(OSError, match="Too many open files"):
+        Worker(ProcessingUnit(name="a"), "nobody:serve", {})
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_coordinator_that_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    def wrong() -> None:
+        int("?")
+
+    with coordinator("a") as opened:
+        opened.register(MODEL, "net")
+        opened._loop._leave_word(wrong)
+        assert soon(lambda: not opened.alive)
+        assert opened.outage is not None
+        assert opened.outage.for_good
+        assert opened.outage.why == "ValueError: invalid literal for int() with base 10: '?'"
+    assert "the coordinator has ended: ValueError: invalid literal" in caplog.text
 
 
 def test_a_request_that_was_admitted_just_before_the_loss_is_answered(

@@ -9,18 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import gapless
 from gapless.api.cluster_runs import open_on_cluster, stream_on_cluster
+from gapless.api.streams import played
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.loss import Loss
 from gapless.executor.progress import Step
+from gapless.executor.runner import UNCHECKED
+from gapless.files.documents import stream_document
 from gapless.formulations.cluster import Link, Pipelines
-from gapless.formulations.errors import InvalidInputError, UnitLostError
+from gapless.formulations.errors import InvalidInputError, OutputMismatchError, UnitLostError
 from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.links.fitting import LinkFit, fit_link
 from gapless.profiler.links.samples import MeasuredLink, MessageSample
+from gapless.view.terminal.streams import stream_view
 from tests.executor.cluster.devices import own_cluster
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import ENGINE, chain
@@ -190,10 +195,30 @@ def test_streams_run_with_the_plans_of_their_problems() -> None:
     model = chain(("sleep", 0.005), ("sleep", 0.005), name="net")
     with own_cluster(*DEVICES) as (cluster, _), pytest.MonkeyPatch.context() as patch:
         patch.setattr("gapless.api.cluster_runs.models_for", lambda problem: {"net": model})
-        found = stream_on_cluster(cluster, [(problem(), None, 20), (problem(), None, 10)], engine=ENGINE)
+        tasks = [(problem(), None, 20), (problem(), None, 10)]
+        found = stream_on_cluster(cluster, tasks, engine=ENGINE)
+        unchecked = stream_on_cluster(cluster, tasks[1:], engine=ENGINE, check=False)
     assert [task.items for task in found.tasks] == [20, 10]
     assert set(found.tasks[0].devices) == {"a", "b"}
     assert all(math.isfinite(task.period_us) for task in found.tasks)
+    assert all(task.numbers.startswith("numbers agree with the uncut model") for task in found.tasks)
+    assert [task.numbers for task in unchecked.tasks] == [UNCHECKED]
+    played_ahead = played([(problem(), 20), (problem(), 10)], gapless.plan)
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(stream_view(played_ahead, found))
+    assert shown.get().count("In net, numbers agree with the uncut model") == 2
+    document = stream_document(played_ahead, found)
+    assert [task["numbers"] for task in document["ran"]["tasks"]] == [task.numbers for task in found.tasks]
+
+
+@pytest.mark.slow
+def test_a_stream_with_wrong_numbers_is_refused_before_it_starts() -> None:
+    wrong = chain(("add", 1.0), ("wrong", 1.0), name="net")
+    with own_cluster(*DEVICES) as (cluster, _), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gapless.api.cluster_runs.models_for", lambda problem: {"net": wrong})
+        with pytest.raises(OutputMismatchError, match=r"The first wrong tensor is 't1'"):
+            stream_on_cluster(cluster, [(problem(), None, 5)], engine=ENGINE)
 
 
 def test_losses_are_said_in_words() -> None:

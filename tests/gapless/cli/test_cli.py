@@ -33,6 +33,10 @@ def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
 def test_doctor_names_every_backend(cli: Cli) -> None:
     run = cli("doctor")
     assert run.code == 0
+    (line,) = (line for line in run.out.splitlines() if "with a workload" in line)
+    assert line.split()[3:] == ["native,", "exhaustive,", "cpsat,", "z3,", "pulp,", "pulp-cbc"]
+    assert len(run.out.splitlines()) < 40
+    run = cli("doctor", "--backends")
     for name in ("native", "exhaustive", "cpsat", "z3", "pulp"):
         assert name in run.out
     assert "bounded" in run.out  # native, on workloads

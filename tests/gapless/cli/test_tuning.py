@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gapless.cli.base.exits import ExitCode
+from gapless.executor.measurement import Measurement
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning import trials
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import OutputMismatchError, UnitLostError
 
 from ..conftest import Cli, Run
@@ -38,7 +41,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow")
 def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, tmp_path: Path) -> None:
-    run = cli(*WORDS, "--budget", "1", "--out", tmp_path / "run")
+    run = cli(*WORDS, "--budget", "1", "--details", "--out", tmp_path / "run")
     assert run.code == ExitCode.OK
     assert "plan 1 is the fastest so far" in run.out
     assert "No verdict: the strongest baseline, replicas on" in flat(run)
@@ -98,6 +101,28 @@ def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_pat
     for words in ("Trust is high: ", "The order of the first 4 s held.", "Clock and temperature: not told"):
         assert words in shown
         assert words in text
+
+
+def test_a_line_for_each_candidate_and_the_rest_on_request(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = SimulatedRunner.measure
+
+    def some_fail(runner: SimulatedRunner, deployment: Deployment, *given: Any, **named: Any) -> Measurement:
+        if "GPU" not in deployment.units:
+            raise UnitLostError("it is too hot")
+        return measure(runner, deployment, *given, **named)
+
+    monkeypatch.setattr(SimulatedRunner, "measure", some_fail)
+    run = cli(*WORDS, "--out", tmp_path / "run")
+    (heads,) = (line.split() for line in run.out.splitlines() if "candidate" in line and "chunks" in line)
+    assert heads == ["#", "candidate", "chunks", "predicted", "measured", "outcome"]
+    assert "serial on Big failed: it is too hot" in flat(run)
+    assert "what trust is based on" not in run.out
+    details = cli("show", tmp_path / "run" / "tuning.json").out
+    assert "what trust is based on" in details
+    again = cli(*WORDS, "--details", "--overwrite", "--out", tmp_path / "run").out
+    assert "what trust is based on" in again
 
 
 def test_sustain_takes_minutes(cli: Cli, tmp_path: Path) -> None:

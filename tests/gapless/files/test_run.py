@@ -287,3 +287,18 @@ def test_a_run_is_what_begin_returns(tmp_path: Path) -> None:
         assert isinstance(run, Run)
         assert run.store == tmp_path / "new" / "store.sqlite"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_used_folder_is_refused_before_a_model_is_opened(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune(cli, out := tmp_path / "run")
+
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a model was opened")
+
+    monkeypatch.setattr("gapless.api.models.open_model", opened)
+    for command in ("tune", "profile"):
+        run = cli(command, "squeezenet", "--out", out)
+        assert run.code == 2
+        assert "go on with it, if it is about the same" in run.err

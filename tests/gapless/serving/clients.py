@@ -45,6 +45,8 @@ class Messages:
     read: int = 0
 
     async def receive(self) -> MutableMapping[str, Any]:
+        if self.read == len(self.parts):
+            await asyncio.Event().wait()  # the client waits for its answer
         part = self.parts[self.read]
         self.read += 1
         return {"type": "http.request", "body": part, "more_body": self.read < len(self.parts)}
@@ -62,7 +64,8 @@ async def asked(
 ) -> Response:
     """Return what an application answers."""
     messages = Messages([body] if isinstance(body, bytes) else list(body))
-    told = [(key.lower().encode(), value.encode()) for key, value in (headers or {}).items()]
+    given = {"Host": "localhost:8000", **(headers or {})}
+    told = [(key.lower().encode(), value.encode()) for key, value in given.items()]
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": told}
     await app(scope, messages.receive, messages.send)
     start, *rest = messages.sent

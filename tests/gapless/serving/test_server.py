@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +29,8 @@ from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.operation import operation_of
-from gapless.serving.server import Server, check_access, read_token
+from gapless.serving.access import read_token
+from gapless.serving.server import Server
 from gapless.view.terminal.serving import served_view
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
@@ -71,6 +74,41 @@ def test_clients_over_a_port(opened: Coordinator) -> None:
     assert not server.alive
     with pytest.raises(ConnectionError):
         over_socket(port, "GET", "/v2/health/live")
+
+
+def test_the_address_is_taken_before_models_are_opened(tmp_path: Path) -> None:
+    def never() -> Coordinator:
+        raise AssertionError("models are opened")
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with pytest.raises(ExecutionError, match="cannot listen on"):
+            Server(never, port=other.getsockname()[1])
+        with pytest.raises(ExecutionError, match="cannot listen on"):
+            gapless.serve(["no such model"], port=other.getsockname()[1])
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "nowhere" / "s", tmp_path / "file"):
+        with pytest.raises(ExecutionError, match="cannot listen on"):
+            Server(never, path=path)
+    assert (tmp_path / "file").exists()
+
+
+def test_nobody_is_let_in_while_models_are_opened(tmp_path: Path) -> None:
+    tried = list[int]()
+
+    def opens() -> Coordinator:
+        with socket.socket() as client:
+            tried.append(client.connect_ex(("127.0.0.1", port)))
+        with pytest.raises(ExecutionError, match="cannot listen on"):
+            Server(opens, path=tmp_path / "s")  # the other one has it already
+        raise InvalidInputError("no such model")
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(InvalidInputError, match="no such model"):
+        Server(partial(Server, opens, path=tmp_path / "s"), port=port)  # type: ignore[arg-type]
+    assert tried == [errno.ECONNREFUSED]
+    assert not (tmp_path / "s").exists()
+    Server(coordinator("a"), port=port).close()  # it has been given back
 
 
 def test_the_seconds_of_serving_are_those_that_were_asked_for(
@@ -119,10 +157,10 @@ def test_clients_over_a_unix_socket(opened: Coordinator, tmp_path: Path) -> None
 def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"0\.0\.0\.0 can be reached by others: give a token"):
         gapless.serve(opened, host="0.0.0.0", port=0)
-    for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
-        check_access(host, None, None)
+    with pytest.raises(InvalidInputError, match="every address can be reached by others"):
+        gapless.serve(opened, host="", port=0)
     with pytest.raises(InvalidInputError, match="the token has 5 characters"):
-        check_access("127.0.0.1", None, "short")
+        gapless.serve(opened, token="short", port=0)
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     file.chmod(0o644)

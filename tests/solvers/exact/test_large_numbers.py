@@ -1,15 +1,27 @@
-"""Sums that leave 64 bits are refused by name, and exact searches of chains begin where `native` ends."""
+"""Large numbers are right or refused by name, and exact searches of chains begin where `native` ends."""
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import pytest
 
-from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
+from gapless.formulations.errors import InvalidProblemError, UnsupportedFeatureError
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.network import Layer, Network
+from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
 from gapless.solvers.chunking.drawn import random_problem
 from gapless.solvers.chunking.samples import sample_problem
-from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.flow_shop.samples import sample_workloads
+from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from gapless.solvers.sources import Source, StartMode
 
@@ -40,6 +52,120 @@ def test_others_solve_it(name: str) -> None:
     right = solve(ruled(name), "exhaustive")
     for backend in ("native", "z3"):
         found = solve(ruled(name), backend)
+        assert (found.status, found.values) == (right.status, right.values)
+
+
+def bits_of(bits: int, *, memory_less: int | None = None, power: bool = False) -> Problem:
+    """Return a chain whose times and weights have many bits; memory may lack some bytes of the weights."""
+    rng, names = random.Random(bits), ("a", "b", "c")
+    layers = tuple(
+        Layer(name=f"l{at}", weight_bytes=rng.randrange(2 ** (bits - 1), 2**bits)) for at in range(5)
+    )
+    times = tuple(tuple(rng.randrange(2 ** (bits - 1), 2**bits) for _ in names) for _ in layers)
+    powers = {"power_mw": rng.randrange(10**5, 10**7), "idle_mw": rng.randrange(10**5)} if power else {}
+    memory = None if memory_less is None else sum(layer.weight_bytes for layer in layers) - memory_less
+    return Problem(
+        platform=Platform(
+            name="p", units=tuple(ProcessingUnit(name=name, **powers) for name in names), memory_bytes=memory
+        ),
+        networks=(Network(name="net", layers=layers),),
+        costs=CostTable(
+            units=names,
+            networks=(NetworkCosts(network="net", layer_us=times),),
+            provenance=Provenance(source="drawn", estimated=True),
+        ),
+    )
+
+
+def tight(problem: Problem, scale: int, *, free: bool) -> Problem:
+    """Return a problem with a rule of large factors that its best plan meets exactly."""
+    best = solve(problem, "exhaustive").plan
+    assert best is not None
+    busy = dict.fromkeys(problem.platform.unit_names, 0)
+    for chunk in best.chunks:
+        rows = problem.costs.networks[0].layer_us[chunk.start : chunk.stop]
+        busy[chunk.unit] = sum(row[problem.platform.unit_names.index(chunk.unit)] or 0 for row in rows)
+    one, other = 1237 * scale + 1, 4567 * scale + 3
+    most = one * busy["a"] - other * busy["b"]
+
+    def rule(view: Any) -> Any:
+        met = one * view.busy_us("a") - other * view.busy_us("b") <= most
+        return met | ~view.uses("b") if free else met & view.uses("b")
+
+    return problem.with_rules(rule)
+
+
+LARGE: dict[str, Callable[[], Problem]] = {
+    "times and weights of 41 bits": lambda: bits_of(41),
+    "memory to the byte": lambda: bits_of(41, memory_less=0),
+    "energy": lambda: bits_of(20, power=True).with_objective(Objective(terms=("energy", "period"))),
+    "energy beyond 64 bits": lambda: bits_of(41, power=True).with_objective(Objective(terms=("energy",))),
+    **{
+        f"rule of 1e{digits}{' or none' * free}": partial(
+            lambda scale, free: tight(bits_of(20), scale, free=free), 10**digits, free
+        )
+        for digits in (6, 12, 18)
+        for free in (False, True)
+    },
+}
+
+
+REFUSED = {
+    "native": ("energy beyond 64 bits",),
+    "cpsat": ("energy beyond 64 bits", "rule of 1e12", "rule of 1e18"),
+}
+
+
+@pytest.mark.parametrize("backend", ["native", "z3", "cpsat", "pulp", "pulp-cbc"])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_numbers_are_solved_or_refused_by_name(name: str, backend: str) -> None:
+    problem = LARGE[name]()
+    right = solve(problem, "exhaustive")
+    for start in (StartMode.NATIVE, StartMode.NONE):
+        how = SolveOptions(time_limit_s=60, start=start)
+        if name.removesuffix(" or none") in REFUSED.get(backend, ()):
+            with pytest.raises(
+                (UnsupportedFeatureError, InvalidProblemError), match=r"64 bits|native takes at most"
+            ):
+                solve(problem, backend, how)
+            continue
+        found = solve(problem, backend, how)
+        assert (found.status, found.values) == (right.status, right.values)
+
+
+@pytest.mark.parametrize("backend", ["pulp", "pulp-cbc"])
+def test_what_lacks_a_byte_is_never_solved(backend: str) -> None:
+    """Floats see no byte of 2**43: every plan that they find is refuted, and no proof comes from them."""
+    problem = bits_of(41, memory_less=1)
+    assert solve(problem, "exhaustive").status is SolveStatus.INFEASIBLE
+    found = solve(problem, backend, SolveOptions(time_limit_s=2, start=StartMode.NONE))
+    assert (found.status in (SolveStatus.INFEASIBLE, SolveStatus.NO_SOLUTION), found.plan) == (True, None)
+
+
+def test_times_of_a_day_in_a_workload() -> None:
+    """CBC called it infeasible, and HiGHS found nothing "in time", after 0.04 s."""
+    problem = next(iter(sample_workloads()))
+    rng, factor = random.Random(10), 10**10
+    networks = tuple(
+        replace(
+            each,
+            layer_us=tuple(
+                tuple(None if time is None else time * factor + rng.randrange(factor) for time in row)
+                for row in each.layer_us
+            ),
+        )
+        for each in problem.costs.networks
+    )
+    problem = replace(problem, costs=replace(problem.costs, networks=networks))
+    right = solve(problem, "exhaustive")
+    for backend in ("native", "pulp-cbc"):
+        found = solve(problem, backend, SolveOptions(time_limit_s=60, start=StartMode.NONE))
+        assert (found.status, found.values) == (right.status, right.values)
+    try:
+        found = solve(problem, "pulp", SolveOptions(time_limit_s=60, start=StartMode.NONE))
+    except UnsupportedFeatureError as error:  # as HiGHS 1.14 is
+        assert re.match(r"the objective makespan.*HiGHS", str(error))  # noqa: PT017
+    else:
         assert (found.status, found.values) == (right.status, right.values)
 
 

@@ -16,6 +16,7 @@ from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import Deadline, SolveStatus
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.view.explaining.inquiry import Inquiry
+from gapless.view.page.reasoning import reasoning
 from gapless.view.page.standing import standing
 from gapless.view.page.subjects import subject
 
@@ -118,6 +119,16 @@ def test_a_card_says_the_same_in_all_its_parts(
     assert card.explanation is not None
     assert card.explanation.proven
     assert standing(card).label == "proved best"
+    searched = reasoning(card)
+    assert searched is not None
+    assert f"by {card.explanation.backend} within 1e-09 s." in searched.looked
+    assert "The plans and proofs of native and exhaustive count here, too" in searched.looked
+    from_file = reasoning(subject(asked, compared.best.plan, answers=card.answers, explained=NO_TIME_S))
+    assert from_file is not None
+    assert "come from searches that are not known here" in from_file.looked
+    apart = reasoning(subject(asked, compared.best.plan, explained=NO_TIME_S))
+    assert apart is not None
+    assert apart.looked.endswith("within 1e-09 s.")
     poor = subject(asked, worse(compared.best), answers=compared, explained=NO_TIME_S)
     assert poor.explanation is not None
     assert poor.explanation.next_best.values == compared.best.values

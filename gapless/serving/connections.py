@@ -1,0 +1,269 @@
+"""Connections of the web server: how long one may keep it waiting, and how many there may be.
+
+uvicorn ends a connection that is idle behind an answer. It waits for ever for a first request, for the rest
+of a head or a body, and for a client that does not take its answer; and it counts such connections against
+those that ask. So all of them are looked at once a second, and those that have been silent longest make room
+for new ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import socket
+from dataclasses import dataclass
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ..formulations.errors import ExecutionError
+
+MOST_CONNECTIONS = 1024
+
+_LEAST_CONNECTIONS = 8
+_SPARE_FILES, _FILES_PER_UNIT = 32, 8
+"""Open files that are left for models, and for a worker that starts: pipes, its output, a quota."""
+
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a client is waited for.
+
+    Attributes
+    ----------
+    idle_s
+        For its next request: longer than the 60 s for which proxies keep connections, which would else send
+        requests into one that is just being closed.
+    head_s
+        For the first request, and for the rest of a head from its first byte on.
+    body_s
+        For a body, and for it to take an answer; longer as long as more comes than `least_rate`.
+    least_rate
+        Bytes per second.
+    crowd, crowd_s
+        Of more bodies than this, the slowest ones get only so long: the memory for bodies is limited, and
+        what they hold nobody else gets.
+    """
+
+    idle_s: float = 75.0
+    head_s: float = 10.0
+    body_s: float = 20.0
+    least_rate: float = 8192.0
+    crowd: int = 16
+    crowd_s: float = 2.0
+
+
+class Phase(Enum):
+    """What a connection waits for: a request, the rest of a head or body, the server, a client that reads."""
+
+    IDLE = auto()
+    HEAD = auto()
+    BODY = auto()
+    WORK = auto()
+    ANSWER = auto()
+
+
+class Connection(H11Protocol):
+    """One connection of a client.
+
+    Attributes
+    ----------
+    heard_s, heard_bytes
+        When something last came, and how much did in all.
+    """
+
+    def __init__(self, kept: Connections, **how: Any) -> None:
+        super().__init__(**how)
+        self._kept = kept
+        self._phase: tuple[Phase, object] = (Phase.IDLE, None)
+        self._since_s = self.heard_s = self.loop.time()
+        self._bytes = self.heard_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin."""
+        super().connection_made(transport)
+        self._kept.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._kept.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sends."""
+        self.heard_s = self.loop.time()
+        self.heard_bytes += len(data)
+        super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer nonsense; when an answer has begun, nothing more can be said (uvicorn raises there)."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._tell(HTTPStatus.BAD_REQUEST, msg)
+        self.transport.close()
+
+    def look(self, now_s: float) -> Phase:
+        """Note what it waits for now, and since when if that has changed."""
+        unsent, cycle = self.transport.get_write_buffer_size(), self.cycle
+        if unsent:
+            phase = Phase.ANSWER
+        elif cycle is None or cycle.response_complete:
+            same = self._phase in ((Phase.IDLE, cycle), (Phase.HEAD, cycle))
+            phase = Phase.HEAD if same and self.heard_bytes > self._bytes else Phase.IDLE
+        else:
+            phase = Phase.BODY if cycle.more_body and not self.flow.read_paused else Phase.WORK
+        if (phase, cycle) != self._phase:
+            self._phase, self._since_s = (phase, cycle), now_s
+            if phase is not Phase.HEAD:
+                self._bytes = unsent or self.heard_bytes
+        return phase
+
+    def silent_s(self, now_s: float) -> float:
+        """Return how long the client has been waited for."""
+        return now_s - max(self._since_s, self.heard_s)
+
+    def overdue(self, now_s: float, patience: Patience) -> bool:
+        """Return whether it has been waited for too long."""
+        phase, _ = self._phase
+        if phase is Phase.IDLE:
+            limit_s = patience.head_s if self.cycle is None else patience.idle_s
+        else:
+            limit_s = patience.head_s if phase is Phase.HEAD else patience.body_s
+        return phase is not Phase.WORK and self.behind_s(now_s, patience) > limit_s
+
+    def behind_s(self, now_s: float, patience: Patience) -> float:
+        """Return how long it has been waited for, less what bytes that had to move may take."""
+        phase, _ = self._phase
+        moved = self.heard_bytes - self._bytes if phase is Phase.BODY else 0
+        if phase is Phase.ANSWER:
+            moved = self._bytes - self.transport.get_write_buffer_size()
+        return now_s - self._since_s - moved / patience.least_rate
+
+    def end(self, code: HTTPStatus, text: str) -> None:
+        """Close it; a client that has asked something, or has just come, is told why."""
+        phase, cycle = self._phase
+        asks = phase is Phase.BODY and not cycle.response_started  # type: ignore[attr-defined]
+        if asks or phase is Phase.HEAD or code is HTTPStatus.SERVICE_UNAVAILABLE:
+            self._tell(code, text)
+        self.transport.abort()  # `close` would wait for a client that does not read
+
+    def _tell(self, code: HTTPStatus, text: str) -> None:
+        body = json.dumps({"error": text}).encode()
+        head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
+        head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
+
+
+class WebServer(uvicorn.Server):
+    """Accepts few connections at a time, and lets many wait: asyncio has one number for both."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MOST_CONNECTIONS)
+
+
+class Connections:
+    """All connections of a server.
+
+    Parameters
+    ----------
+    most
+        How many there may be.
+    patience
+        How long clients are waited for.
+
+    Attributes
+    ----------
+    open
+        Those that are open, the oldest first.
+    """
+
+    def __init__(self, most: int, patience: Patience | None = None) -> None:
+        self.open: dict[Connection, None] = {}
+        self._most = most
+        self._patience = patience or Patience()
+        self._sweeping = False
+
+    def __call__(self, **how: Any) -> Connection:
+        """Return a new one, as uvicorn makes them."""
+        return Connection(self, **how)
+
+    def add(self, new: Connection) -> None:
+        """Take one more; where there are too many, those that were silent longest go."""
+        self.open[new] = None
+        if len(self.open) > self._most:
+            self._make_room(new)
+        if not self._sweeping:
+            self._sweeping = True
+            new.loop.call_later(_LOOK_S, self._sweep_again, new.loop)
+
+    def remove(self, gone: Connection) -> None:
+        """Forget one that has ended."""
+        self.open.pop(gone, None)
+
+    def sweep(self, now_s: float) -> None:
+        """End those that were waited for too long."""
+        patience = self._patience
+        bodies = [each for each in self.open if each.look(now_s) is Phase.BODY]
+        behind_s = {each: each.behind_s(now_s, patience) for each in bodies}
+        slowest = sorted(bodies, key=lambda each: behind_s[each])[patience.crowd :]
+        crowd = [each for each in slowest if behind_s[each] > patience.crowd_s]
+        late = [each for each in self.open if each.overdue(now_s, patience)]
+        for each in dict.fromkeys([*late, *crowd]):
+            self._end(each, HTTPStatus.REQUEST_TIMEOUT, "the request did not come in time")
+
+    def _sweep_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.sweep(loop.time())
+        self._sweeping = bool(self.open)
+        if self._sweeping:
+            loop.call_later(_LOOK_S, self._sweep_again, loop)
+
+    def _make_room(self, new: Connection) -> None:
+        """End some of the most silent ones, so that not every new one needs a look at all."""
+        now_s = new.loop.time()
+        waited = [each for each in self.open if each.look(now_s) is not Phase.WORK and each is not new]
+        waited.sort(key=lambda each: each.silent_s(now_s), reverse=True)
+        for each in waited[: max(1, self._most // 32)] or [new]:
+            self._end(each, HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections; try again later")
+
+    def _end(self, ended: Connection, code: HTTPStatus, text: str) -> None:
+        self.remove(ended)
+        ended.end(code, text)
+
+
+def most_connections(units: int, *, batch: int) -> int:
+    """Return how many connections leave enough open files for workers to start.
+
+    Parameters
+    ----------
+    units
+        How many workers there are.
+    batch
+        So many connections may be accepted before the first of them is looked at.
+
+    Raises
+    ------
+    ExecutionError
+        Hardly any.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    used = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 64
+    found = allowed - used - batch - _SPARE_FILES - _FILES_PER_UNIT * units
+    if found < _LEAST_CONNECTIONS:
+        needed = allowed - found + _LEAST_CONNECTIONS
+        raise ExecutionError(
+            f"this process may open {allowed} files, and {used} are open: a server needs {needed} at least "
+            f"(`ulimit -n {needed}`)"
+        )
+    return min(MOST_CONNECTIONS, found)

@@ -1,0 +1,254 @@
+"""Messages of HTTP as the application sees them: header fields, bodies within limits, answers, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+Buffer = bytes | bytearray | memoryview
+
+Headers = Mapping[str, bytes]
+"""Header fields of a message by their names in lower case."""
+
+JSON = "application/json"
+
+MOST_HEADERS_BYTES = 16 * 1024
+
+_MOST_READING = 64
+"""So many bodies are read at the same time: more of them would be memory that grows under load."""
+
+_WATCHED_S = 0.02
+"""Whether a client leaves is looked at for requests that take longer."""
+
+_UNCOUNTED_BYTES = 64 * 1024
+"""So much of each body is not counted: small ones are taken while large ones fill the memory."""
+
+_ONCE = frozenset(
+    {
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "inference-header-content-length",
+        "origin",
+        "transfer-encoding",
+    }
+)
+"""Fields that are read here: of two of them, a proxy in between may believe the other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: code, body, headers besides its length."""
+
+    code: int
+    body: Buffer
+    headers: tuple[tuple[str, str], ...] = (("content-type", JSON),)
+
+
+class Refusal(Exception):
+    """A message that is answered with an error of its own code.
+
+    Parameters
+    ----------
+    code
+        Status code of HTTP.
+    text
+        What is wrong.
+    closes
+        Whether nothing further is read from the connection.
+    """
+
+    def __init__(self, code: int, text: str, *, closes: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        self.closes = closes
+
+
+def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return the header fields of a message.
+
+    Raises
+    ------
+    Refusal
+        They are too large, one that counts is there twice, or the length is said in two ways.
+    """
+    found: dict[str, bytes] = {}
+    size = 0
+    for key, value in fields:
+        name = key.decode("latin-1").lower()
+        size += len(key) + len(value)
+        if name in found and name in _ONCE:
+            raise Refusal(400, f"the header {name} is there twice", closes=True)
+        found[name] = value
+    if "content-length" in found and "transfer-encoding" in found:
+        raise Refusal(
+            400,
+            "Content-Length and Transfer-Encoding are both there: where it ends is not known",
+            closes=True,
+        )
+    if size > MOST_HEADERS_BYTES:
+        raise Refusal(431, f"the headers are larger than {MOST_HEADERS_BYTES:,} bytes")
+    return found
+
+
+class Bodies:
+    """The bodies that are in memory.
+
+    Parameters
+    ----------
+    most_bytes
+        How much memory all of them may have.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
+        self._reading = 0
+
+    @contextmanager
+    def held(self) -> Iterator[Body]:
+        """Yield a body that is to be read; its memory counts until the end of the block."""
+        body = Body(self)
+        try:
+            yield body
+        finally:
+            body.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Count one body that is being read.
+
+        Raises
+        ------
+        Refusal
+            As many as are allowed are being read.
+        """
+        if self._reading >= _MOST_READING:
+            raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1
+
+    def count(self, more_bytes: int) -> None:
+        """Count more memory.
+
+        Raises
+        ------
+        Refusal
+            All bodies have as much as is allowed.
+        """
+        if self._held_bytes + more_bytes > self._most_bytes:
+            raise Refusal(
+                429, f"messages of {self._most_bytes:,} bytes are in memory; try again later", closes=True
+            )
+        self._held_bytes += more_bytes
+
+
+class Body:
+    """One body that is being read, or was."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self._counted_bytes = 0
+
+    def release(self) -> None:
+        """Count it no longer: nobody needs it any more. Can be called twice."""
+        self._bodies.count(-self._counted_bytes)
+        self._counted_bytes = 0
+
+    async def read(self, headers: Headers, receive: Receive, *, most_bytes: int, why: str) -> memoryview:
+        """Return it; no more of it is kept than is allowed.
+
+        Parameters
+        ----------
+        headers
+            Of the message.
+        receive
+            Returns the next part.
+        most_bytes
+            How long it may be.
+        why
+            Where that comes from.
+
+        Raises
+        ------
+        Refusal
+            It is longer; or too much is in memory; or the client has left.
+        """
+        told = headers.get("content-length", b"0")
+        told_bytes = int(told[:20]) if told.isdigit() else 0
+        parts, size = list[bytes](), 0
+        with self._bodies.reading():
+            while told_bytes <= most_bytes:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise left()
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most_bytes:
+                    break
+                self._count(size)
+                if not message.get("more_body", False):
+                    return memoryview(b"".join(parts))
+        raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
+
+    def _count(self, size_bytes: int) -> None:
+        more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
+        self._bodies.count(more_bytes)
+        self._counted_bytes += more_bytes
+
+
+def left() -> Refusal:
+    """Return what ends the work for a client that has left; nobody reads it."""
+    return Refusal(400, "the client has left")
+
+
+@contextmanager
+def ended_with_client(receive: Receive) -> Iterator[None]:
+    """Cancel what the running task waits for in this block when its client leaves.
+
+    Raises
+    ------
+    Refusal
+        It has left.
+    """
+    task, inside, gone = asyncio.current_task(), True, False
+    watches = list[asyncio.Task[None]]()
+
+    def ended(watch: asyncio.Task[None]) -> None:
+        nonlocal gone
+        if inside and task is not None and not watch.cancelled():
+            gone = True
+            task.cancel()
+
+    def begin() -> None:
+        watches.append(asyncio.ensure_future(_leaves(receive)))
+        watches[0].add_done_callback(ended)
+
+    timer = asyncio.get_running_loop().call_later(_WATCHED_S, begin)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if task is None or not gone:
+            raise  # the server stops
+        task.uncancel()
+        raise left() from None
+    finally:
+        inside = False
+        timer.cancel()
+        for watch in watches:
+            watch.cancel()
+
+
+async def _leaves(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
