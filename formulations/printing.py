@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-_HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories that can move the cursor, reverse the direction of writing, or break lines."""
 
 
@@ -20,7 +20,7 @@ def printable(text: str) -> str:
         return text
     return "".join(
         char
-        if char == "\n" or unicodedata.category(char) not in _HARMFUL
+        if char == "\n" or unicodedata.category(char) not in HARMFUL
         else char.encode("unicode_escape").decode()
         for char in text
     )

@@ -12,9 +12,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
 from time import monotonic_ns
-from typing import Any
+from typing import IO, Any
 
 from ...formulations.errors import GaplessError
 from ...formulations.hardware import Platform
@@ -52,7 +51,9 @@ class Device:
         self._turns = Turns()
         self._lock = threading.RLock()
         self._closed = threading.Event()
-        self._folder = tempfile.TemporaryDirectory(prefix="gapless-pieces-")
+        # Files without names: pieces of somebody's model are gone with this process, however it ends.
+        self._pieces: dict[str, IO[bytes]] = {}
+        self._unfinished: dict[str, IO[bytes]] = {}
         self._endpoint = Endpoint(self._name, given["host"], key, self._handle)
 
     def about(self) -> str:
@@ -74,15 +75,17 @@ class Device:
 
     def missing(self, digests: str) -> str:
         """Return which pieces it does not have, of a JSON list of digests."""
-        return json.dumps([digest for digest in json.loads(digests) if not self._file(digest).is_file()])
+        return json.dumps([digest for digest in json.loads(digests) if digest not in self._pieces])
 
     def write(self, digest: str, content: bytes, *, is_last: bool) -> None:
         """Add to the content of a piece."""
-        part = self._file(f"{digest}.part")
-        with part.open("ab") as file:
+        with self._lock:
+            if digest not in self._unfinished:
+                self._unfinished[digest] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `shut_down`
+            file = self._unfinished[digest]
             file.write(content)
-        if is_last:
-            part.rename(self._file(digest))
+            if is_last:
+                self._pieces[digest] = self._unfinished.pop(digest)
 
     def open(self, settings: str) -> str:
         """Open a chunk, and return the receipts of its sessions as JSON; or {"error": [kind, words]}."""
@@ -152,14 +155,18 @@ class Device:
         for outlet in outlets:
             outlet.close()
         self._endpoint.close()
-        self._folder.cleanup()
+        with self._lock:
+            for file in (*self._pieces.values(), *self._unfinished.values()):
+                file.close()
+            self._pieces.clear()
+            self._unfinished.clear()
         self._closed.set()
 
-    def _file(self, name: str) -> Path:
-        return Path(self._folder.name) / name
-
     def _read(self, digest: str) -> bytes:
-        return self._file(digest).read_bytes()
+        with self._lock:
+            file = self._pieces[digest]
+            file.seek(0)
+            return file.read()
 
     def _opened(self, known: StationSettings) -> Station:
         contents = {piece.digest: self._read(piece.digest) for part in known.parts for piece in part}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
@@ -305,7 +305,6 @@ class Driver:
             self._cluster.drop(loss.device)
         self.close()
         self._open_what_is_there(self._replan(loss))
-        self._report(Step(text=f"going on with [{self.deployment}]"))
         return sorted(left, key=lambda entry: entry[0])
 
     def _open_what_is_there(self, deployment: Deployment) -> None:
@@ -313,6 +312,10 @@ class Driver:
         while True:
             try:
                 self._open(deployment)
+                if any(not loss.then for loss in self.losses):
+                    then = str(deployment)
+                    self._report(Step(text=f"going on with [{then}]"))
+                    self.losses[:] = [replace(loss, then=loss.then or then) for loss in self.losses]
                 return
             except UnitLostError as error:
                 gone = self._cluster.losses(deployment.units)

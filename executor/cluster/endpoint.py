@@ -36,7 +36,13 @@ Address = tuple[str, int]
 """Host and port."""
 
 CONNECT_LIMIT_S = 20
-"""How long it may take to reach another device, and each of its answers until it has proved who it is."""
+"""How long it may take to reach another device, and all of it until a device has proved who it is."""
+
+MOST_STRANGERS = 64
+"""Connections at once whose other side has not proved that it knows the key; the oldest makes room."""
+
+_AGAIN_S = 0.1
+"""Until the next connection is taken, where none could be: all files may be open."""
 
 _MOST_HEAD_BYTES = 1 << 20
 _MOST_TENSOR_BYTES = 1 << 34
@@ -115,7 +121,9 @@ class Endpoint:
         self._key = key
         self._handler = handler
         self._listening = socket.create_server((host, 0))
+        self._listening.settimeout(1.0)
         self._open: set[Connection] = set()
+        self._strangers: dict[Connection, int] = {}
         self._closed = False
         self._lock = threading.Lock()
         _start_thread(f"accept {name}", self._accept)
@@ -128,26 +136,49 @@ class Endpoint:
 
     def close(self) -> None:
         """Take nothing more in. Can be called twice."""
+        with self._lock:
+            self._closed = True
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         with self._lock:
-            self._closed = True
             for connection in self._open:
                 _hang_up(connection)
 
     def _accept(self) -> None:
-        while True:
+        while not self._closed:
+            self._end_strangers()
             try:
                 connection = _connection(self._listening.accept()[0])
-            except OSError:
-                return
-            _start_thread(f"read {self.name}", self._read, connection)
+            except TimeoutError:
+                continue
+            except OSError:  # the other side has gone, or there is no file left for it: that passes
+                sleep(_AGAIN_S)
+                continue
+            with self._lock:
+                self._strangers[connection] = monotonic_ns()
+            try:
+                _start_thread(f"read {self.name}", self._read, connection)
+            except RuntimeError:  # no thread left for it
+                with self._lock:
+                    del self._strangers[connection]
+                connection.close()
+                sleep(_AGAIN_S)
+
+    def _end_strangers(self) -> None:
+        """Hang up on those who take too long to prove that they know the key, or are too many."""
+        with self._lock:
+            oldest = sorted(self._strangers.items(), key=lambda item: item[1])
+            late_ns = monotonic_ns() - CONNECT_LIMIT_S * _NS
+            for place, (connection, since_ns) in enumerate(oldest):
+                if since_ns < late_ns or place < len(oldest) - MOST_STRANGERS:
+                    _hang_up(connection)
 
     def _read(self, connection: Connection) -> None:
         """Read one connection to its end, after the other side has proved that it knows the key."""
         with self._lock:
             if self._closed:  # it came in at the last moment
+                self._strangers.pop(connection, None)
                 connection.close()
                 return
             self._open.add(connection)
@@ -155,15 +186,18 @@ class Endpoint:
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
             sender = connection.recv_bytes(_MOST_HEAD_BYTES).decode()
+            with self._lock:
+                del self._strangers[connection]
             _limit_waiting(connection, 0)
             while True:
                 self._handler(_receive(connection, sender))
-        except (OSError, EOFError, AuthenticationError, ValueError):
+        except (OSError, EOFError, AuthenticationError, ValueError, AssertionError):
             pass  # it has gone, or is none of ours: whoever waits for its messages says what that means
         finally:
             with self._lock:
                 self._open.discard(connection)
-            connection.close()
+                self._strangers.pop(connection, None)
+                connection.close()
 
 
 class Outlet:

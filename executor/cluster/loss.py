@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from ...formulations.errors import UnitLostError
 from .cluster import Cluster
@@ -22,11 +23,17 @@ class Loss:
         Both ends of the link; empty: a device was lost.
     words
         How it was lost.
+    at
+        When that was noticed, ISO 8601 with the offset from UTC.
+    then
+        What ran afterwards, in words; empty: nothing could.
     """
 
     device: str = ""
     link: tuple[str, ...] = ()
     words: str
+    at: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="seconds"))
+    then: str = ""
 
     @property
     def what(self) -> str:

@@ -8,9 +8,11 @@ asks for a token that nobody else knows.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,8 @@ START_LIMIT_S = 90.0
 """How long a node may take to start: a cold disk and a busy machine included (3 s on an idle one)."""
 
 _STORE_BYTES = 80_000_000  # about the least that Ray takes; tensors do not travel through it
+
+_PREFIX, _OF_RAY = "gl-", "r"
 
 _HEALTH = {"RAY_health_check_period_ms": "500", "RAY_health_check_initial_delay_ms": "1000"}
 """Ray asks its nodes whether they live every 3 s, and believes that one is dead when five answers are
@@ -176,6 +180,7 @@ class LocalCluster:
     def __init__(self, environment: Mapping[str, str]) -> None:
         if sys.platform != "linux":
             raise PlacementError("local nodes need Linux; join a cluster that runs already with --address")
+        sweep()
         self._environment = {**os.environ, **_HEALTH, **environment, "PYTHONPATH": _path()}
         self._keepers: dict[str, subprocess.Popen[bytes]] = {}
         try:
@@ -236,7 +241,12 @@ class LocalCluster:
 
     def _start(self, name: str, cores: tuple[int, ...], words: list[str]) -> str:
         """Start a node and return the address of the cluster, which it writes down when it has joined."""
-        folder = Path(tempfile.mkdtemp(prefix="gl-"))  # short: its sockets have at most 107 characters
+        # Ray opens its folder to everybody, so it lies in one that is not. Short: its sockets have at most
+        # 107 characters.
+        outer = tempfile.mkdtemp(prefix=_PREFIX)
+        held = os.open(outer, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(held, fcntl.LOCK_SH)
+        folder = Path(outer, _OF_RAY)
         settings = [
             "--block",
             f"--node-ip-address={LOOPBACK}",
@@ -250,15 +260,19 @@ class LocalCluster:
         output = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
         start: Any = partial(
             subprocess.Popen,
-            [*program, ",".join(map(str, cores)), str(folder), *words, *settings],
+            [*program, ",".join(map(str, cores)), outer, *words, *settings],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             env=self._environment,
+            pass_fds=(held,),  # the folder is in use as long as one of Ray's processes lives
             start_new_session=True,  # Ctrl-C belongs to the parent
         )
         with output:
-            keeper: subprocess.Popen[bytes] = in_lasting_thread(start)
+            try:
+                keeper: subprocess.Popen[bytes] = in_lasting_thread(start)
+            finally:
+                os.close(held)
             self._keepers[name] = keeper
             address = _joined(keeper, folder / "ray_current_cluster")
             if address is not None:
@@ -270,6 +284,20 @@ class LocalCluster:
             f"Ray did not start on this machine: {what} did not join its cluster within {START_LIMIT_S:g} s"
             + (f"; it last printed: {said}" if said else "")
         )
+
+
+def sweep() -> None:
+    """Remove the folders of nodes whose keepers were killed: nobody holds them any more."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_OF_RAY}"):
+        outer = path.parent
+        with contextlib.suppress(OSError):
+            held = os.open(outer, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(held).st_uid == os.getuid():
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(outer, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 def _joined(keeper: subprocess.Popen[bytes], note: Path) -> str | None:

@@ -52,13 +52,20 @@ class Line:
         self.input, self._out = 0, os.dup(1)
         os.dup2(2, 1)  # whatever else is printed here is no frame
         self._frames, self._waiting = frames.Frames(), list[tuple[bytes, bytes]]()
+        self._said_at = time.monotonic()
 
     def heard(self) -> None:
         """Note a sign of life."""
         signal.alarm(frames.SILENCE_S)
 
+    def alive(self) -> None:
+        """Give a sign of life, if nothing was said for a while: whoever hears none thinks that this hangs."""
+        if time.monotonic() - self._said_at > frames.ALIVE_EVERY_S:
+            self.send(frames.frame(frames.ALIVE))
+
     def send(self, data: bytes) -> None:
         """Send whole frames."""
+        self._said_at = time.monotonic()
         view = memoryview(data)
         try:
             while view:
@@ -72,6 +79,7 @@ class Line:
         if not data:
             raise Lost
         self.heard()
+        self.alive()
         waiting, self._waiting = self._waiting, []
         return [*waiting, *self._frames.feed(data)]
 
@@ -107,7 +115,7 @@ class Line:
 
 def serve(line: Line) -> None:
     """Do what the other side asks, once."""
-    shelf = Shelf()
+    shelf = Shelf(alive=line.alive, holding=True)
     shelf.sweep()
     line.send(
         frames.message(
@@ -128,7 +136,7 @@ def serve(line: Line) -> None:
         _take(line, shelf, folder, offer)
         line.send(frames.frame(frames.TAKEN))
         code = _run(line, shelf.root, folder, line.told(frames.GO))
-        listed = written(folder)
+        listed = written(folder, line.alive)
         line.send(frames.message(frames.LISTED, {"code": code, "files": [asdict(each) for each in listed]}))
         wanted = line.told(frames.WANT).get("names", [])
         for each in listed:
@@ -189,6 +197,7 @@ def _relay(line: Line, child: subprocess.Popen[bytes], reading: dict[int, bytes]
     told: int | None = None
     while reading or child.poll() is None:
         ready = readable([line.input, *reading], _LOOK_S)
+        line.alive()
         for kind, _ in line.received() if line.input in ready else ():
             if kind == frames.INTERRUPT:
                 _signal(child, signal.SIGINT)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
@@ -21,14 +21,13 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import BoardError, GaplessError, InvalidInputError
 from ..formulations.files import PLATFORM, load
 from ..formulations.hardware import Platform
-from ..formulations.json_files import parse_tree
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.profile import Profile
 from .checks import BoardDiagnosis, diagnose_board
 from .running import run_there
-from .session import Ran
+from .session import Ran, sent
 from .ssh import Address
 from .translation import harmless
 
@@ -176,10 +175,12 @@ class Board:
             Those of `gapless bench-engine`, e.g. units, seconds, engine.
         """
         found = self._run("bench-engine", {**options, "model": model}, report).document()
-        return {
-            str(each.pop("unit")): parse_tree(each, EngineBench, wrong="the board's result is not valid:")
-            for each in found.get("units", [])
-        }
+        board, what = str(self.address), "a result of `gapless bench-engine`"
+        units = sent(found, _Benches, board, what).units
+        named = [(each.pop("unit", None), each) for each in units]
+        if not all(isinstance(unit, str) for unit, _ in named):
+            raise BoardError(f"{board} sent {what} without the names of its units")
+        return {str(unit): sent(each, EngineBench, board, what) for unit, each in named}
 
     def _run(self, command: str, options: Mapping[str, Any], report: Report) -> Ran:
         def show(text: str) -> None:
@@ -200,6 +201,22 @@ class Board:
         return ran
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Benches:
+    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True}
+
+    units: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True}
+
+    error: str
+    message: str
+    problems: tuple[str, ...] = ()
+
+
 @contextmanager
 def _folder(out: str | Path | None = None) -> Iterator[Path]:
     """Yield the folder that is asked for, or one that is removed afterwards."""
@@ -217,10 +234,11 @@ def _raise(ran: Ran, board: str) -> None:
         return
     if ran.code == INTERRUPTED:
         raise KeyboardInterrupt
-    name, message = str(document.get("error")), str(document.get("message"))
+    told = sent(document, _Failure, board, "an error")
+    name, message = told.error, told.message
     kind = getattr(errors, name, None)
     if ran.code == USAGE:
-        raise InvalidInputError(f"{board}: {message}", map(str, document.get("problems", [])))
+        raise InvalidInputError(f"{board}: {message}", told.problems)
     if (
         isinstance(kind, type)
         and issubclass(kind, GaplessError)

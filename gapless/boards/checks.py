@@ -5,16 +5,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..executor.progress import Report, silent
 from ..formulations.errors import BoardError
 from ..version import __version__
 from .running import run_there
+from .session import sent
 from .ssh import PYTHON_VARIABLE, Address, Connection, Greeting, NoPythonError, UnreachableError
 
 ENGINES = ("mnn", "onnxruntime", "openvino")
 """Who runs models; one of them is needed."""
+
+_PARTLY: dict[str, Any] = {"extra": "ignore", "strict": True}
+"""A board may have a later gapless, which tells more."""
 
 EXTRAS = "gapless[mnn,zoo]"
 ENVIRONMENT = "gapless-env"
@@ -66,6 +70,32 @@ class BoardDiagnosis:
         return all(check.ok for check in self.checks)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    """What `gapless doctor` there says of an engine, a solver or a permission."""
+
+    __pydantic_config__: ClassVar[Any] = _PARTLY
+
+    name: str
+    ok: bool
+    reason: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What is used of the document of `gapless doctor` there."""
+
+    __pydantic_config__: ClassVar[Any] = _PARTLY
+
+    gapless: str
+    device: str = ""
+    python: str = ""
+    engines: tuple[_Report, ...]
+    backends: tuple[_Report, ...] = ()
+    permissions: tuple[_Report, ...] = ()
+
+
 def diagnose_board(address: Address, *, report: Report = silent) -> BoardDiagnosis:
     """Look at what a board has; that something is missing is data, not an error.
 
@@ -83,8 +113,9 @@ def diagnose_board(address: Address, *, report: Report = silent) -> BoardDiagnos
             checks += _greeted(address, greeting)
         if all(check.ok for check in checks):
             ran = run_there(address, "doctor", {}, general=("--json",), report=report)
-            diagnosis = ran.document()
-            checks += _of_document(address, diagnosis)
+            document = ran.document()
+            checks += _of_document(address, document)
+            diagnosis = document
     except UnreachableError as error:
         checks.append(Check(what="ssh", ok=False, found=str(error), cure=_way(address)))
     except NoPythonError as error:
@@ -111,16 +142,17 @@ def _greeted(address: Address, greeting: Greeting) -> Iterator[Check]:
 
 def _of_document(address: Address, document: Mapping[str, Any]) -> Iterator[Check]:
     """Yield what `gapless doctor` there tells: versions and engines."""
-    version = str(document.get("gapless"))
+    told = sent(dict(document), _Told, str(address), "an answer of `gapless doctor`")
+    version = told.gapless
     same = version == __version__
     found = version if same else f"{version}; here is {__version__}"
     yield Check(what="gapless", ok=same, found=found, cure=() if same else _gapless(address))
-    reports = [each for each in document.get("engines", []) if each.get("name") in ENGINES]
-    ready = [f"{each['name']} {each.get('version') or ''}".strip() for each in reports if each.get("ok")]
+    reports = [each for each in told.engines if each.name in ENGINES]
+    ready = [f"{each.name} {each.version or ''}".strip() for each in reports if each.ok]
     if ready:
         yield Check(what="engine", ok=True, found=", ".join(ready))
     else:
-        why = "; ".join(str(each.get("reason")) for each in reports) or "there is none"
+        why = "; ".join(str(each.reason) for each in reports) or "there is none"
         yield Check(what="engine", ok=False, found=why, cure=(_pip(address, EXTRAS),))
 
 

@@ -3,9 +3,9 @@
 The two take turns, so that neither waits for the other to read: the board names itself (READY), is offered
 files (OFFER), says which it lacks (NEED), takes them (DATA, END) and says so (TAKEN); is told a command (GO)
 and tells what it prints (OUT, ERR) and what its run says of itself (RUN), while it hears signs of life
-(ALIVE) and interruptions (INTERRUPT); lists what was written (LISTED), is told what is wanted (WANT), sends
+and interruptions (INTERRUPT); lists what was written (LISTED), is told what is wanted (WANT), sends
 it (DATA, END), and ends when it may forget all of it (DONE). REFUSED takes the place of any answer of the
-board.
+board. Signs of life (ALIVE) come from both sides at any time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Both sides must have the same."""
 
 GREETING = b"gapless-board "
@@ -28,7 +28,7 @@ MAX_PAYLOAD_BYTES = 1 << 20
 
 ALIVE_EVERY_S = 5.0
 SILENCE_S = 60
-"""Seconds without a sign of life after which a board ends what it was told to do."""
+"""Seconds without a sign of life after which a board ends what it was told to do, and this side leaves."""
 
 READY, OFFER, NEED, DATA, END, TAKEN, REFUSED = b"R", b"O", b"N", b"D", b"E", b"K", b"X"
 GO, OUT, ERR, RUN, ALIVE, INTERRUPT = b"G", b"1", b"2", b"J", b"P", b"I"

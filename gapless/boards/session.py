@@ -8,17 +8,19 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ..executor.progress import Report, Step, silent
-from ..files.run_names import RUN_FILE
-from ..formulations.errors import BoardError
-from ..formulations.json_files import json_tree
+from ..files.formats import file_format
+from ..files.run_document import RUN
+from ..files.run_names import RUN_FILE, run_file
+from ..formulations.errors import BoardError, InvalidInputError
+from ..formulations.json_files import format_of, json_tree, load, parse, parse_tree
 from ..version import __version__
 from . import frames
 from .agent import ENVIRONMENT
@@ -29,12 +31,16 @@ from .ssh import Address, Connection, Greeting
 from .translation import Stream, Translation, harmless
 
 MAX_OUTPUT_BYTES = 64 << 20
-"""Most that a command may print."""
+"""Most that a command may print, to its output and to its errors."""
 
 MAX_RESULT_BYTES = 8 << 30
 """Most that all files may have that it brings back."""
 
 _MIB = 1 << 20
+_MAX_CODE = 255
+_OURS = "gapless."
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +93,21 @@ class Ran:
     @property
     def text(self) -> str:
         """What it printed for people, in the terms of this machine."""
-        return harmless(self.translation.text(self.out.decode(errors="replace")))
+        return harmless(self.translation.text(self.out.decode(errors="replace")), colours=True)
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document that it printed, in the terms of this machine.
 
         Raises
         ------
-        InvalidInputError
+        BoardError
             It is none.
         """
-        found: dict[str, Any] = self.translation.tree(json_tree(self.out, "what the board has printed"))
+        try:
+            tree = json_tree(self.out, "what it printed")
+        except InvalidInputError as error:
+            raise BoardError(f"the board sent no answer: {harmless(str(error))}") from None
+        found: dict[str, Any] = self.translation.tree(tree)
         return found
 
 
@@ -152,12 +162,16 @@ def perform(
     with Connection.to(address) as (connection, greeting):
         require_ready(address, greeting)
         ready = connection.told(frames.READY)
+        version = harmless(str(ready.get("gapless"))[:60])
         if ready.get("protocol") != frames.PROTOCOL:
             raise BoardError(
-                f"{address} has gapless {ready.get('gapless')}, here is {__version__}: they do not "
+                f"{address} has gapless {version}, here is {__version__}: they do not "
                 "understand each other; install the same on both sides"
             )
-        translation = Translation(str(ready.get("root")), order.packing.printed)
+        root = ready.get("root")
+        if not isinstance(root, str) or len(Path(root).parts) < 2 or not Path(root).is_absolute():
+            raise connection.wrong("root", root, "the path of a folder")
+        translation = Translation(root, order.packing.printed)
         connection.step = f"while files were copied to {address}"
         copied = _copy(connection, order, report)
         connection.step = f"while `gapless {order.words[0]}` ran on {address}"
@@ -166,15 +180,16 @@ def perform(
         with _interrupting(connection, show):
             out, listing = _relay(connection, order, Stream(translation), show)
         connection.step = f"while results were brought back from {address}"
+        code = listing.get("code")
+        if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code <= _MAX_CODE:
+            raise connection.wrong("code", code, f"an exit code from 0 to {_MAX_CODE}")
         brought = _bring(connection, order, listing, translation)
         connection.send(frames.frame(frames.DONE))
-        code = listing.get("code")
-        code = code if isinstance(code, int) else 1
         return Ran(
             code=code,
             out=out,
             translation=translation,
-            notes=tuple(_notes(address, str(ready.get("gapless")), code)),
+            notes=tuple(_notes(address, version, code)),
             copied_bytes=copied,
             brought_bytes=brought,
         )
@@ -183,15 +198,9 @@ def perform(
 def _notes(address: Address, version: str, code: int) -> Iterator[str]:
     """Yield what the user should know of a command that has ended."""
     if version != __version__:
-        yield f"{address} has gapless {harmless(version)}, here is {__version__}: better install the same"
+        yield f"{address} has gapless {version}, here is {__version__}: better install the same"
     if code > 128 and code != 130:
         yield f"the command was killed on {address} (signal {code - 128}): it may lack memory"
-
-
-def _list(content: dict[str, Any], name: str) -> list[Any]:
-    """Return a list that the board has sent; what is none is empty."""
-    found = content.get(name)
-    return found if isinstance(found, list) else []
 
 
 def _copy(connection: Connection, order: Order, report: Report) -> int:
@@ -206,10 +215,14 @@ def _copy(connection: Connection, order: Order, report: Report) -> int:
     }
     connection.send(frames.message(frames.OFFER, offer))
     need = connection.told(frames.NEED)
-    numbers = [each for each in _list(need, "groups") if isinstance(each, int) and 0 <= each < len(groups)]
-    files = [file for number in numbers for file in groups[number].files]
-    files += seed if need.get("seed") else []
-    total = sum(listed.size_bytes for listed, _ in files)
+    numbers, seeded = connection.items(need, "groups"), need.get("seed")
+    if not all(type(each) is int and 0 <= each < len(groups) for each in numbers):
+        raise connection.wrong("groups", numbers, f"numbers below {len(groups)}")
+    if not isinstance(seeded, bool):
+        raise connection.wrong("seed", seeded, "true or false")
+    files = [file for number in dict.fromkeys(numbers) for file in groups[number].files]
+    files += seed if seeded else []
+    total: int = sum(listed.size_bytes for listed, _ in files)
     done = 0
     for listed, path in files:
         with path.open("rb") as file:
@@ -235,16 +248,19 @@ def _relay(
     connection: Connection, order: Order, errors: Stream, show: Callable[[str], object]
 ) -> tuple[bytes, dict[str, Any]]:
     """Show what a command prints until it has ended; return its output and the list of its files."""
-    out = bytearray()
+    out, printed = bytearray(), 0
     while True:
         kind, payload = connection.next(frames.OUT, frames.ERR, frames.RUN, frames.LISTED)
+        printed += len(payload) if kind in (frames.OUT, frames.ERR) else 0
+        if printed > MAX_OUTPUT_BYTES:
+            raise BoardError(f"{connection.address} prints more than {MAX_OUTPUT_BYTES} bytes: refused")
         if kind == frames.OUT:
             out += payload
-            if len(out) > MAX_OUTPUT_BYTES:
-                raise BoardError(f"{connection.address} prints more than {MAX_OUTPUT_BYTES} bytes: refused")
         elif kind == frames.ERR:
             show(errors.feed(payload))
         elif kind == frames.RUN:
+            with _sent_by(connection.address, RUN_FILE):
+                parse(payload, RUN, name=RUN_FILE)
             order.place.told(payload)
         else:
             show(errors.feed(b"", last=True))
@@ -253,7 +269,7 @@ def _relay(
 
 def _bring(connection: Connection, order: Order, listing: dict[str, Any], translation: Translation) -> int:
     """Bring back the files that are results; return their bytes."""
-    found = [Listed.read(each) for each in _list(listing, "files")]
+    found = [Listed.read(each) for each in connection.items(listing, "files")]
     wanted = [listed for listed in found if order.place.accepts(listed.name)]
     total = sum(listed.size_bytes for listed in wanted)
     if total > MAX_RESULT_BYTES:
@@ -264,9 +280,46 @@ def _bring(connection: Connection, order: Order, listing: dict[str, Any], transl
     for listed in wanted:
         received[listed.name] = scratch / listed.name
         receive(listed, scratch / listed.name, connection.pieces())
+        _check(connection.address, scratch / listed.name)
     order.place.take(received, translation)
     shutil.rmtree(scratch, ignore_errors=True)
     return total
+
+
+def sent(tree: Mapping[str, Any], content: type[Read], board: str, what: str) -> Read:
+    """Read what a board has sent into a type.
+
+    Raises
+    ------
+    BoardError
+        It does not fit.
+    """
+    try:
+        return parse_tree(dict(tree), content, wrong=f"{board} sent {what} that is not valid:")
+    except InvalidInputError as error:
+        raise BoardError(harmless(str(error))) from None
+
+
+def _check(address: Address, path: Path) -> None:
+    """Refuse a file of gapless that is not what its format says: whoever reads it later would be blamed."""
+    if path.suffix != ".json":
+        return
+    with _sent_by(address, path.name):
+        kind = format_of(path)
+        known = run_file(path.name)
+        if known is not None and kind not in known.formats:
+            raise InvalidInputError(f"its format is {kind!r}, not {known.formats[0]!r}")
+        if kind is not None and kind.startswith(_OURS):
+            load(path, file_format(kind).schema)
+
+
+@contextmanager
+def _sent_by(address: Address, what: str) -> Iterator[None]:
+    """Say of what cannot be read that the board sent it."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise BoardError(f"{address} sent a {what} that cannot be used: {harmless(str(error))}") from None
 
 
 @contextmanager

@@ -17,13 +17,13 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ..executor.engines.cache import IN_USE_S, default_cache
+from ..executor.engines.cache import default_cache
 from ..executor.tuning.leases import Holder, this_process
 from ..formulations.errors import BoardError
 
@@ -38,6 +38,9 @@ _DIGEST = re.compile(r"[0-9a-f]{32}")
 _RUN = re.compile(r"[0-9a-f]{16}")
 _UNFINISHED = ".unfinished-"
 _MAX_FILES = 4096
+_READ_BYTES, _SYNC_BYTES = 1 << 20, 16 << 20
+_KILLED_AFTER_S = 35.0
+"""From when on a command that does not end is killed; in order it takes up to 30 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +62,14 @@ class Listed:
     sha256: str
 
     @classmethod
-    def of(cls, name: str, path: Path) -> Listed:
-        """Describe a file."""
+    def of(cls, name: str, path: Path, alive: Callable[[], None] = lambda: None) -> Listed:
+        """Describe a file; `alive` is called while it is read."""
+        found = hashlib.sha256()
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            return cls(name=name, size_bytes=file.tell(), sha256=found)
+            while piece := file.read(_READ_BYTES):
+                found.update(piece)
+                alive()
+            return cls(name=name, size_bytes=file.tell(), sha256=found.hexdigest())
 
     @classmethod
     def read(cls, content: Any) -> Listed:
@@ -99,7 +105,7 @@ def receive(listed: Listed, path: Path, pieces: Iterable[bytes]) -> None:
         It is not what was announced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    found, left = hashlib.sha256(), listed.size_bytes
+    found, left, loose = hashlib.sha256(), listed.size_bytes, 0
     with path.open("wb") as file:
         for piece in pieces:
             left -= len(piece)
@@ -107,6 +113,10 @@ def receive(listed: Listed, path: Path, pieces: Iterable[bytes]) -> None:
                 break
             found.update(piece)
             file.write(piece)
+            loose += len(piece)
+            if loose > _SYNC_BYTES:  # all of it at the end would take longer than anybody may be silent
+                os.fsync(file.fileno())
+                loose = 0
         file.flush()
         os.fsync(file.fileno())
     if left or found.hexdigest() != listed.sha256:
@@ -120,9 +130,19 @@ class Shelf:
     ----------
     root
         Where it is; None: `boards` in the cache of gapless.
+    alive
+        Called now and then during what takes long.
+    holding
+        Whether groups that are found or filled are held by a lock until this process ends: nobody removes
+        them, whatever the clock says.
     """
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(
+        self, root: Path | None = None, alive: Callable[[], None] = lambda: None, *, holding: bool = False
+    ) -> None:
+        self._alive = alive
+        self._holding = holding
+        self._holds: dict[Path, ExitStack] = {}
         self._cache = default_cache()
         folder = self._cache.folder / "boards" if root is None else root
         for name in (FILES, RUNS):
@@ -130,15 +150,25 @@ class Shelf:
         self.root = folder.resolve()
 
     def has(self, digest: str, files: list[Listed]) -> bool:
-        """Return whether a group is there, with the contents that its name says; a damaged one is removed."""
+        """Return whether a group is there, with the contents that its name says; a damaged one is removed.
+
+        Raises
+        ------
+        BoardError
+            It is damaged, and somebody works with it.
+        """
         place = self._group(digest)
-        if not place.is_dir():
-            return False
-        with suppress(OSError):
-            if all(Listed.of(file.name, place / file.name) == file for file in files):
-                os.utime(place)
-                return True
-        shutil.rmtree(place, ignore_errors=True)
+        with ExitStack() as hold:
+            if not _held(place, hold, shared=True):
+                return False
+            with suppress(OSError):
+                if all(Listed.of(file.name, place / file.name, self._alive) == file for file in files):
+                    os.utime(place)
+                    self._hold(place, hold)
+                    return True
+        self._holds.pop(place, hold).close()
+        if not _removed(place):
+            raise BoardError(f"{place} is damaged, and another command works with it: try again later")
         return False
 
     @contextmanager
@@ -147,9 +177,15 @@ class Shelf:
         place = self._group(digest)
         part = Path(tempfile.mkdtemp(dir=place.parent, prefix=_UNFINISHED))
         try:
-            yield part
-            with suppress(OSError):  # another process was faster: it has the same content
-                part.rename(place)
+            with ExitStack() as hold:
+                _held(part, hold, shared=True)
+                yield part
+                try:
+                    part.rename(place)
+                except OSError:  # another process was faster: it has the same content
+                    hold.close()
+                    _held(place, hold, shared=True)
+                self._hold(place, hold)
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
@@ -169,14 +205,16 @@ class Shelf:
             It does not end.
         """
         path = self.run(name).with_suffix(".lock")
-        with path.open("a+") as file:
-            until = time.monotonic() + TAKE_OVER_S
-            while not _locked(file.fileno()):
-                if time.monotonic() > until:
+        started = time.monotonic()
+        with ExitStack() as hold:
+            while not _held(path, hold, file=True):
+                taken = time.monotonic() - started
+                if taken > TAKE_OVER_S:
                     raise BoardError(
                         "the command of the lost connection still runs on the board: try again soon"
                     )
-                _end_holder(path)
+                _end_holder(path, signal.SIGKILL if taken > _KILLED_AFTER_S else signal.SIGTERM)
+                self._alive()
                 time.sleep(0.2)
             path.write_text(json.dumps(asdict(this_process())))
             yield self.run(name)
@@ -187,17 +225,32 @@ class Shelf:
         self.run(name).with_suffix(".lock").unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what is too old or too much: groups beyond the limit of the cache, runs nobody resumed."""
+        """Remove what is too old or too much: groups beyond the limit of the cache, runs nobody resumed.
+
+        What a process holds stays.
+        """
         now, kept = time.time(), 0
         groups = [path for path in (self.root / FILES).iterdir() if path.is_dir()]
         for path in sorted(groups, key=lambda path: -_used_at(path)):
-            idle = now - _used_at(path) > IN_USE_S
-            kept += sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
-            if idle and (kept > self._cache.limit_bytes or path.name.startswith(_UNFINISHED)):
-                shutil.rmtree(path, ignore_errors=True)
-        for path in (self.root / RUNS).iterdir():
-            if now - _used_at(path) > FORGOTTEN_AFTER_S:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            self._alive()
+            with suppress(OSError):  # another process removes it, too
+                kept += sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+            if kept > self._cache.limit_bytes or path.name.startswith(_UNFINISHED):
+                _removed(path)
+        for name in sorted({path.stem for path in (self.root / RUNS).iterdir()}):
+            self._alive()
+            files = [(self.root / RUNS / name).with_suffix(suffix) for suffix in ("", ".part", ".lock")]
+            lock = files[-1]
+            if all(now - _used_at(path) > FORGOTTEN_AFTER_S for path in files if path.exists()):
+                with ExitStack() as hold:
+                    if _held(lock, hold, file=True):
+                        for path in files[:-1]:
+                            shutil.rmtree(path, ignore_errors=True)
+                        lock.unlink(missing_ok=True)
+
+    def _hold(self, place: Path, hold: ExitStack) -> None:
+        if self._holding:
+            self._holds[place] = hold.pop_all()
 
     def _group(self, digest: str) -> Path:
         if not _DIGEST.fullmatch(digest):
@@ -205,29 +258,45 @@ class Shelf:
         return self.root / FILES / digest
 
 
-def written(folder: Path) -> list[Listed]:
-    """Return the regular files of a folder that are not hidden."""
+def written(folder: Path, alive: Callable[[], None] = lambda: None) -> list[Listed]:
+    """Return the regular files of a folder that are not hidden; `alive` is called while they are read."""
     if not folder.is_dir():
         return []
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     plain = [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
-    return [Listed.of(path.name, path) for path in plain[:_MAX_FILES]]
+    return [Listed.of(path.name, path, alive) for path in plain[:_MAX_FILES]]
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+def _held(path: Path, hold: ExitStack, *, shared: bool = False, file: bool = False) -> bool:
+    """Lock a folder, or a file that is made if need be, until `hold` ends; return whether that worked."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC if file else os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    with ExitStack() as own:
+        try:
+            descriptor = os.open(path, flags, 0o600)
+            own.callback(os.close, descriptor)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(descriptor), path.stat()):  # it was removed meanwhile
+                return False
+        except (BlockingIOError, FileNotFoundError, NotADirectoryError):
+            return False
+        hold.push(own.pop_all())
     return True
 
 
-def _end_holder(path: Path) -> None:
-    """Ask the agent that holds a run to end; it stops its command, which keeps what it has finished."""
+def _removed(path: Path) -> bool:
+    """Remove a folder that nobody holds; return whether it is gone."""
+    with ExitStack() as hold:
+        if _held(path, hold):
+            shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()
+
+
+def _end_holder(path: Path, number: signal.Signals) -> None:
+    """Have the agent that holds a run end; asked, it stops its command, which keeps what it has finished."""
     with suppress(OSError, ValueError, TypeError):
         holder = Holder(**json.loads(path.read_text()))
         if holder.alive:
-            os.kill(holder.pid, signal.SIGTERM)
+            os.kill(holder.pid, number)
 
 
 def _used_at(path: Path) -> float:

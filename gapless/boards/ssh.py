@@ -9,16 +9,17 @@ import os
 import re
 import shlex
 import subprocess
-import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Self
 
-from ..formulations.descriptors import readable
+from ..formulations.descriptors import readable, writable
 from ..formulations.errors import BoardError, InvalidInputError
 from . import frames
+from .translation import harmless
 
 SSH_VARIABLE = "GAPLESS_SSH"
 PYTHON_VARIABLE = "GAPLESS_REMOTE_PYTHON"
@@ -179,7 +180,8 @@ class Connection:
     address: Address
     step: str = "while connecting"
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _complaints: IO[bytes] = field(default_factory=tempfile.TemporaryFile, init=False)
+    _complaints: bytearray = field(default_factory=bytearray, init=False)
+    _listener: threading.Thread | None = field(default=None, init=False)
     _frames: frames.Frames = field(default_factory=frames.Frames, init=False)
     _waiting: list[tuple[bytes, bytes]] = field(default_factory=list, init=False)
     _early: bytes = field(default=b"", init=False)
@@ -208,7 +210,10 @@ class Connection:
         view, descriptor = memoryview(data), self._process.stdin.fileno()
         try:
             while view:
-                view = view[os.write(descriptor, view) :]
+                if not writable(descriptor, frames.SILENCE_S):
+                    raise self._hung()
+                with suppress(BlockingIOError):  # somebody else was faster
+                    view = view[os.write(descriptor, view) :]
         except OSError:
             self._raise_refusal()
             raise self._lost() from None
@@ -225,15 +230,18 @@ class Connection:
         BoardError
             The connection is lost, the board refuses, or says something else.
         """
-        while not self._waiting:
-            data, self._early = self._early or self._read(), b""
-            if not data:
-                raise self._lost()
-            try:
-                self._waiting = list(self._frames.feed(data))
-            except frames.ProtocolError as error:
-                raise BoardError(f"{self.address} sends what gapless does not understand: {error}") from None
-        kind, payload = self._waiting.pop(0)
+        while True:
+            while not self._waiting:
+                data, self._early = self._early or self._read(), b""
+                if not data:
+                    raise self._lost()
+                try:
+                    self._waiting = list(self._frames.feed(data))
+                except frames.ProtocolError as error:
+                    raise self._not_understood(error) from None
+            kind, payload = self._waiting.pop(0)
+            if kind != frames.ALIVE:
+                break
         if kind == frames.REFUSED:
             raise self._refusal(payload)
         if kind not in kinds:
@@ -254,17 +262,39 @@ class Connection:
         try:
             return frames.content_of(payload)
         except frames.ProtocolError as error:
-            raise BoardError(f"{self.address} sends what gapless does not understand: {error}") from None
+            raise self._not_understood(error) from None
+
+    def items(self, content: dict[str, Any], name: str) -> list[Any]:
+        """Return a list that the board has sent in a message; errors as for `next`."""
+        found = content.get(name)
+        if not isinstance(found, list):
+            raise self.wrong(name, found, "a list")
+        return found
+
+    def wrong(self, name: str, found: Any, must: str) -> BoardError:
+        """Return the error for a value that the board has sent."""
+        return BoardError(f"{self.address} sent {name}: {harmless(repr(found)[:60])}, must be {must}")
+
+    def _not_understood(self, error: frames.ProtocolError) -> BoardError:
+        text = harmless(str(error))
+        return BoardError(f"{self.address} sends what gapless does not understand: {text}")
 
     def _refusal(self, payload: bytes) -> BoardError:
-        return BoardError(f"{self.address} refuses {self.step}: {self.content(payload).get('message')}")
+        said = harmless(str(self.content(payload).get("message"))[:_MAX_COMPLAINT_BYTES])
+        return BoardError(f"{self.address} refuses {self.step}: {said}")
+
+    def _hung(self) -> BoardError:
+        return BoardError(
+            f"{self.address} has not given a sign of life for {frames.SILENCE_S} s, {self.step}: gapless "
+            "hangs there, or the board does"
+        )
 
     def _raise_refusal(self) -> None:
         """Raise what the board has said before it stopped listening, if it has."""
         assert self._process
         assert self._process.stdout
         with suppress(OSError, frames.ProtocolError):
-            while data := os.read(self._process.stdout.fileno(), _READ_BYTES):
+            while data := self._read(beat=False):
                 for kind, payload in self._frames.feed(data):
                     if kind == frames.REFUSED:
                         raise self._refusal(payload)
@@ -277,22 +307,36 @@ class Connection:
                 words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._complaints,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+            assert self._process.stdin
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+            self._listener.start()
         except OSError as error:
             raise UnreachableError(
                 f"{words[0]} cannot be started: {error.strerror}; install it (`apt install openssh-client`), "
                 f"or name another one in {SSH_VARIABLE}"
             ) from None
 
-    def _read(self) -> bytes:
+    def _listen(self, complaints: IO[bytes]) -> None:
+        """Keep the last that ssh says, however much it is."""
+        with suppress(OSError, ValueError):
+            while data := os.read(complaints.fileno(), _READ_BYTES):
+                self._complaints += data
+                del self._complaints[:-_MAX_COMPLAINT_BYTES]
+
+    def _read(self, *, beat: bool = True) -> bytes:
         """Wait for bytes, with a sign of life now and then; empty at the end."""
         assert self._process
         assert self._process.stdout
-        descriptor = self._process.stdout.fileno()
-        while not readable([descriptor], frames.ALIVE_EVERY_S):
-            self.send(frames.frame(frames.ALIVE))
+        descriptor, until = self._process.stdout.fileno(), time.monotonic() + frames.SILENCE_S
+        while not readable([descriptor], min(frames.ALIVE_EVERY_S, frames.SILENCE_S)):
+            if time.monotonic() > until:
+                raise self._hung()
+            if beat:
+                self.send(frames.frame(frames.ALIVE))
         return os.read(descriptor, _READ_BYTES)
 
     def _greeting(self) -> Greeting:
@@ -304,7 +348,7 @@ class Connection:
             _, mark, rest = found.partition(frames.GREETING)
             line, end, self._early = rest.partition(b"\n")
             if mark and end:
-                state, _, said = line.decode(errors="replace").partition(" ")
+                state, _, said = harmless(line.decode(errors="replace")).partition(" ")
                 return Greeting(state=state, said=said)
             left = until - time.monotonic()
             if left < 0 or len(found) > _MAX_NOISE_BYTES:
@@ -346,23 +390,29 @@ class Connection:
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        self._complaints.seek(0, os.SEEK_END)
-        self._complaints.seek(max(0, self._complaints.tell() - _MAX_COMPLAINT_BYTES))
-        lines = self._complaints.read().decode(errors="replace").split("\n")
+        assert self._listener is not None
+        self._listener.join(timeout=1)  # a helper of ssh may hold the other end
+        lines = harmless(self._complaints.decode(errors="replace")).split("\n")
         known = [line.strip(" @\r") for line in lines]
         return code, "; ".join(line for line in known if line)
 
     def _close(self) -> None:
         """End ssh; the agent on the board ends by itself when it hears no more."""
-        self._complaints.close()
         if self._process is None:
             return
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 assert stream is not None
                 stream.close()
-        try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()
-            self._process.wait()
+        for end in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(timeout=2)
+                break
+            except subprocess.TimeoutExpired:
+                end()
+        self._process.wait()
+        assert self._listener is not None
+        assert self._process.stderr is not None
+        self._listener.join(timeout=1)
+        if not self._listener.is_alive():
+            self._process.stderr.close()

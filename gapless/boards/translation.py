@@ -5,13 +5,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..formulations.printing import HARMFUL
+
 _ALLOWED = re.compile(r"\x1b\[[0-9;]{0,20}m|\x1b\[2K|[\n\r\t]|[^\x00-\x1f\x7f-\x9f]+")
-"""Colours, erasing a line, and printable text."""
+"""Colours, erasing a line, and text."""
+_ALLOWED_IN_MESSAGES = re.compile(r"[\n\t]|[^\x00-\x1f\x7f-\x9f]+")
 
 _BEGUN = re.compile(r"\x1b(\[[0-9;]{0,20})?$")
 
@@ -54,11 +58,11 @@ class Translation:
         """Return a JSON value."""
         match value:
             case str():
-                return self.text(value)
+                return harmless(self.text(value))
             case list():
                 return [self.tree(each) for each in value]
             case dict():
-                return {self.text(str(name)): self.tree(each) for name, each in value.items()}
+                return {harmless(self.text(str(name))): self.tree(each) for name, each in value.items()}
         return value
 
 
@@ -66,9 +70,16 @@ def _escaped(text: str, ascii_only: bool) -> str:  # noqa: FBT001 - as json.dump
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-def harmless(text: str) -> str:
-    """Return a text without what could steer a terminal, colours apart."""
-    return "".join(_ALLOWED.findall(text))
+def harmless(text: str, *, colours: bool = False) -> str:
+    """Return a text without what could steer a terminal or turn the direction of writing.
+
+    All that a board says goes through here before anybody sees it. `colours`: what is printed for a terminal,
+    line by line, keeps them, and lines that are erased.
+    """
+    found = "".join((_ALLOWED if colours else _ALLOWED_IN_MESSAGES).findall(text))
+    if found.isascii():
+        return found
+    return "".join(char for char in found if ord(char) < 0xA0 or unicodedata.category(char) not in HARMFUL)
 
 
 @dataclass(slots=True)
@@ -86,7 +97,7 @@ class Stream:
         text = self._held + self._decoder.decode(data, last)
         held = 0 if last else self._unfinished(text)
         self._held = text[len(text) - held :]
-        return harmless(self.translation.text(text[: len(text) - held]))
+        return harmless(self.translation.text(text[: len(text) - held]), colours=True)
 
     def _unfinished(self, text: str) -> int:
         """Return how many of the last characters may be the beginning of a path, or of a sequence."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.text import Text
 
 from ...executor.graph.choices import Simplification
@@ -49,6 +51,7 @@ from ..options.models import (
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
+    from ...executor.cluster.loss import Loss
     from ...executor.measurement import Measurement
     from ...executor.model import Model
     from ...profiler.profile import Profile
@@ -277,23 +280,39 @@ def run(
         place=place,
         check=check,
     ) as work:
-        notes = [*asked.notes, *work.notes]
         if feed is not None:
-            return _fed(running.run_requests(work, output), output, notes)
+            count = running.run_requests(work, output)
+            return _fed(count, output, [*asked.notes, *work.notes], work.losses)
         found, predicted = work.pipeline.measure(limits), work.predicted()
-        notes += running.write_trace(work.pipeline, trace)
-    return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)])
+        written = running.write_trace(work.pipeline, trace)
+        notes, losses = [*asked.notes, *work.notes, *written], work.losses
+    return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)], losses)
 
 
-def _fed(count: int, output: Path | None, notes: list[str]) -> Answer:
+def _fed(count: int, output: Path | None, notes: list[str], losses: Sequence[Loss]) -> Answer:
     return Answer(
-        document=lambda: {**documents.header("outputs"), "requests": count},
-        view=lambda: Text(f"{count} requests"),
+        document=lambda: {**documents.header("outputs"), "requests": count, **_lost(losses)},
+        view=lambda: Group(Text(f"{count} requests"), *map(_loss_view, losses)),
         notes=[*notes, *([f"wrote {output}"] if output else [])],
     )
 
 
-def _measured(found: Measurement, predicted: Measurement | None, notes: list[str]) -> Answer:
+def _lost(losses: Sequence[Loss]) -> dict[str, Any]:
+    """Return what was lost meanwhile, for documents of clusters; nothing where nothing was."""
+    return {"losses": [documents.plain_data(loss) for loss in losses]} if losses else {}
+
+
+def _loss_view(loss: Loss) -> Text:
+    then = f"from then on [{loss.then}] ran" if loss.then else "nothing could go on without it"
+    return Text(f"{loss.at}: {loss}; {then}", style="yellow")
+
+
+def _measured(
+    found: Measurement,
+    predicted: Measurement | None,
+    notes: list[str],
+    losses: Sequence[Loss] = (),
+) -> Answer:
     from ...view.terminal import running as views
 
     return Answer(
@@ -301,8 +320,9 @@ def _measured(found: Measurement, predicted: Measurement | None, notes: list[str
             **documents.header("measurement"),
             **documents.plain_data(found),
             "predicted_us": None if predicted is None else predicted.period_us,
+            **_lost(losses),
         },
-        view=lambda: views.measurement_view(found, predicted),
+        view=lambda: Group(views.measurement_view(found, predicted), *map(_loss_view, losses)),
         notes=notes,
     )
 

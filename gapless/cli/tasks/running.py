@@ -32,6 +32,7 @@ from ..options.cluster import ClusterChoice
 
 if TYPE_CHECKING:
     from ...executor.cluster.cluster import Clock, Cluster
+    from ...executor.cluster.loss import Loss
     from ...executor.cluster.pipeline import ClusterPipeline
     from ...executor.model import Arrays
 
@@ -47,6 +48,11 @@ class Work:
     models: Mapping[str, Model]
     requests: tuple[Arrays, ...]
     notes: list[str]
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What was lost by now, of a cluster."""
+        return getattr(self.pipeline, "losses", ())
 
     def predicted(self) -> Measurement | None:
         """Return what the table of the problem says of the plan, as if it had been measured.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from gapless.executor.cluster import endpoint as endpoint_module
 from gapless.executor.cluster.endpoint import Endpoint, Frame, LinkRate, Outlet
 from gapless.executor.model import ITEM_BYTES
 from gapless.formulations.errors import ExecutionError
+from tests.processes import soon
 
 KEY = b"k" * 32
 
@@ -62,6 +66,50 @@ def test_another_key_is_refused_on_both_sides(endpoint: Endpoint, came: SimpleQu
         raw.sendall(b"\0\0\0\4{}{}" * 4)
         time.sleep(0.2)
     assert came.empty()
+    endpoint.close()
+
+
+def test_it_outlives_the_time_without_files(
+    endpoint: Endpoint, came: SimpleQueue[Frame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EMFILE: all files of the process are open for a while."""
+    left = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED]
+    accept = socket.socket.accept
+
+    def failing(listening: socket.socket) -> Any:
+        if left:
+            raise OSError(left.pop(), "no file is left")
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", failing)
+    assert soon(lambda: not left)
+    outlet = Outlet("a", "b", endpoint.address, KEY, failed=nothing)
+    outlet.post({"kind": "end"})
+    assert came.get(timeout=60).head["kind"] == "end"
+    outlet.close()
+    endpoint.close()
+
+
+def test_strangers_are_bounded_in_number_and_time(
+    endpoint: Endpoint, came: SimpleQueue[Frame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_module, "MOST_STRANGERS", 5)
+    before = threading.active_count()
+    strangers = [socket.create_connection(endpoint.address) for _ in range(50)]
+    assert soon(lambda: threading.active_count() <= before + 6)
+    outlet = Outlet("a", "b", endpoint.address, KEY, failed=nothing)
+    outlet.post({"kind": "end"})
+    assert came.get(timeout=60).head["kind"] == "end", "a member is let in, whoever else waits"
+    monkeypatch.setattr(endpoint_module, "CONNECT_LIMIT_S", 0)
+    for stranger in strangers:  # a byte now and then does not help
+        with suppress(OSError):
+            stranger.send(b"\0")
+    assert soon(lambda: not endpoint._strangers)
+    outlet.post({"kind": "end"})
+    assert came.get(timeout=60).head["kind"] == "end", "who has proved it may stay"
+    for stranger in strangers:
+        stranger.close()
+    outlet.close()
     endpoint.close()
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,14 @@ def test_everything_listens_on_the_loopback_address_alone(local: Membership) -> 
     listening = [where for pid in own for where in _listening(pid)]
     assert len(listening) > 5
     assert {where.rpartition(":")[0] for where in listening} <= {"127.0.0.1", "[::ffff:127.0.0.1]"}
+
+
+def test_its_folders_are_for_nobody_else(local: Membership) -> None:
+    """Ray opens its own folder to everybody."""
+    assert local.address
+    found = list(Path(tempfile.gettempdir()).glob("gl-*/r"))
+    assert len(found) >= 3
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in found} == {0o700}
 
 
 def joined(address: str, *, allow: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from gapless.executor.cluster import nodes
@@ -22,6 +27,23 @@ def test_a_number_of_nodes_shares_cores_evenly() -> None:
     )
     assert [node.quota_permille for node in parse_local_nodes("2")] == [None, None]
     assert [node.quota_permille for node in parse_local_nodes("6")] == [333] * 6
+
+
+def test_folders_of_the_killed_go_and_those_in_use_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used, other = (tmp_path / name for name in ("gl-left", "gl-used", "other"))
+    for folder in (left, used, other):
+        (folder / "r").mkdir(parents=True)
+    (tmp_path / "gl-link").symlink_to(other)
+    held = os.open(used, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    nodes.sweep()
+    assert [folder.exists() for folder in (left, used, other)] == [False, True, True]
+    os.close(held)
+    nodes.sweep()
+    assert not used.exists()
 
 
 def test_nodes_are_described_one_by_one() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,6 +208,9 @@ def test_a_lost_device_is_made_good_and_nothing_is_answered_twice(three: Started
                 members.actors["b"].lose("its power was cut")
         assert [loss.device for loss in pipeline.losses] == ["b"]
         assert pipeline.deployment.units == ("a", "c")
+        (loss,) = pipeline.losses
+        assert loss.then == str(pipeline.deployment)
+        assert datetime.fromisoformat(loss.at).utcoffset() is not None
     assert len(found) == len(frames)
     np.testing.assert_allclose(found, [model.reference(frame)["t3"] for frame in frames], rtol=1e-6)
     assert [str(loss) for loss in seen] == ["device 'b' is lost: its power was cut"]
@@ -294,6 +301,29 @@ def test_numbers_are_checked_and_the_first_wrong_chunk_is_named(three: Started) 
         pytest.raises(OutputMismatchError, match=r"first wrong tensor is 't1'.* on device 'b'"),
     ):
         verify_on_cluster(pipeline, References({"net": wrong}))
+
+
+DEVICE = """
+import json, sys, time
+from gapless.executor.cluster.device import Device
+device = Device(json.dumps({"name": "a", "rate": {}, "host": "127.0.0.1"}), b"k" * 32)
+device.write("d", b"half", is_last=False)
+device.write("e", b"a piece", is_last=True)
+assert json.loads(device.missing('["d", "e"]')) == ["d"]
+assert device._read("e") == b"a piece"
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_pieces_are_gone_when_a_device_is_killed(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", DEVICE], stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+    assert not list(tmp_path.iterdir())
 
 
 def test_pieces_travel_once(three: Started, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -114,6 +115,66 @@ def test_models_make_room_for_later_ones(
         os.utime(place, (time.time() - age, time.time() - age))
     small.sweep()
     assert [place.is_dir() for place in places] == [False, False, True]
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from gapless.boards.shelf import Listed, Shelf
+shelf, digest, name = Shelf(Path(sys.argv[1]), holding=True), sys.argv[2], sys.argv[3]
+assert shelf.has(digest, [Listed.of("net.onnx", Path(sys.argv[4]))])
+with shelf.held(name) as folder, shelf.group("b" * 32) as part:
+    folder.mkdir()
+    print(part, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_what_is_in_use_stays_whatever_the_clock_says(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GAPLESS_CACHE_LIMIT_MB", "1")
+    content, name = bytes(700_000), "a" * 16
+    files = [listed(tmp_path, "net.onnx", content)]
+    place, idle = fill(shelf, files, content), fill(shelf, [listed(tmp_path, "other", content)], content)
+    code = [sys.executable, "-c", HOLD, str(shelf.root), group_digest(files), name, str(place / "net.onnx")]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        part = Path(other.stdout.readline().strip())
+        used = [place, part, shelf.run(name), shelf.run(name).with_suffix(".lock")]
+        for path in (*used, idle):
+            os.utime(path, (0, 0))  # the clock jumped: all of it is of 1970
+        Shelf(shelf.root).sweep()
+        assert [path.exists() for path in used] == [True] * 4
+        assert not idle.exists()
+        (place / "net.onnx").write_bytes(b"damaged")
+        with pytest.raises(BoardError, match="another command works with it"):
+            shelf.has(group_digest(files), files)
+        other.kill()
+    for path in used:
+        os.utime(path, (0, 0))
+    Shelf(shelf.root).sweep()
+    assert not any(path.exists() for path in used[1:])
+
+
+@pytest.mark.slow
+def test_an_agent_that_hangs_is_killed_for_the_next_one(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gapless.boards.shelf._KILLED_AFTER_S", 0.5)
+    name = "a" * 16
+    code = (
+        "import signal, time; from pathlib import Path; from gapless.boards.shelf import Shelf\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"with Shelf(Path({str(shelf.root)!r})).held({name!r}): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        other.send_signal(signal.SIGSTOP)
+        with shelf.held(name):
+            assert other.wait(timeout=10) == -signal.SIGKILL
 
 
 @pytest.mark.slow

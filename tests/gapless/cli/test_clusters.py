@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import gapless
+from gapless.cli.tasks import running
+from gapless.executor.cluster.loss import Loss
+from gapless.executor.measurement import Measurement
+from gapless.executor.runner import Budget
+from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.cluster import Pipelines
 from gapless.formulations.files import NETWORK, dump, load_problem
 
@@ -156,3 +165,47 @@ def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
     wrong = cli("import", "pipeedge", *files, "--model", "nets")
     assert (wrong.code, "did you mean net" in wrong.err) == (2, True)
     assert cli("import", "edgepipe", *files, "--model", "net").code == 2
+
+
+def test_what_is_lost_while_a_plan_runs_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = gapless.load_problem("pixel7a/octree")
+    plan = tmp_path / "plan.json"
+    assert cli("plan", "pixel7a/octree", "--backend", "native", "--out", plan).code == 0
+    notes, losses = ["before"], list[Loss]()
+
+    def measure(budget: Budget) -> Measurement:
+        """Lose a device meanwhile."""
+        notes.append("device 'b' is lost: its power was cut; planning without it")
+        losses.append(
+            Loss(device="b", words="its power was cut", at="2026-11-27T10:00:00+00:00", then="0-6 a")
+        )
+        best = gapless.plan(problem).plan
+        assert best is not None
+        deployment = gapless.subject(problem, best, explained=None).deployment
+        return SimulatedRunner(problem).measure(deployment, budget)
+
+    class Lossy:
+        deployment = None
+
+        def __init__(self) -> None:
+            self.losses, self.measure = losses, measure
+
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[running.Work]:
+        pipeline: Any = Lossy()
+        yield running.Work(problem=problem, pipeline=pipeline, models={}, requests=(), notes=notes)
+
+    monkeypatch.setattr(running, "opened", opened)
+    monkeypatch.setattr(running.Work, "predicted", lambda work: None)
+    run = cli("run", plan, "--local", "2", "--requests", "5")
+    assert run.code == 0, run.err
+    told = "2026-11-27T10:00:00+00:00: device 'b' is lost: its power was cut; from then on [0-6 a] ran"
+    assert told in " ".join(run.out.split())
+    assert "planning without it" in run.err
+    del losses[:]
+    document = cli("run", plan, "--local", "2", "--requests", "5", "--json").document
+    assert [(one["device"], one["at"][:4], one["then"]) for one in document["losses"]] == [
+        ("b", "2026", "0-6 a")
+    ]

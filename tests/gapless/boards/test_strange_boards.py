@@ -1,0 +1,274 @@
+"""Boards that say what no gapless says: too much, the wrong things, nothing; an error of the board each."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gapless.boards import frames, session
+from gapless.boards.board import Board
+from gapless.boards.checks import diagnose_board
+from gapless.boards.running import run_there
+from gapless.boards.ssh import Address
+from gapless.boards.translation import harmless
+from gapless.formulations.errors import BoardError
+from gapless.view.terminal.boards import board_view
+
+from ..conftest import Cli
+
+READY = {"protocol": frames.PROTOCOL, "gapless": "0.1.0", "root": "/srv/board", "python": "3.11"}
+NEED: dict[str, Any] = {"groups": [], "seed": False}
+LISTED: dict[str, Any] = {"code": 0, "files": []}
+STEERING = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u202e\u2066evil\u200b\x9b31m"
+"""Control characters and sequences, and characters that turn the direction of writing."""
+
+
+def said(
+    out: bytes = b"{}", ready: Any = READY, need: Any = NEED, listed: Any = LISTED, more: bytes = b""
+) -> bytes:
+    """Return all that a board says while a command runs on it."""
+    begin = [frames.message(frames.READY, ready), frames.message(frames.NEED, need)]
+    pieces = [out[at : at + frames.PIECE_BYTES] for at in range(0, len(out), frames.PIECE_BYTES)]
+    shown = [frames.frame(frames.OUT, piece) for piece in pieces]
+    return b"".join([*begin, frames.frame(frames.TAKEN), *shown, more, frames.message(frames.LISTED, listed)])
+
+
+def strange(
+    folder: Path, *says: bytes, greeting: str = "ready 3.11.2", then: str = "sys.stdin.read()"
+) -> Address:
+    """Return a board that says some bytes, and then does something."""
+    for number, text in enumerate(says):
+        (folder / f"says-{number}").write_bytes(text)
+    path = folder / "ssh.py"
+    path.write_text(
+        "import sys, time\n"
+        f"sys.stdout.write('gapless-board ' + {greeting!r} + chr(10))\n"
+        "sys.stdout.flush()\n"
+        f"for number in range({len(says)}):\n"
+        f"    sys.stdout.buffer.write(open({str(folder)!r} + f'/says-{{number}}', 'rb').read())\n"
+        "    sys.stdout.flush()\n"
+        f"{then}\n"
+    )
+    return Address(destination="strange", ssh=(sys.executable, str(path)))
+
+
+def test_what_is_right_is_taken(tmp_path: Path) -> None:
+    ran = run_there(strange(tmp_path, said(b'{"a": 1}')), "version", {})
+    assert (ran.code, ran.document()) == (0, {"a": 1})
+
+
+@pytest.mark.parametrize("kind", [frames.OUT, frames.ERR])
+def test_what_a_board_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: bytes) -> None:
+    monkeypatch.setattr(session, "MAX_OUTPUT_BYTES", 3 * frames.PIECE_BYTES)
+    flood = 4 * frames.frame(kind, bytes(frames.PIECE_BYTES))
+    with pytest.raises(BoardError, match="strange prints more than 786432 bytes: refused"):
+        run_there(strange(tmp_path, said(more=flood)), "version", {})
+
+
+def test_what_ssh_complains_of_is_bounded(tmp_path: Path) -> None:
+    flood = "for _ in range(2000): sys.stderr.write(4096 * 'x' + chr(10))\n"
+    flood += "sys.stderr.write('the last')\nsys.exit(255)"
+    with pytest.raises(BoardError, match="the last") as caught:
+        run_there(strange(tmp_path, b"", then=flood), "version", {})
+    assert len(str(caught.value)) < 6000
+
+
+@pytest.mark.parametrize(
+    ("what", "must"),
+    [
+        ({"listed": {**LISTED, "code": "0"}}, "code: '0', must be an exit code"),
+        ({"listed": {**LISTED, "code": True}}, "code: True, must be an exit code"),
+        ({"listed": {**LISTED, "code": -9}}, "code: -9, must be an exit code from 0 to 255"),
+        ({"listed": {**LISTED, "code": 10**400}}, "code: 1000"),
+        ({"listed": {"files": []}}, "code: None"),
+        ({"listed": {**LISTED, "files": {}}}, "files: {}, must be a list"),
+        ({"need": {"groups": 5, "seed": False}}, "groups: 5, must be a list"),
+        ({"need": {"groups": [0], "seed": False}}, r"groups: \[0\], must be numbers below 0"),
+        ({"need": {"groups": [], "seed": "no"}}, "seed: 'no', must be true or false"),
+        ({"ready": {**READY, "root": 7}}, "root: 7, must be the path of a folder"),
+        ({"ready": {**READY, "root": "/"}}, "root: '/', must be"),
+        ({"ready": {**READY, "root": ""}}, "root: '', must be"),
+        ({"more": frames.frame(frames.RUN, b"{}")}, r"sent a run\.json that cannot be used"),
+    ],
+)
+def test_messages_of_the_wrong_types_are_of_the_board(
+    tmp_path: Path, what: dict[str, Any], must: str
+) -> None:
+    with pytest.raises(BoardError, match=f"strange sent {must}" if "sent" not in must else must):
+        run_there(strange(tmp_path, said(**what)), "version", {})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"engines": 5},
+        {"engines": [5]},
+        {"engines": [{"name": 5, "ok": True}]},
+        {"engines": [{"name": "mnn", "ok": "yes"}]},
+        {"backends": {"a": 1}},
+        {"permissions": "all"},
+        {"permissions": [None]},
+        {"gapless": None},
+        {"device": 7},
+    ],
+)
+def test_a_diagnosis_of_the_wrong_types_is_of_the_board(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+) -> None:
+    right = {"gapless": "0.1.0", "device": "pi", "python": "3.11", "engines": [], "backends": []}
+    address = strange(tmp_path, said(json.dumps({**right, **changed}).encode()))
+    monkeypatch.setenv("GAPLESS_SSH", " ".join(address.ssh))
+    run = cli("doctor", "--on", "strange")
+    assert "strange sent an answer of `gapless doctor` that is not valid" in " ".join(run.out.split())
+    assert "gapless has a bug" not in run.err
+    found = diagnose_board(address)
+    assert (found.ok, found.diagnosis) == (False, None)
+
+
+@pytest.mark.parametrize("out", [b"", b"[]", b"nothing", b'{"a": NaN}', b"[" * 100_000])
+def test_an_answer_that_is_no_document_is_of_the_board(tmp_path: Path, out: bytes) -> None:
+    with pytest.raises(BoardError, match="the board sent no answer"):
+        run_there(strange(tmp_path, said(out)), "version", {}).document()
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        ({"units": 5}, 0),
+        ({"units": [5]}, 0),
+        ({"units": [{}]}, 0),
+        ({"units": [{"unit": "cpu", "period_us": "fast"}]}, 0),
+        ({"format": "gapless.error", "error": 5, "message": "x"}, 2),
+        ({"format": "gapless.error", "error": "InvalidInputError", "message": "x", "problems": 5}, 2),
+    ],
+)
+def test_results_of_the_wrong_types_are_of_the_board(tmp_path: Path, document: Any, code: int) -> None:
+    address = strange(tmp_path, said(json.dumps(document).encode(), listed={"code": code, "files": []}))
+    with pytest.raises(BoardError, match="strange sent"):
+        Board(address).bench_engine("squeezenet")
+
+
+def sending(name: str, content: bytes) -> tuple[bytes, bytes]:
+    listed = {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    files = frames.frame(frames.DATA, content) + frames.frame(frames.END)
+    return said(listed={"code": 0, "files": [listed]}), files
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"{}", "its format is None, not 'gapless.plan'"),
+        (b'{"format": "gapless.plan", "version": 1, "chunks": 5}', "chunks"),
+        (b"nothing", r"plan\.json"),
+    ],
+)
+def test_files_of_the_wrong_types_are_of_the_board(tmp_path: Path, content: bytes, why: str) -> None:
+    address = strange(tmp_path, *sending("plan.json", content))
+    out = tmp_path / "out"
+    with pytest.raises(BoardError, match=rf"(?s)strange sent a plan\.json that cannot be used.*{why}"):
+        run_there(address, "tune", {"subjects": ["squeezenet"], "out": out})
+    assert not (out / "plan.json").exists()
+
+
+def steers(text: str) -> bool:
+    return any(char in text for char in "\x1b\x07\u202e\u2066\u200b\x9b")
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(BoardError) as caught:
+        run_there(strange(folder, frames.message(frames.REFUSED, {"message": STEERING})), "version", {})
+    return str(caught.value)
+
+
+def not_reached(folder: Path) -> str:
+    with pytest.raises(BoardError) as caught:
+        run_there(strange(folder, then=f"sys.stderr.write({STEERING!r})\nsys.exit(255)"), "version", {})
+    return str(caught.value)
+
+
+def greeted(folder: Path) -> str:
+    with pytest.raises(BoardError) as caught:
+        run_there(strange(folder, greeting=f"{STEERING} {STEERING}"), "version", {})
+    return str(caught.value)
+
+
+def noted(folder: Path) -> str:
+    return "".join(
+        run_there(strange(folder, said(ready={**READY, "gapless": STEERING})), "version", {}).notes
+    )
+
+
+def documented(folder: Path) -> str:
+    out = json.dumps({STEERING: [STEERING]}).encode()
+    return json.dumps(run_there(strange(folder, said(out)), "version", {}).document(), ensure_ascii=False)
+
+
+def diagnosed(folder: Path) -> str:
+    report = {"name": STEERING, "ok": False, "reason": STEERING}
+    document = {"gapless": STEERING, "device": STEERING, "engines": [report], "permissions": [report]}
+    out = io.StringIO()
+    address = strange(folder, said(json.dumps(document).encode()))
+    Console(file=out, width=200).print(board_view(diagnose_board(address)))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("told", [refused, not_reached, greeted, noted, documented, diagnosed])
+def test_nothing_that_a_board_says_steers_the_terminal(tmp_path: Path, told: Any) -> None:
+    text = told(tmp_path)
+    assert "evil" in text
+    assert not steers(text)
+
+
+def test_lines_of_a_board_keep_colours_and_nothing_else(tmp_path: Path) -> None:
+    shown: list[str] = []
+    more = frames.frame(frames.ERR, STEERING.encode())
+    run_there(strange(tmp_path, said(more=more)), "version", {}, show=shown.append)
+    assert harmless("".join(shown).replace("\x1b[31m", "")) == "]0;owned[2Jevil31m"
+    assert not steers("".join(shown).replace("\x1b[31m", ""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("says", [b"", frames.message(frames.READY, READY), said()[:-30]])
+def test_an_agent_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bytes) -> None:
+    monkeypatch.setattr(frames, "SILENCE_S", 1.0)
+    address = strange(tmp_path, says, then="time.sleep(600)")
+    with pytest.raises(BoardError, match=r"strange has not given a sign of life for 1\.0 s, while"):
+        run_there(address, "version", {})
+
+
+@pytest.mark.slow
+def test_an_agent_that_hangs_while_it_is_given_files_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "SILENCE_S", 1.0)
+    large = tmp_path / "large.npz"
+    large.write_bytes(bytes(3_000_000))
+    says = frames.message(frames.READY, READY) + frames.message(frames.NEED, {"groups": [0], "seed": False})
+    address = strange(tmp_path, says, then="time.sleep(600)")
+    with pytest.raises(BoardError, match=r"sign of life for 1\.0 s, while files were copied"):
+        run_there(address, "version", {"feed": large})
+
+
+@pytest.mark.slow
+def test_a_slow_command_is_no_hung_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "SILENCE_S", 2.0)
+    (tmp_path / "alive").write_bytes(frames.frame(frames.ALIVE))
+    beats = (
+        "for _ in range(8):\n"
+        "    time.sleep(0.5)\n"
+        f"    sys.stdout.buffer.write(open({str(tmp_path / 'alive')!r}, 'rb').read())\n"
+        "    sys.stdout.flush()\n"
+        f"sys.stdout.buffer.write(open({str(tmp_path / 'rest')!r}, 'rb').read())\n"
+        "sys.stdout.flush()\nsys.stdin.read()"
+    )
+    whole = said()
+    end = frames.message(frames.LISTED, LISTED)
+    (tmp_path / "rest").write_bytes(end)
+    assert run_there(strange(tmp_path, whole[: -len(end)], then=beats), "version", {}).code == 0
