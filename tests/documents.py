@@ -35,13 +35,13 @@ from .printed import Output, missing, rewritten
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
-PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
 """All pages that users read."""
 
 RUN = ("python", "console")
 """Languages whose blocks are run."""
 
-SHOWN = ("text", "sh", "json", "toml")
+SHOWN = ("text", "sh", "json", "toml", "ini")
 """Languages whose blocks are only shown; `sh` for what installs, copies and needs another machine."""
 
 REASONS = {
