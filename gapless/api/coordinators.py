@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..executor.coordination.coordinator import QUEUE, RESTARTS, Coordinator
+from ..executor.coordination.coordinator import QUEUE, Coordinator
 from ..executor.coordination.held import Cannot, Routes, chain_of
+from ..executor.coordination.restarts import RESTARTS
 from ..executor.engine import Engine
 from ..executor.model import Model
 from ..executor.progress import Report, Step, silent

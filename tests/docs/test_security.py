@@ -41,7 +41,7 @@ def test_its_options_are_options_of_a_command() -> None:
 
 def test_its_exit_codes_and_metrics_are_those_of_the_program() -> None:
     assert "exit code 2" in TEXT
-    assert ExitCode.USAGE == 2
+    assert int(ExitCode.USAGE) == 2
     assert "Exit code 7 says that no unit was left" in TEXT
-    assert ExitCode.NOTHING_LEFT == 7
+    assert int(ExitCode.NOTHING_LEFT) == 7
     assert "gapless_unit_losses_total" in (ROOT / "gapless" / "serving" / "metrics.py").read_text()
