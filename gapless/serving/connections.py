@@ -27,7 +27,8 @@ from ..formulations.errors import ExecutionError
 MOST_CONNECTIONS = 1024
 
 _LEAST_CONNECTIONS = 8
-_SPARE_FILES, _FILES_PER_UNIT = 32, 8
+# Spare: two processes for JSON are among it, with 8 each.
+_SPARE_FILES, _FILES_PER_UNIT = 48, 8
 """Open files that are left for models, and for a worker that starts: pipes, its output, a quota."""
 
 _LOOK_S = 1.0
