@@ -47,6 +47,10 @@ class InvalidModelError(InvalidInputError):
     """A model file that cannot be planned or run."""
 
 
+class OpenShapesError(InvalidModelError):
+    """A model with inputs whose shapes are not settled; each is one of the defects."""
+
+
 class InvalidProblemError(InvalidInputError):
     """A problem, platform, network, cost table or rule that contradicts itself."""
 

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ...formulations.errors import ExecutionError, InvalidInputError, InvalidModelError, UnitLostError
+from ...formulations.errors import (
+    ExecutionError,
+    InvalidInputError,
+    InvalidModelError,
+    OpenShapesError,
+    UnitLostError,
+)
 from ...formulations.hardware import ProcessingUnit
 from ..engines.nameless import NamelessFile
 from ..workers import Message, Worker
@@ -147,7 +153,8 @@ class Opener:
             self._end()
             raise
         if answer["kind"] == "refused":
-            raise InvalidModelError(answer["message"], answer["problems"])
+            refused = OpenShapesError if answer["shapes"] else InvalidModelError
+            raise refused(answer["message"], answer["problems"])
         return self._prepared(absolute, answer)
 
     def close(self) -> None:

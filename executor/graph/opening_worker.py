@@ -6,7 +6,7 @@ import resource
 from collections.abc import Mapping
 from typing import Any
 
-from ...formulations.errors import InvalidInputError
+from ...formulations.errors import InvalidInputError, OpenShapesError
 from ..engines.cache import default_cache
 from ..workers import Link, Message
 from .choices import Simplification
@@ -33,7 +33,13 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
         try:
             answer = _opened(question, settings["target"], watch)
         except InvalidInputError as error:
-            answer = {"kind": "refused", "message": error.message, "problems": error.problems}
+            shapes = isinstance(error, OpenShapesError)
+            answer = {
+                "kind": "refused",
+                "message": error.message,
+                "problems": error.problems,
+                "shapes": shapes,
+            }
         except MemoryError:
             answer = {"kind": "memory", "bytes": watch.most_bytes}
         except Exception as error:  # of somebody else's code; the parent knows the step

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...formulations.errors import InvalidInputError, InvalidModelError
+from ...formulations.errors import InvalidInputError, InvalidModelError, OpenShapesError
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -60,7 +60,7 @@ def fix_shapes(model: ModelProto, given: Shapes) -> tuple[tuple[str, Shape], ...
 
     Raises
     ------
-    InvalidModelError
+    OpenShapesError
         A dimension stays open (the message shows the option to type), a shape contradicts the model, or
         names an input that it does not have; all defects at once.
     """
@@ -74,7 +74,7 @@ def fix_shapes(model: ModelProto, given: Shapes) -> tuple[tuple[str, Shape], ...
     for name, sizes in declared.items():
         defects += _defects(name, sizes, named.get(name))
     if defects:
-        raise InvalidModelError("the shapes of the inputs are not settled:", defects)
+        raise OpenShapesError("the shapes of the inputs are not settled:", defects)
     bound = _bound_symbols(model.graph.input, named)
     for value in model.graph.input:
         _write(value, named.get(value.name))

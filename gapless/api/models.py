@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..executor.graph.choices import Simplification
 from ..executor.graph.grouping import Granularity
 from ..executor.model import Model, reordered
-from ..formulations.errors import InvalidInputError, InvalidModelError
+from ..formulations.errors import InvalidInputError, InvalidModelError, OpenShapesError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
 from ..formulations.plugins import require_trusted, trust
@@ -216,7 +217,8 @@ def open_each(
     given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
     known = [(locator, _name_of(locator)) for locator in locators]
     prefixes = tuple(f"{name}/" for _, name in known)
-    models = []
+    models: list[Model] = []
+    open_shapes: list[str] = []
     with Opener(limits) as opener:
         how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
         for locator, name in known:
@@ -226,7 +228,16 @@ def open_each(
                 for key, shape in given.items()
                 if key.startswith(f"{name}/")
             }
-            models.append(_trusted(_opened(locator, own, how)))
+            try:
+                models.append(_trusted(_opened(locator, own, how)))
+            except OpenShapesError as error:
+                if len(known) == 1:
+                    raise
+                # Those of the other models are asked for at once, not one error after the other.
+                option = f"--shape {shlex.quote(name)}/"
+                open_shapes += [f"{name}: {one.replace('--shape ', option)}" for one in error.problems]
+    if open_shapes:
+        raise OpenShapesError("the shapes of the inputs are not settled:", open_shapes)
     return models
 
 

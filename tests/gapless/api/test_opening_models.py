@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from gapless import open_model
-from gapless.api.models import models_of, opening_notes
+from gapless.api.models import models_of, open_models, opening_notes
 from gapless.executor.joined import join
-from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.errors import InvalidInputError, OpenShapesError
+from tests.executor.graph.models import tiny, value
 from tests.executor.graph.test_rewriting import CASES
 
 
@@ -32,3 +33,18 @@ def test_notes_of_simplification_reach_who_opens(path: Path) -> None:
 def test_an_unknown_way_to_simplify_is_refused(path: Path) -> None:
     with pytest.raises(InvalidInputError, match="simplify is 'some', must be one of auto, off"):
         open_model(path, simplify="some")
+
+
+def test_the_open_inputs_of_all_models_are_asked_for_at_once(tmp_path: Path) -> None:
+    for name in ("a", "b c"):
+        proto = tiny(inputs=[value("x", ("batch", 4))], outputs=[value("y", ("batch", 4))])
+        (tmp_path / f"{name}.onnx").write_bytes(proto.SerializeToString())
+    places = [tmp_path / "a.onnx", tmp_path / "b c.onnx"]
+    with pytest.raises(OpenShapesError) as caught:
+        open_models(places)
+    assert [one.partition(":")[0] for one in caught.value.problems] == ["a", "b c"]
+    assert "fix them with --shape a/x=batch,4" in caught.value.problems[0]
+    assert "fix them with --shape 'b c'/x=batch,4" in caught.value.problems[1]
+    with pytest.raises(OpenShapesError) as caught:
+        open_models(places, shapes={"a/x": (1, 4)})
+    assert [one.partition(":")[0] for one in caught.value.problems] == ["b c"]
