@@ -125,7 +125,7 @@ def test_a_comparison_with_and_without_its_class(cli: Cli, tmp_path: Path) -> No
     words = flat(re.sub(r"<[^>]+>", "", page.read_text()))
     assert f"no valid one is better among {ONCE}" in words
     assert f"proved by native, exhaustive among {ONCE}" in words
-    assert f"Looked among {ONCE}." in words
+    assert f"Looked among {ONCE}, by native within 5 s." in words
 
 
 def test_trade_offs_with_and_without_their_class(cli: Cli, tmp_path: Path) -> None:
