@@ -310,10 +310,10 @@ def test_a_device_is_used_as_its_file_describes_it(
     words = ("profile", model_file, "--engine", "onnxruntime", "--device", path)
     assert cli(*words, "--out", tmp_path / "run").code == 0
     assert load_problem(str(tmp_path / "run/problem.json")).platform.unit_names == ("mine",)
-    run = cli(*words, "--units", "yours", "--out", tmp_path / "run")
+    run = cli(*words, "--units", "yours", "--out", tmp_path / "other")
     assert run.code == ExitCode.USAGE
     assert "yours" in run.err
-    run = cli(*words, "--emulate", "mine=50%", "--out", tmp_path / "run")
+    run = cli(*words, "--emulate", "mine=50%", "--out", tmp_path / "other")
     assert run.code == ExitCode.USAGE
     assert "change it there" in run.err
 
