@@ -111,7 +111,7 @@ def hanging(link: Link, settings: Mapping[str, Any]) -> None:
     if question["compared"]:
         link.send({"kind": "step", "name": COMPARING})
         link.receive()
-    link.send({"kind": "refused", "message": "opened without a comparison", "problems": []})
+    link.send({"kind": "refused", "message": "opened without a comparison", "problems": [], "shapes": False})
 
 
 @pytest.mark.slow
