@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("--backends", type=lambda text: text.split(","), default=BACKENDS)
     parser.add_argument("--objectives", type=lambda text: text.split("/"), default=OBJECTIVES)
     parser.add_argument("--top", type=int, default=20)
-    parser.add_argument("--crowded", type=int, default=0, help="so many workloads under the cap of slowdown")
+    parser.add_argument("--crowded", type=int, default=0, help="how many workloads under the cap of slowdown")
     parser.add_argument("--plans", type=int, default=60, help="most plans of such a workload; 60")
     parser.add_argument("--seed", type=int, default=0, help="the first one that is drawn")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each of their proofs; 60")

@@ -57,7 +57,7 @@ def assert_nothing_outlives(code: str) -> None:
 
 @contextmanager
 def many_descriptors(count: int = 1100) -> Iterator[None]:
-    """Hold so many open files that what is opened now has a number beyond the reach of `select.select`."""
+    """Hold open files until what is opened now has a number beyond the reach of `select.select`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count + 500:
         pytest.skip(f"at most {hard} files may be open here")

@@ -88,14 +88,23 @@ class OpeningLimits:
 
 def _number(variable: str) -> float | None:
     text = os.environ.get(variable)
-    if not text:
-        return None
+    return positive_number(variable, text) if text else None
+
+
+def positive_number(name: str, text: str, of: str = "") -> float:
+    """Return the number that a limit has; `of` ends the sentence of what it must be, e.g. " of seconds".
+
+    Raises
+    ------
+    InvalidInputError
+        It is no positive number.
+    """
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise InvalidInputError(f"{variable} is {text!r}, must be a positive number")
+        raise InvalidInputError(f"{name} is {text!r}, must be a positive number{of}")
     return number
 
 
@@ -262,18 +271,14 @@ def _met(path: Path, step: str, limit: str, more: str) -> str:
 
 
 @contextmanager
-def opened_within(seconds: float | None) -> Iterator[None]:
-    """Have all model files that are opened meanwhile, in processes that are started, too, keep to a limit.
-
-    None leaves it as it is.
-    """
+def opened_within(seconds: float) -> Iterator[None]:
+    """Have all model files that are opened meanwhile, in processes that are started, too, keep to a limit."""
     before = os.environ.get(SECONDS_VARIABLE)
-    if seconds is not None:
-        os.environ[SECONDS_VARIABLE] = f"{seconds:g}"
+    os.environ[SECONDS_VARIABLE] = f"{seconds:g}"
     try:
         yield
     finally:
         if before is not None:
             os.environ[SECONDS_VARIABLE] = before
-        elif seconds is not None:
+        else:
             os.environ.pop(SECONDS_VARIABLE, None)

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] =
                 trust(*general.trusted)
             called = _called(words)
             loaded()
-            with _opened_within(general.open_s):
+            with _opened_within(general.open_seconds):
                 answer = called.main(words, prog_name="gapless", standalone_mode=False)
             if answer == ExitCode.INTERRUPTED:  # how newer typers hand on Ctrl-C; older ones raise Abort
                 raise KeyboardInterrupt
@@ -96,12 +96,12 @@ def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] =
             return _fail(error, words, as_json=general.as_json)
 
 
-def _opened_within(seconds: float | None) -> AbstractContextManager[None]:
-    if seconds is None:
+def _opened_within(said: Sequence[str]) -> AbstractContextManager[None]:
+    if not said:
         return nullcontext()
-    from ..executor.graph.opening import opened_within
+    from ..executor.graph.opening import SECONDS_OPTION, opened_within, positive_number
 
-    return opened_within(seconds)
+    return opened_within(positive_number(SECONDS_OPTION, said[-1], " of seconds"))
 
 
 def commands() -> Any:

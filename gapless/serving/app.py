@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 from urllib.parse import unquote
@@ -28,22 +28,21 @@ from .messages import (
     Bodies,
     Body,
     Headers,
+    Message,
     Receive,
     Refusal,
     Reply,
+    Send,
     ended_with_client,
     headers_of,
 )
 from .metrics import CONTENT_TYPE, prometheus_text
 
-Scope = MutableMapping[str, Any]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 _HEALTH = ("live", "ready")
 _VERSION = "1"
 
 _LARGEST = 4
-"""Bodies in memory have at most so many times the largest one."""
+"""How many times the largest body all bodies in memory may have together."""
 
 
 class App:
@@ -77,7 +76,7 @@ class App:
         """End what it has started. Can be called twice."""
         self._codec.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one message."""
         if scope["type"] != "http":
             return
@@ -95,7 +94,7 @@ class App:
         )
         await send({"type": "http.response.body", "body": reply.body})
 
-    async def _reply(self, scope: Scope, receive: Receive) -> Reply:
+    async def _reply(self, scope: Message, receive: Receive) -> Reply:
         headers = headers_of(scope["headers"])
         words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
         self._access.check(_group(words), headers)

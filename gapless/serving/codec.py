@@ -30,7 +30,7 @@ SMALL_BYTES = 16 * 1024
 """Documents up to this are read at once: a fifth of a millisecond."""
 
 SMALL_VALUES = 1_000
-"""So many numbers are written at once: a third of a millisecond."""
+"""Up to this many numbers are written at once: a third of a millisecond."""
 
 _PROCESSES = 2
 _PATIENCE_S = 60.0

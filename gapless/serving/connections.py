@@ -20,7 +20,7 @@ from typing import Any
 
 import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ..formulations.errors import ExecutionError
 
@@ -84,11 +84,11 @@ class Connection(H11Protocol):
     def __init__(self, kept: Connections, **how: Any) -> None:
         super().__init__(**how)
         self._kept = kept
-        self._phase: tuple[Phase, object] = (Phase.IDLE, None)
+        self._phase: tuple[Phase, RequestResponseCycle | None] = (Phase.IDLE, None)
         self._since_s = self.heard_s = self.loop.time()
         self._bytes = self.heard_bytes = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Begin."""
         super().connection_made(transport)
         self._kept.add(self)
@@ -150,7 +150,7 @@ class Connection(H11Protocol):
     def end(self, code: HTTPStatus, text: str) -> None:
         """Close it; a client that has asked something, or has just come, is told why."""
         phase, cycle = self._phase
-        asks = phase is Phase.BODY and not cycle.response_started  # type: ignore[attr-defined]
+        asks = phase is Phase.BODY and cycle is not None and not cycle.response_started
         if asks or phase is Phase.HEAD or code is HTTPStatus.SERVICE_UNAVAILABLE:
             self._tell(code, text)
         self.transport.abort()  # `close` would wait for a client that does not read
@@ -249,7 +249,7 @@ def most_connections(units: int, *, batch: int) -> int:
     units
         How many workers there are.
     batch
-        So many connections may be accepted before the first of them is looked at.
+        How many connections may be accepted before the first of them is looked at.
 
     Raises
     ------

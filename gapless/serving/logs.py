@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from traceback import extract_tb
 from typing import Any, TextIO
 
 from ..formulations.printing import printable
+from .messages import Application, Message, Receive, Send
 
 SAME_S = 60.0
 """The same message comes once in this time."""
@@ -26,11 +27,6 @@ _OF_CLIENTS = ("uvicorn", "asyncio")
 """What these say up to warnings is about clients that send nonsense or hang up."""
 
 _log = logging.getLogger(__name__)
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class LogHandler(logging.StreamHandler[TextIO]):

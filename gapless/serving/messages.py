@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Message = MutableMapping[str, Any]
+"""What a web server and an application (ASGI) tell each other; also the scope of a request."""
+
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -20,13 +25,13 @@ JSON = "application/json"
 MOST_HEADERS_BYTES = 16 * 1024
 
 _MOST_READING = 64
-"""So many bodies are read at the same time: more of them would be memory that grows under load."""
+"""Bodies that are read at the same time: more of them would be memory that grows under load."""
 
 _WATCHED_S = 0.02
 """Whether a client leaves is looked at for requests that take longer."""
 
 _UNCOUNTED_BYTES = 64 * 1024
-"""So much of each body is not counted: small ones are taken while large ones fill the memory."""
+"""The part of each body that is not counted: small ones are taken while large ones fill the memory."""
 
 _ONCE = frozenset(
     {

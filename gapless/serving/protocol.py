@@ -35,7 +35,7 @@ HEADER_LENGTH = "inference-header-content-length"
 """Header that says where the JSON document ends and binary data begins."""
 
 BYTES_AN_ELEMENT = 64
-"""An element in JSON takes at most so much: 25 characters of a number, and a line of its own, indented."""
+"""The most that an element takes in JSON: 25 characters of a number, and a line of its own, indented."""
 
 _MOST_DEADLINE_US = 86_400_000_000
 _MOST_DIGITS = 18

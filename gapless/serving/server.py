@@ -31,7 +31,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Largest body of a message, unless the user says otherwise."""
 
 _BACKLOG = 128
-"""So many connections are accepted before the first of them is looked at."""
+"""Connections that may be accepted before the first of them is looked at."""
 
 _SWITCH_S = 0.0005
 """The thread that starts chunks waits so long at most for the one that reads messages (usually 5 ms)."""

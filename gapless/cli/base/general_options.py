@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ...formulations.errors import InvalidInputError
 from .console import OutputStyle
 
 
@@ -87,26 +86,6 @@ class General:
     style: OutputStyle
     trusted: tuple[str, ...] = ()
     open_seconds: tuple[str, ...] = ()
-
-    @property
-    def open_s(self) -> float | None:
-        """Most seconds to open a model file; None: as usual.
-
-        Raises
-        ------
-        InvalidInputError
-            It is no positive number.
-        """
-        if not self.open_seconds:
-            return None
-        text = self.open_seconds[-1]
-        try:
-            found = float(text)
-        except ValueError:
-            found = 0.0
-        if not 0 < found < float("inf"):
-            raise InvalidInputError(f"{OPEN_SECONDS} is {text!r}, must be a positive number of seconds")
-        return found
 
 
 def split_general(words: Sequence[str]) -> tuple[General, list[str]]:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ...executor.coordination.restarts import RESTARTS
 from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.coordination.dispatch import Late
@@ -201,7 +202,7 @@ def serve(
     cannot: CannotOption = None,
     hot: HotOption = None,
     control: ControlOption = None,
-    restarts: RestartsOption = 20,
+    restarts: RestartsOption = RESTARTS,
     give_up: GiveUpOption = "120",
     trace: TraceOption = None,
     log_level: LogLevelOption = LogLevel.INFO,

@@ -84,7 +84,7 @@ class Clock:
 
 
 class Server:
-    """Connections of a server, of which at most so many may be open."""
+    """Connections of a server, of which only a few may be open."""
 
     def __init__(self, most: int = 100) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
