@@ -52,6 +52,7 @@ _KNOWN = frozenset(
         Quantity.PEAK,
         Quantity.ENERGY,
         Quantity.UNITS,
+        Quantity.HOPS,
     }
 )
 """Quantities that `propagation.py` has intervals for."""
