@@ -104,6 +104,10 @@ class SlotHeader:
         """Say that the first chunk has taken up a request, so that others that begin with it may."""
         self._words[2] = request
 
+    def has_entered(self, request: int) -> bool:
+        """Return whether a request has come into the slot, or the parent or the last chunk has let it in."""
+        return self._words[1] >= request
+
     def finish(self, chunk: int, request: int) -> None:
         """Say that a chunk has done its part of a request."""
         self._words[_FIRST_DONE + chunk] = request

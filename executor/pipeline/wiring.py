@@ -104,6 +104,7 @@ def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipe
 
 
 def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> TaskSettings:
+    cycle = blueprint.stream.cycle
     return TaskSettings(
         stream=stream,
         chunk=chunk,
@@ -119,5 +120,7 @@ def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> Ta
             for step in blueprint.chunks[chunk]
         ],
         slots_at=[blueprint.slot_at(slot) for slot in range(blueprint.stream.slots)],
+        turn=() if cycle is None else cycle.turns[chunk],
+        patience_ns=0 if cycle is None else 1000 * cycle.patience_us,
         **asdict(ends),
     )

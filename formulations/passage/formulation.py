@@ -16,6 +16,7 @@ from ..model import Encoded
 from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
+from .operation import PassageOperation
 from .quantities import QUANTITIES, TERMS, PassageValues
 from .space import count_parts
 from .view import PassageView
@@ -35,6 +36,7 @@ class AnyPassage(Chunking):
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = ("period", "hops", "latency")
     quantities = QUANTITIES
+    operation = PassageOperation()
     incomplete: ClassVar[str] = "every layer can run somewhere, but no sequence of chunks covers the network"
 
     def defects(self, problem: Problem) -> Iterator[str]:
@@ -78,3 +80,4 @@ class AnyPassage(Chunking):
 
 
 FORMULATION = AnyPassage()
+"""How plans for one network run whose units may have several chunks."""
