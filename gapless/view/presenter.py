@@ -91,14 +91,7 @@ class Presenter:
     ) -> list[RenderableType]:
         """Return what is in a problem besides its units: its networks, and what they cost.
 
-        Parameters
-        ----------
-        problem
-            What to show.
-        layers
-            Which layers of one network; None: all.
-        plan
-            A plan whose chunks are marked where layers are shown.
+        `layers`: which layers of one network; None: all.
         """
         units = problem.platform.unit_names
         table = plain_table("network", "layers", *units, numbers=("layers", *units))
@@ -168,10 +161,7 @@ class Presenter:
     def arranged(self, problem: Problem, plan: Plan) -> Deployment:
         """Return a plan as streams side by side, to be looked at.
 
-        Raises
-        ------
-        InvalidPlanError
-            It does not consist of streams.
+        Raises InvalidPlanError: it does not consist of streams.
         """
         operation = problem.formulation.operation
         if operation is not None:
@@ -190,10 +180,7 @@ class Presenter:
     ) -> tuple[tuple[str, ...], Mapping[tuple[str, int], tuple[str, ...]]]:
         """Return titles of further columns of the table of chunks, and their texts.
 
-        Returns
-        -------
-        tuple of str, mapping
-            The titles, and a text for each by the name of a stream and the index of a chunk.
+        Returns the titles, and a text for each by the name of a stream and the index of a chunk.
         """
         return (), {}
 
@@ -224,12 +211,7 @@ class Presenter:
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return what each unit does with its time.
 
-        Raises
-        ------
-        InvalidPlanError
-            The plan is not well formed.
-        InvalidInputError
-            Its score does not say it.
+        Raises InvalidPlanError: the plan is not well formed.
         """
         columns = score(problem, plan).columns
         if "busy_us" not in columns:
@@ -263,10 +245,7 @@ def register_presenter(formulation: str, presenter: Presenter) -> None:
 def presenter_of(problem: Problem) -> Presenter:
     """Return how a problem and its plans are shown.
 
-    Raises
-    ------
-    InvalidInputError
-        The presenter of another package cannot be loaded.
+    Raises InvalidInputError: the presenter of another package cannot be loaded.
     """
     return _presenters.of(problem.formulation.name)
 
