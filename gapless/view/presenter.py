@@ -91,7 +91,14 @@ class Presenter:
     ) -> list[RenderableType]:
         """Return what is in a problem besides its units: its networks, and what they cost.
 
-        `layers`: which layers of one network; None: all.
+        Parameters
+        ----------
+        problem
+            What to show.
+        layers
+            Which layers of one network; None: all.
+        plan
+            A plan whose chunks are marked where layers are shown.
         """
         units = problem.platform.unit_names
         table = plain_table("network", "layers", *units, numbers=("layers", *units))
@@ -161,7 +168,10 @@ class Presenter:
     def arranged(self, problem: Problem, plan: Plan) -> Deployment:
         """Return a plan as streams side by side, to be looked at.
 
-        Raises InvalidPlanError: it does not consist of streams.
+        Raises
+        ------
+        InvalidPlanError
+            It does not consist of streams.
         """
         operation = problem.formulation.operation
         if operation is not None:
@@ -180,7 +190,10 @@ class Presenter:
     ) -> tuple[tuple[str, ...], Mapping[tuple[str, int], tuple[str, ...]]]:
         """Return titles of further columns of the table of chunks, and their texts.
 
-        Returns the titles, and a text for each by the name of a stream and the index of a chunk.
+        Returns
+        -------
+        tuple of str, mapping
+            The titles, and a text for each by the name of a stream and the index of a chunk.
         """
         return (), {}
 
@@ -211,7 +224,12 @@ class Presenter:
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return what each unit does with its time.
 
-        Raises InvalidPlanError: the plan is not well formed.
+        Raises
+        ------
+        InvalidPlanError
+            The plan is not well formed.
+        InvalidInputError
+            Its score does not say it.
         """
         columns = score(problem, plan).columns
         if "busy_us" not in columns:
@@ -245,7 +263,10 @@ def register_presenter(formulation: str, presenter: Presenter) -> None:
 def presenter_of(problem: Problem) -> Presenter:
     """Return how a problem and its plans are shown.
 
-    Raises InvalidInputError: the presenter of another package cannot be loaded.
+    Raises
+    ------
+    InvalidInputError
+        The presenter of another package cannot be loaded.
     """
     return _presenters.of(problem.formulation.name)
 
