@@ -11,8 +11,6 @@ HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 def printable(text: str) -> str:
     r"""Return text in which control and format characters are written out; line breaks stay.
 
-    Examples
-    --------
     >>> printable("red\x1b[31m")
     'red\\x1b[31m'
     """

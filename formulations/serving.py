@@ -22,13 +22,7 @@ STEADY, CYCLES = 8, 4
 
 
 def checked_slots(requests: int | None, interval_us: int | None, task_slots: int | None) -> tuple[int, int]:
-    """Return how many requests of an endless stream are played, and in how many task slots.
-
-    Raises
-    ------
-    InvalidInputError
-        The number of requests is missing, or a number is too small.
-    """
+    """Return how many requests of an endless stream are played, and in how many task slots."""
     if requests is None:
         raise InvalidInputError("the stream is endless: say how many requests are played")
     slots = requests if task_slots is None else task_slots
@@ -54,16 +48,8 @@ def served(
 ) -> list[Visit]:
     """Serve requests in order of (time, request, station).
 
-    Parameters
-    ----------
-    times_us
-        How long each station takes for a request.
-    arrivals_us
-        When each request comes.
-    slots
-        Most requests on their way at once, at least 1.
-    free_us
-        When each station is free for the first request; empty: from the beginning.
+    `slots`: most requests on their way at once, at least 1. `free_us`: when each station is free for the
+    first request; empty: from the beginning.
     """
     last = len(times_us) - 1
     free = list(free_us) or [0] * len(times_us)
@@ -141,9 +127,9 @@ class _Clock:
                 _, station, request, unit = heapq.heappop(self.events)
                 awake |= dict.fromkeys(self._arrived(now, station, request) if station >= 0 else (unit,))
             for unit in sorted(awake):
-                station = self._chosen(unit, now) if self.free[unit] <= now else None
-                if station is not None:
-                    found.append(self._begin(unit, station, now))
+                chosen = self._chosen(unit, now) if self.free[unit] <= now else None
+                if chosen is not None:
+                    found.append(self._begin(unit, chosen, now))
         return sorted(found)
 
     def _let_in(self, now: int, request: int) -> None:
