@@ -55,8 +55,8 @@ class TaskSettings:
     delivers: int
     """Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds."""
     turn: Sequence[int]
-    """How many requests it is behind in the cycle of its stream, and when in the period its turn is; empty: it
-    has none, and requests are served by number."""
+    """How many requests it is behind in the cycle of its stream, and when in the period its turn is; empty:
+    it has none, and requests are served by number."""
     patience_ns: int
     """How long its unit waits for it when it is its turn, nanoseconds."""
 
