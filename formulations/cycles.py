@@ -25,8 +25,24 @@ from .validation import STRICT
 _WORK, _MOST_ROUNDS = 6000, 1000
 """How many disturbed schedules are improved: times the number of chunks, and at most."""
 
-PATIENCE = 10
-"""A unit waits for the chunk whose turn it is for the period over this; then it takes what is there."""
+NEWS = 10
+"""A unit waits for a request that has not come in, though it could, for the period over this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """In which order units serve their chunks."""
+
+    turns: tuple[tuple[int, int], ...]
+    """For each chunk how many requests it is behind the first one, and when in the period its turn is."""
+    patience_us: int
+    """How long a unit waits for the chunk whose turn it is while another one could run. No chunk of a cycle
+    waits so long in its schedule, so that only drift makes it give way."""
+
+    @property
+    def news_us(self) -> int:
+        """How long it waits where the request has not come in, though there is room for it."""
+        return self.patience_us // NEWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +78,16 @@ class Cycle:
         """How many requests are on their way at once."""
         return -(-self.latency_us // self.period_us)
 
-    @property
-    def turns(self) -> tuple[tuple[int, int], ...]:
-        """For each chunk how many requests it is behind, and when in the period its turn is."""
-        return tuple(divmod(start, self.period_us) for start in self.starts_us)
+    def order(self, slots: int) -> Order:
+        """Return in which order units serve chunks while so many requests can be on their way.
 
-    @property
-    def patience_us(self) -> int:
-        """How long a unit waits for the chunk whose turn it is while another one could run."""
-        return self.period_us // PATIENCE
+        Where these are fewer than the cycle needs, it would come to a stop: then it is the oldest first.
+        """
+        if slots < self.in_flight:
+            oldest = tuple((0, chunk) for chunk in range(len(self.starts_us)))
+            return Order(turns=oldest, patience_us=0)
+        turns = tuple(divmod(start, self.period_us) for start in self.starts_us)
+        return Order(turns=turns, patience_us=self.period_us)
 
 
 def cycle_of(times_us: Sequence[int], units: Sequence[int | str], *, rounds: int | None = None) -> Cycle:

@@ -74,15 +74,7 @@ def served(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How stations share units.
-
-    Attributes
-    ----------
-    units
-        Of each station.
-    cycle
-        Whose turn it is.
-    """
+    """How stations share units: the unit of each station, and whose turn it is."""
 
     units: tuple[str, ...]
     cycle: Cycle
@@ -93,9 +85,9 @@ def served_in_turns(
 ) -> list[Visit]:
     """Serve requests at stations that share units, in the order of a cycle.
 
-    A free unit takes the station whose turn it is. If nothing is there for it, it takes the oldest request
-    that waits for another one of its stations: at once where the request whose turn it is has not come in,
-    and otherwise after `Cycle.patience_us`. The workers of a pipeline do the same.
+    A free unit takes the station whose turn it is. If nothing comes for it in time (`Order.patience_us`, or
+    `Order.news_us` where its request could have come in and has not), it takes the oldest request that waits
+    for another one of its stations. The workers of a pipeline do the same.
     """
     return _Clock(times_us, arrivals_us, slots, turns).visits()
 
@@ -105,7 +97,7 @@ class _Clock:
 
     def __init__(self, times_us: Sequence[int], arrivals_us: Sequence[int], slots: int, turns: Turns) -> None:
         self.times, self.arrivals, self.slots = times_us, arrivals_us, slots
-        self.turns, self.patience, self.units = turns.cycle.turns, turns.cycle.patience_us, turns.units
+        self.order, self.units = turns.cycle.order(slots), turns.units
         self.own: dict[str, list[int]] = {}
         for station, unit in enumerate(turns.units):
             self.own.setdefault(unit, []).append(station)
@@ -159,15 +151,16 @@ class _Clock:
         planned = min(going, key=self._turn)
         if planned in waiting:
             return planned
-        if self.following[planned] < self.entered:
-            until = max(self.free[unit], min(self.ready[station][0] for station in waiting)) + self.patience
-            if now < until:
-                heapq.heappush(self.events, (until, -1, 0, unit))
-                return None
+        late = self.entered <= self.following[planned] < self.left + self.slots
+        since = max(self.free[unit], min(self.ready[station][0] for station in waiting))
+        until = since + (self.order.news_us if late else self.order.patience_us)
+        if now < until:
+            heapq.heappush(self.events, (until, -1, 0, unit))
+            return None
         return min(waiting, key=lambda station: (self.following[station], station))
 
     def _turn(self, station: int) -> tuple[int, int]:
-        behind, place = self.turns[station]
+        behind, place = self.order.turns[station]
         return self.following[station] + behind, place
 
     def _begin(self, unit: str, station: int, now: int) -> Visit:

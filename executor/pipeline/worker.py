@@ -57,8 +57,9 @@ class TaskSettings:
     turn: Sequence[int]
     """How many requests it is behind in the cycle of its stream, and when in the period its turn is; empty:
     it has none, and requests are served by number."""
-    patience_ns: int
-    """How long its unit waits for it when it is its turn, nanoseconds."""
+    patience_ns: Sequence[int]
+    """How long its unit waits for it when it is its turn, and how long where its request could have come in
+    and has not; nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +169,9 @@ def _in_cycle(going: Sequence[_Task]) -> _Task:
     planned = min(going, key=lambda task: task.turn)
     planned.expect()
     waiting = _readable(going, None)
-    if planned not in waiting and planned.has_entered:
-        patience = select.poll()
-        patience.register(planned.descriptor, select.POLLIN)
-        if patience.poll(planned.settings.patience_ns / 1e6):
-            return planned
-    return planned if planned in waiting else min(waiting, key=lambda task: (task.request, task.index))
+    if planned in waiting or _readable([planned], planned.patience_ns / 1e6):
+        return planned
+    return min(waiting, key=lambda task: (task.request, task.index))
 
 
 def _readable(tasks: Sequence[_Task], timeout_ms: float | None) -> list[_Task]:
@@ -238,10 +236,11 @@ class _Task:
         return self.request + behind, place, self.settings.stream
 
     @property
-    def has_entered(self) -> bool:
-        """Whether its next request has come in."""
-        header, _ = self._slots[self.request % len(self._slots)]
-        return header.has_entered(self.request)
+    def patience_ns(self) -> int:
+        """How long its unit waits for its next request."""
+        slots = len(self._slots)
+        header, _ = self._slots[self.request % slots]
+        return self.settings.patience_ns[not header.expects(self.request, slots)]
 
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
