@@ -25,7 +25,7 @@ from .validation import STRICT
 _WORK, _MOST_ROUNDS = 6000, 1000
 """How many disturbed schedules are improved: times the number of chunks, and at most."""
 
-NEWS = 10
+NEWS = 50
 """A unit waits for a request that has not come in, though it could, for the period over this."""
 
 
