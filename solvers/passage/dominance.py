@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..chunking.ordering import Flags, Ints
+from .table import Floats
 
 if TYPE_CHECKING:
     from .sweep import Labels
 
 _BLOCK = 64
+_STAIRS = 3
+"""Rows that are compared by stairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,36 +40,84 @@ class Dominance:
         Whether smaller loads, hops and bytes are better; otherwise they have to be equal.
     sets
         Whether sets of units matter.
+    hops
+        Whether hops matter.
+    idle_below
+        Up to where loads do not matter, by [boundary][unit that is loaded][unit that runs]; None: all do.
     compared
-        With how many labels each one is compared, at most.
+        With how many labels each one is compared, at most, where that is done one by one.
     """
 
     enough: int
     monotone: bool
     sets: bool
+    hops: bool = True
+    idle_below: Floats | None = None
     compared: int = 512
 
 
-def undominated(dominance: Dominance, labels: Labels) -> NDArray[np.intp] | None:
-    """Return the columns of the labels that stay, ascending; None: all."""
+def undominated(dominance: Dominance, at: int, labels: Labels) -> NDArray[np.intp] | None:
+    """Return the columns of the labels at a boundary that stay, ascending; None: all."""
     if not dominance.enough or len(labels) < 2:
         return None
-    state = labels.state
-    group = labels.unit * (1 << len(state.loads)) + state.mask if dominance.sets else labels.unit
+    state, unit = labels.state, labels.unit
+    group = unit * (1 << len(state.loads)) + state.mask if dominance.sets else unit
     # Of two chunks that go on the one with more live tensors pays less for the next piece: without them, too.
-    closed = state.bytes[labels.unit, np.arange(len(labels))] - labels.open
-    rows = np.concatenate([state.loads, state.hops[None], state.bytes, closed[None], labels.held])
+    closed = state.bytes[unit, np.arange(len(labels))] - labels.open
+    hops = state.hops if dominance.hops else np.zeros_like(state.hops)
+    loads = state.loads
+    if dominance.idle_below is not None:
+        loads = np.maximum(loads, dominance.idle_below[at].take(unit, axis=1).astype(np.int64))
+    rows = np.concatenate([loads, hops[None], state.bytes, closed[None], labels.held])
     if not dominance.monotone or len(labels.held):
         keep = _first(np.concatenate([rows, group[None]]), labels.order, dominance.enough)
         return None if keep.all() else np.flatnonzero(keep)
+    rows = rows[rows.min(axis=1) < rows.max(axis=1)]
     keep = np.ones(len(labels), dtype=np.bool_)
-    total = state.loads.sum(axis=0)
-    for own in range(int(group.max()) + 1) if not dominance.sets else sorted(set(group.tolist())):
+    total = loads.sum(axis=0)
+    for own in sorted(set(group.tolist())):
         columns = np.flatnonzero(group == own)
-        if len(columns) > 1:
-            order = columns[np.lexsort((labels.order[columns], state.hops[columns], total[columns]))]
+        if len(columns) < 2:
+            continue
+        if dominance.enough == 1 and len(rows) <= _STAIRS:
+            keep[columns] = _least(rows[:, columns], labels.order[columns])
+        else:
+            order = columns[np.lexsort((labels.order[columns], hops[columns], total[columns]))]
             keep[order] = _staying(rows[:, order], dominance)
     return None if keep.all() else np.flatnonzero(keep)
+
+
+def _least(rows: Ints, order: Ints) -> Flags:
+    """Return which columns no other one can replace, of three rows; of equal ones the first by `order`.
+
+    Sorted by the first row, what came before can replace a column if the stairs of its other two rows pass
+    below: for each value of the second the least one of the third.
+    """
+    rows = np.concatenate([rows, np.zeros((_STAIRS - len(rows), rows.shape[1]), dtype=np.int64)])
+    sequence = np.lexsort((order, rows[2], rows[1], rows[0]))
+    second, third = rows[1][sequence], rows[2][sequence]
+    stays = np.zeros(len(sequence), dtype=np.bool_)
+    treads, heights = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    for start in range(0, len(sequence), _BLOCK):
+        own = np.arange(start, min(start + _BLOCK, len(sequence)))
+        if len(treads):
+            step = np.searchsorted(treads, second[own], side="right") - 1
+            own = own[(step < 0) | (heights[step] > third[own])]
+        if not len(own):
+            continue
+        y, z = second[own], third[own]
+        replaced = np.triu((y[:, None] <= y) & (z[:, None] <= z), 1).any(axis=0)
+        own = own[~replaced]
+        stays[own] = True
+        treads, heights = np.concatenate([treads, second[own]]), np.concatenate([heights, third[own]])
+        arranged = np.lexsort((heights, treads))
+        treads, heights = treads[arranged], heights[arranged]
+        falls = np.ones(len(treads), dtype=np.bool_)
+        falls[1:] = heights[1:] < np.minimum.accumulate(heights)[:-1]
+        treads, heights = treads[falls], heights[falls]
+    keep = np.empty(len(sequence), dtype=np.bool_)
+    keep[sequence] = stays
+    return keep
 
 
 def _first(rows: Ints, order: Ints, enough: int) -> Flags:

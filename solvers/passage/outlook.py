@@ -1,12 +1,12 @@
-"""What plans that have begun can still reach: bounds on every quantity, from completions by boundary and unit.
+"""What plans that have begun can still reach: bounds on every quantity, by boundary and unit.
 
-For rates r per unit, and while unit u runs from boundary b on, the least (or largest) sum of rates times loads
+For rates r per unit, and while unit u runs up to boundary b, the least (or largest) sum of rates times loads
 of the rest is
 
-    V[b][u] = best(r_u T[b][u] + V[b+1][u],  r_u X[b][u] + best over v != u of (r_v (E[b][v] + T[b][v]) + V[b+1][v])),
+    V[b][u] = best(r_u T[b][u] + V[b+1][u],  r_u X[b][u] + best of S[b][v] over v != u),
+    S[b][v] = r_v (E[b][v] + T[b][v]) + V[b+1][v],     V[N][u] = r_u X[N][u].
 
-with V[N][u] = r_u X[N][u]. Prices as rates bound periods, ones bound latencies, a single one the load that a
-unit can get at most.
+Prices as rates bound periods, ones bound latencies, a single one the load that a unit can get at most.
 """
 
 from __future__ import annotations
@@ -176,6 +176,10 @@ class Outlook:
         """Bytes of weights that the pieces from a boundary on have for themselves."""
         prefix = np.array(self.table.weights.prefix, dtype=np.int64)
         return prefix[-1] - prefix
+
+    def idle_below(self, floor: int) -> Floats:
+        """Return up to where a load stays within a floor, by [boundary][its unit][unit that runs]."""
+        return np.maximum(floor - self._most_load, 0)
 
     def priced(self, at: int, unit: Ints, loads: Ints) -> Floats:
         """Return the least period of plans whose pieces up to a boundary are placed, not rounded."""

@@ -42,7 +42,7 @@ class Paths:
         self._units = range(table.units)
 
     def cheapest(self, prices: Sequence[float]) -> tuple[float, list[int]]:
-        """Return the least cost of a plan, and the unit of each piece; the cost is infinite if there is none."""
+        """Return the least cost of a plan and the unit of each piece; infinite and none without a plan."""
         enter, leave, last = self._enter, self._leave, len(self._time)
         ahead = [price * copy for price, copy in zip(prices, leave[last], strict=True)]
         onward: list[list[int]] = [[]] * last
@@ -113,7 +113,7 @@ class Pricing:
 
 
 class _Master:
-    """The linear program of the prices: the least period of a mixture of paths, and what loads are worth in it.
+    """The linear program of the prices: the least period of a mixture of paths, and what loads are worth.
 
     Rows are the units (period - load - slack = 0) and the sum of the mixture.
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...formulations.passages import Passage
-from ...formulations.passage.view import PassageView
 from ...formulations.expr import BoolExpr
+from ...formulations.passage.view import PassageView
+from ...formulations.passages import Passage
 from ...formulations.problem import Problem
 from ..chunking.samples import samples as samples_of_chunking
 from ..samples import Samples

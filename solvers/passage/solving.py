@@ -7,17 +7,17 @@ on different units, minimise lexicographically terms of the loads
 
 1. `chunking.facts` draws from the rules what they forbid outright; `table` holds what is left by piece.
 2. `prices` finds prices of the units that bound the period, and first plans.
-3. `sweep` grows labels over the boundaries, few at first, then more: each sweep gives better plans, and a bound.
+3. `sweep` grows labels over the boundaries, few at first, then more: each sweep gives plans and a bound.
    Sweeps for the first term alone come first, because most labels can replace others there.
 4. A sweep that loses nothing has the best plans, in canonical order.
 
-Why it is exact: a label goes only where its bounds say that no plan from it is wanted, where enough others that
-come before it lead to better plans, or where it is counted among the lost.
+Why it is exact: a label goes only where its bounds say that no plan from it is wanted, where enough others
+before it lead to better plans, or where it is counted among the lost.
 """
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -50,6 +50,14 @@ _WIDEST = 300_000
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
 
+_LISTABLE = 1_000_000
+"""Of larger spaces the least first term is proved before there are lists."""
+
+_ONLY_PERIOD = frozenset(
+    ("max_period_us", "max_hops", "max_units", "max_memory_bytes", "max_unit_memory_bytes")
+)
+"""Filters that loads below the least period do not matter for."""
+
 _LONGER = 4
 """How many times more plans are asked for when finished plans are turned down."""
 
@@ -74,13 +82,13 @@ def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> 
 class PassageSolve:
     """One solve of one problem.
 
-    Rules that are expressions steer the search. Opaque rules are asked about finished plans in canonical order;
-    when they turn down too many, the search is repeated for a longer list.
+    Rules that are expressions steer the search. Opaque rules are asked about finished plans in canonical
+    order; when they turn down too many, the search is repeated for a longer list.
     """
 
     def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
         self.problem, self.options = problem, options
-        self.deadline = Deadline(options.time_limit_s)
+        self.deadline = Deadline(options.time_limit_s, options.clock)
         self.handling = support.handling(problem)
         rules = problem.expression_rules
         self.rules = tuple(rule for rule in rules if is_known(rule.expr))
@@ -226,13 +234,12 @@ class Search:
 
     def sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
-        width: int = (
-            _WIDEST if self._problem.formulation.count(self._problem) <= _ENUMERABLE else _FIRST_WIDTH
-        )
+        space = self._problem.formulation.count(self._problem)
+        if space > _LISTABLE:
+            yield from self._first()
+        width = _WIDEST if space <= _ENUMERABLE else _FIRST_WIDTH
         while True:
-            sweep = Sweep(self._setting(), width)
-            self.count, self.widest = self.count + 1, max(self.widest, width)
-            sweep.run()
+            sweep = self._sweep(self._setting(self.ranking, self.pool), width)
             worst = self.pool.worst
             if sweep.lost is None or (
                 worst is not None and tuple(worst[: len(sweep.lost)].tolist()) < sweep.lost
@@ -241,32 +248,73 @@ class Search:
                 return
             self.frontier = max(self.frontier or (), sweep.lost)
             yield
-            if width >= _WIDEST:
-                raise StopSearch(StopReason.MEMORY_LIMIT)
-            width = min(_WIDER * width, _WIDEST)
+            width = self._wider(width)
+
+    def _first(self) -> Iterator[None]:
+        """Sweep for the least first term alone, until it is proved."""
+        ranking = replace(self.ranking, terms=self.ranking.terms[:1])
+        best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
+        if len(self.pool):
+            best.add(
+                np.concatenate([self.pool.ranks[:1, :1], self.pool.ranks[len(self.ranking.terms) :, :1]])
+            )
+        while True:
+            sweep = self._sweep(self._setting(ranking, best), width)
+            if len(best):
+                self.offer(tuple((best.ranks[1:, 0] % self.table.units).tolist()))
+            least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
+            if least < sys.maxsize:
+                self.frontier = max(self.frontier or (), (least,))
+            yield
+            if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
+                return
+            width = self._wider(width)
+
+    def _sweep(self, setting: Setting, width: int) -> Sweep:
+        sweep = Sweep(setting, width)
+        self.count, self.widest = self.count + 1, max(self.widest, width)
+        sweep.run()
+        return sweep
+
+    @staticmethod
+    def _wider(width: int) -> int:
+        if width >= _WIDEST:
+            raise StopSearch(StopReason.MEMORY_LIMIT)
+        return min(_WIDER * width, _WIDEST)
 
     def listed(self) -> list[tuple[Part, ...]]:
         """Return the plans of the pool, best first."""
         rows: Ints = self.pool.ranks[len(self.ranking.terms) :]
         return [self.table.parts_of(column) for column in (rows % self.table.units).T.tolist()]
 
-    def _setting(self) -> Setting:
+    def _setting(self, ranking: Ranking, pool: Pool) -> Setting:
+        """Return what sweeps share that look for plans of some terms."""
         limits = self._problem.limits.in_use()
-        monotone = _MONOTONE.issuperset(self.ranking.terms) and not any(name in limits for name in _TWO_SIDED)
-        sets = not _PLAIN.issuperset(self.ranking.terms) or bool(self.table.conflicts.any())
+        monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
+        alone = ranking is not self.ranking
+        floor = (self.frontier or (0,))[0]
         return Setting(
             table=self.table,
             growth=self._growth,
             outlook=self._outlook,
-            ranking=self.ranking,
-            pool=self.pool,
+            ranking=ranking,
+            pool=pool,
             dominance=Dominance(
-                enough=0 if self._prune else self.pool.size,
+                enough=0 if self._prune else pool.size,
                 monotone=monotone,
-                sets=sets or bool({"min_units", "max_units"} & limits.keys()) or not monotone,
+                sets=not monotone
+                or bool(self.table.conflicts.any())
+                or Term.UNITS in ranking.terms
+                or "max_units" in limits,
+                hops=not alone or Term.HOPS in ranking.terms or "max_hops" in limits,
+                idle_below=self._outlook.idle_below(floor)
+                if alone and monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
+                else None,
             ),
             prune=self._prune,
             pause=self._pause,
+            floor=floor,
+            better=alone,
         )
 
     def _pause(self) -> None:
@@ -285,10 +333,6 @@ class Search:
 
     def _keeps_facts(self, units: tuple[int, ...]) -> bool:
         return bool(self.table.able[np.arange(self.table.count), list(units)].all())
-
-
-_PLAIN = frozenset((Term.PERIOD, Term.LATENCY, Term.HOPS, Term.ENERGY, Term.PEAK_MEMORY))
-"""Terms that are the same for any set of units with these loads, hops and bytes."""
 
 
 def single_units(table: Table) -> Iterator[tuple[int, ...]]:

@@ -9,9 +9,9 @@ Those go that
 
 With no limit to their number what is left in the end are the best plans, in canonical order.
 
-The canonical order compares the chunks of two plans, (stop, unit), the first that differ. Of two labels at the
-same boundary it can be said already: the chunk that is not finished counts as if it went on to the end. `order`
-holds that, as a rank of the finished chunks.
+The canonical order compares (stop, unit) of the first chunks of two plans that differ. Of two labels at one
+boundary it is known already: the chunk that is not finished counts as if it went on to the end. `order` holds
+that, as a rank of the finished chunks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.chunking.quantities import Term
 from ..chunking.ordering import Flags, Ints, less, smallest
 from ..chunking.pool import Pool
 from .dominance import Dominance, undominated
@@ -211,6 +212,10 @@ class Setting:
         The rules.
     pause
         Called at each boundary; raises `StopSearch` at the deadline.
+    floor
+        What no plan has less of, of the first term.
+    better
+        Whether plans have to be better than the worst of a full pool in their terms, not in canonical order.
     """
 
     table: Table
@@ -221,6 +226,8 @@ class Setting:
     dominance: Dominance
     prune: Prune | None
     pause: Callable[[], None]
+    floor: int = 0
+    better: bool = False
 
 
 class Sweep:
@@ -270,6 +277,8 @@ class Sweep:
             labels = labels[keep]
         priced = outlook.priced(at, labels.unit, labels.state.loads)
         period = np.maximum(np.ceil(priced).astype(np.int64), labels.state.loads.max(axis=0, initial=0))
+        if setting.ranking.terms[0] == Term.PERIOD:
+            period = np.maximum(period, setting.floor)
         bounds = outlook.bounds(at, labels.unit, labels.state, period)
         keys = setting.ranking.keys(bounds)
         wanted = self._wanted(keys)
@@ -277,7 +286,7 @@ class Sweep:
             if test is not None:
                 wanted = wanted & test
         labels, keys, priced = labels[wanted], keys[:, wanted], priced[wanted]
-        kept = undominated(setting.dominance, labels)
+        kept = undominated(setting.dominance, at, labels)
         if kept is not None:
             labels, keys, priced = labels[kept], keys[:, kept], priced[kept]
         return self._narrowed(labels, keys, priced)
@@ -288,7 +297,8 @@ class Sweep:
         if worst is None:
             return np.ones(keys.shape[1], dtype=np.bool_)
         last = worst[: len(keys)]
-        return less(keys, last) | (keys == last[:, None]).all(axis=0)
+        before = less(keys, last)
+        return before if self.setting.better else before | (keys == last[:, None]).all(axis=0)
 
     def _narrowed(self, labels: Labels, keys: Ints, priced: NDArray[np.float64]) -> Labels:
         """Return the most promising labels, and note what is lost."""
@@ -337,7 +347,7 @@ class Sweep:
 
 
 def path_rows(paths: Ints, units: int) -> Ints:
-    """Return rows that order plans as the canonical order does: by piece, where its chunk stops and its unit."""
+    """Return rows that order plans canonically: by piece, where its chunk stops and its unit."""
     count = len(paths)
     stops = np.empty_like(paths)
     stops[-1] = count

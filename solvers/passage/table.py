@@ -1,8 +1,8 @@
 """One network as arrays over pieces: the layers between two boundaries where a chunk may end.
 
 With T[p][u] the time of a piece on a unit, E[b][u] the copy in where a chunk starts at a boundary and X[b][u]
-the copy out where one ends, a plan is a unit per piece. Its loads are sums of T, and of E and X where the unit
-changes: whatever happens at one boundary needs to know two pieces only.
+the copy out where one ends, a plan is a unit per piece. Its loads are sums of T, and of E and X where the
+unit changes: whatever happens at one boundary needs to know two pieces only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,10 @@ Floats = NDArray[np.float64]
 Units = NDArray[np.int8]
 """Units of pieces."""
 
-_MOST_TOTAL = 1 << 50
+_MOST_TOTAL = 1 << 51
 """Sums of times must be exact in floating point."""
 
-_FINEST = 4096
+_FINEST = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,7 +117,7 @@ class Table:
         """Return the chunks of a plan from the unit of each piece."""
         borders = [0, *(b for b in range(1, self.count) if units[b] != units[b - 1]), self.count]
         cuts = self.cuts.tolist()
-        return tuple((cuts[a], cuts[b], int(units[a])) for a, b in zip(borders, borders[1:], strict=False))
+        return tuple((cuts[a], cuts[b], int(units[a])) for a, b in pairwise(borders))
 
 
 def build_table(chain: Chain, restrictions: Restrictions) -> Table:
@@ -138,8 +139,8 @@ def build_table(chain: Chain, restrictions: Restrictions) -> Table:
     total = int(prefix[:, -1].sum() + enter.sum() + leave.sum())
     if total > _MOST_TOTAL:
         raise InvalidProblemError(
-            f"all times together are {total} us, native adds up at most {_MOST_TOTAL}: give times in a coarser "
-            "unit, or use --backend z3"
+            f"all times together are {total} us, native adds up at most {_MOST_TOTAL}: give times in a "
+            "coarser unit, or use --backend z3"
         )
     piece = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     return Table(
