@@ -12,8 +12,10 @@ _TERMS = frozenset(T)
 FAMILY = Family(
     support=replace(EXACT, terms=_TERMS),
     native="solving:solve_passage",
+    starts="start:starts_of",
+    backends={"fallback": "baselines:FallbackBackend", "one-unit": "baselines:OneUnitBackend"},
     samples="samples:samples",
     drawn=Drawn(home="drawn:random_problem", sizes=("layers", "units")),
-    usual=Usual(names=("native", "exhaustive", "cpsat", "pulp", "z3")),
+    usual=Usual(names=("native", "exhaustive", "cpsat", "pulp", "z3", "fallback", "one-unit")),
     package=__name__,
 )
