@@ -1,13 +1,4 @@
-"""What plans that have begun can still reach: bounds on every quantity, by boundary and unit.
-
-For rates r per unit, and while unit u runs up to boundary b, the least (or largest) sum of rates times loads
-of the rest is
-
-    V[b][u] = best(r_u T[b][u] + V[b+1][u],  r_u X[b][u] + best of S[b][v] over v != u),
-    S[b][v] = r_v (E[b][v] + T[b][v]) + V[b+1][v],     V[N][u] = r_u X[N][u].
-
-Prices as rates bound periods, ones bound latencies, a single one the load that a unit can get at most.
-"""
+"""What plans that have begun can still reach: bounds on every quantity, and the terms and filters on them."""
 
 from __future__ import annotations
 
@@ -20,6 +11,8 @@ import numpy as np
 from ...formulations.chunking.quantities import Term
 from ...formulations.limits import Limits
 from ..chunking.ordering import Flags, Ints
+from .completions import completions
+from .exchange import Exchange, Quantity
 from .table import Floats, Table
 
 _SAFE = 1 - 1e-12
@@ -28,46 +21,13 @@ _SAFE = 1 - 1e-12
 _BALANCE = frozenset((Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES))
 
 
-def completions(table: Table, rates: Floats, *, largest: bool = False, hops: bool = False) -> Floats:
-    """Return the least (largest) cost of the rest by [boundary][rate][unit that runs up to there].
-
-    Infinite where there is no rest. `hops`: each change of the unit costs one, and nothing else does.
-    """
-    sign = -1.0 if largest else 1.0
-    rates = sign * rates
-    count, units = table.count, table.units
-    found = np.empty((count + 1, len(rates), units))
-    found[count] = rates * table.leave[count]
-    time = np.where(table.able[:, None, :], rates * table.time[:, None, :], np.inf)
-    enter, leave = rates * table.enter[:, None, :], rates * table.leave[:, None, :]
-    if hops:
-        leave = leave + 1
-    columns = np.arange(len(rates))
-    for at in range(count - 1, -1, -1):
-        run = time[at] + found[at + 1]
-        begun = enter[at] + run
-        if at == 0:
-            found[0] = begun
-            break
-        first = begun.argmin(axis=1)
-        least = begun[columns, first]
-        other = np.broadcast_to(least[:, None], begun.shape).copy()
-        begun[columns, first] = np.inf
-        other[columns, first] = begun.min(axis=1)
-        away = leave[at] + other
-        found[at] = away if table.must[at] else np.minimum(run, away)
-    return sign * found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """Which quantities order or filter plans, or are spoken of in rules."""
 
-    latency: bool
     energy: bool
     balance: bool
     idle: bool
-    hops: bool
     memory: bool
 
     @property
@@ -133,16 +93,41 @@ class Outlook:
         The arrays, and prices that bound periods.
     needs
         What is wanted.
+    best
+        The prices that prove most of whole plans; they sum to 1.
     idle_mw, extra_mw
         Powers; zeros where energy does not matter.
     """
 
     def __init__(
-        self, table: Table, prices: Floats, needs: Needs, *, idle_mw: int, extra_mw: tuple[int, ...]
+        self,
+        table: Table,
+        prices: Floats,
+        needs: Needs,
+        *,
+        best: Floats,
+        idle_mw: int,
+        extra_mw: tuple[int, ...],
     ) -> None:
+        self._best = best
         self.table, self.prices, self.needs = table, prices, needs
         self.idle_mw, self.extra_mw = idle_mw, np.array(extra_mw, dtype=np.int64)
         self._priced = completions(table, prices)
+        self._capped: int | None = None
+
+    def cap(self, period: int | None) -> None:
+        """Look for plans of at most this period alone; None: for all."""
+        self._capped = period
+        if period is not None:
+            self._exchange.cap(period)
+
+    @cached_property
+    def _exchange(self) -> Exchange:
+        units = self.table.units
+        quantities = [Quantity(loads=(1.0,) * units), Quantity(loads=(0.0,) * units, hop=1.0)]
+        quantities.append(Quantity(loads=(-1.0,) * units))
+        quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
+        return Exchange(self.table, self._best, quantities)
 
     @cached_property
     def _latency(self) -> Floats:
@@ -159,7 +144,7 @@ class Outlook:
 
     @cached_property
     def _hops(self) -> Floats:
-        return completions(self.table, np.zeros((1, self.table.units)), hops=True)[:, 0]
+        return completions(self.table, np.zeros((1, self.table.units)), hop=np.ones(1))[:, 0]
 
     @cached_property
     def _energy(self) -> Floats:
@@ -201,9 +186,18 @@ class Outlook:
             A lower bound on their periods.
         """
         needs, loads, total = self.needs, state.loads, state.loads.sum(axis=0)
-        bubbles, least = np.zeros_like(period), period
+        latency = total + self._latency[at][unit].astype(np.int64)
+        hops = state.hops + self._hops[at][unit].astype(np.int64)
+        most_latency, most, bubbles, least = total, loads, np.zeros_like(period), period
+        if needs.most:
+            most_latency = total + self._most_latency[at][unit].astype(np.int64)
+            most = loads + self._most_load[at].take(unit, axis=1).astype(np.int64)
+        if self._capped is not None:
+            low = self._exchange.least(at, unit, loads, state.hops)
+            latency, hops = np.maximum(latency, low[0]), np.maximum(hops, low[1])
+            if needs.most:
+                most_latency, most = np.minimum(most_latency, -low[2]), np.minimum(most, -low[3:])
         if needs.balance:
-            most = np.maximum(loads + self._most_load[at].take(unit, axis=1).astype(np.int64), 0)
             used = (state.mask & self.table.bits[:, None]) != 0
             least = np.where(used, most, period).min(axis=0)
             bubbles = np.where(used, np.maximum(period - most, 0), 0).sum(axis=0)
@@ -216,14 +210,14 @@ class Outlook:
             energy = np.maximum(worth, drain)
         return Bounds(
             period=period,
-            latency=total + (self._latency[at][unit].astype(np.int64) if needs.latency else 0),
-            hops=state.hops + (self._hops[at][unit].astype(np.int64) if needs.hops else 0),
+            latency=latency,
+            hops=hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
             memory=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
             energy=energy,
             bubbles=bubbles,
             least=least,
-            most_latency=total + (self._most_latency[at][unit].astype(np.int64) if needs.idle else 0),
+            most_latency=most_latency,
         )
 
     def exact(self, state: State) -> Bounds:
@@ -296,12 +290,10 @@ def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs
 
     balance = (limits.max_gapness_us, limits.min_balance_permille, limits.max_bubbles_us)
     return Needs(
-        latency=True,
         energy=asked(Term.ENERGY, "energy_nj") or limits.max_energy_nj is not None,
         balance=asked(*_BALANCE, "gapness_us", "paper_gapness_us", "bubbles_us")
         or any(x is not None for x in balance),
         idle=asked(Term.IDLE, "latency_us") or limits.min_utilisation_permille is not None,
-        hops=True,
         memory=memory,
     )
 

@@ -38,7 +38,7 @@ from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from .dominance import Dominance
 from .outlook import Outlook, Ranking, needs_of
-from .prices import price, price_set
+from .prices import Pricing, price, price_set
 from .rules import RulePruner
 from .sweep import Growth, Setting, Sweep, path_rows
 from .table import Table, build_table
@@ -106,7 +106,7 @@ class PassageSolve:
         if not pricing.paths:
             return self._nothing()
         search = Search(self.problem, self.options, facts, table, self.deadline)
-        search.price(price_set(pricing, table))
+        search.price(pricing)
         starts = [*({tuple(units) for units in pricing.paths}), *single_units(table)]
         wanted = self.options.top
         while True:
@@ -206,13 +206,14 @@ class Search:
         self.count = self.widest = 0
         self.frontier: tuple[int, ...] | None = ()
 
-    def price(self, prices: np.typing.NDArray[np.float64]) -> None:
-        """Bound periods by these prices."""
+    def price(self, pricing: Pricing) -> None:
+        """Bound periods by these prices, and those near them."""
         powers = self.table.chain.powers if self._needs.energy else None
         self._outlook = Outlook(
             self.table,
-            prices,
+            price_set(pricing, self.table),
             self._needs,
+            best=np.array(pricing.best) / self.table.scale,
             idle_mw=0 if powers is None else powers.idle_mw,
             extra_mw=(0,) * self.table.units if powers is None else powers.extra_mw,
         )
@@ -292,6 +293,7 @@ class Search:
         limits = self._problem.limits.in_use()
         monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
         alone = ranking is not self.ranking
+        self._outlook.cap(None if alone else self._most_period())
         floor = (self.frontier or (0,))[0]
         return Setting(
             table=self.table,
@@ -316,6 +318,13 @@ class Search:
             floor=floor,
             better=alone,
         )
+
+    def _most_period(self) -> int | None:
+        """Return what the periods of all plans that are wanted do not exceed, if that is known."""
+        found = [self._problem.limits.max_period_us]
+        if self.ranking.terms[0] == Term.PERIOD and self.pool.worst is not None:
+            found.append(int(self.pool.worst[0]))
+        return min((period for period in found if period is not None), default=None)
 
     def _pause(self) -> None:
         if self._deadline.passed:
