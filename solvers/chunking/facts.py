@@ -53,6 +53,7 @@ _KNOWN = frozenset(
         Quantity.ENERGY,
         Quantity.UNITS,
         Quantity.HOPS,
+        Quantity.CHUNKS,
     }
 )
 """Quantities that `propagation.py` has intervals for."""
