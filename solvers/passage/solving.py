@@ -58,6 +58,9 @@ _ONLY_PERIOD = frozenset(
 )
 """Filters that loads below the least period do not matter for."""
 
+_TOTALS = frozenset((Term.PERIOD, Term.HOPS, Term.LATENCY, Term.UNITS))
+"""Terms that know loads only by the largest one and by their sum."""
+
 _LONGER = 4
 """How many times more plans are asked for when finished plans are turned down."""
 
@@ -293,8 +296,12 @@ class Search:
         limits = self._problem.limits.in_use()
         monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
         alone = ranking is not self.ranking
-        self._outlook.cap(None if alone else self._most_period())
+        most = None if alone else self._most_period()
+        self._outlook.cap(most)
         floor = (self.frontier or (0,))[0]
+        clipped = monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
+        settled = clipped and not alone and most == floor and _TOTALS.issuperset(ranking.terms)
+        clipped = clipped and alone
         return Setting(
             table=self.table,
             growth=self._growth,
@@ -309,9 +316,8 @@ class Search:
                 or Term.UNITS in ranking.terms
                 or "max_units" in limits,
                 hops=not alone or Term.HOPS in ranking.terms or "max_hops" in limits,
-                idle_below=self._outlook.idle_below(floor)
-                if alone and monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
-                else None,
+                idle_below=self._outlook.idle_below(floor) if settled or clipped else None,
+                settled=settled,
             ),
             prune=self._prune,
             pause=self._pause,
