@@ -23,7 +23,8 @@ from .table import Floats
 if TYPE_CHECKING:
     from .sweep import Labels
 
-_BLOCK = 64
+_BLOCK = 128
+_LATER = np.arange(_BLOCK)[:, None] < np.arange(_BLOCK)
 _STAIRS = 3
 """Rows that are compared by stairs."""
 
@@ -111,7 +112,7 @@ def _least(rows: Ints, order: Ints) -> Flags:
         if not len(own):
             continue
         y, z = second[own], third[own]
-        replaced = np.triu((y[:, None] <= y) & (z[:, None] <= z), 1).any(axis=0)
+        replaced = ((y[:, None] <= y) & (z[:, None] <= z) & _LATER[: len(own), : len(own)]).any(axis=0)
         own = own[~replaced]
         stays[own] = True
         treads, heights = np.concatenate([treads, second[own]]), np.concatenate([heights, third[own]])

@@ -37,10 +37,11 @@ from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from .dominance import Dominance
+from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
 from .prices import Pricing, price, price_set
 from .rules import RulePruner
-from .sweep import Growth, Setting, Sweep, path_rows
+from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
 from .table import Table, build_table
 
 _FIRST_WIDTH, _WIDER = 32, 4
@@ -228,13 +229,15 @@ class Search:
         for units in starts:
             self.offer(units)
 
-    def offer(self, units: tuple[int, ...]) -> None:
-        """Keep a plan if it is valid and wanted."""
+    def offer(self, units: tuple[int, ...]) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is valid."""
         numbers, broken = examined(self._problem, self.table.parts_of(units))
         if not broken and self._keeps_facts(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(numbers.values(self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
+            return True
+        return False
 
     def sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
@@ -258,12 +261,14 @@ class Search:
         """Sweep for the least first term alone, until it is proved."""
         ranking = replace(self.ranking, terms=self.ranking.terms[:1])
         best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
-        if len(self.pool):
-            best.add(
-                np.concatenate([self.pool.ranks[:1, :1], self.pool.ranks[len(self.ranking.terms) :, :1]])
-            )
+        meeting = None
+        if ranking.terms[0] == Term.PERIOD:
+            meeting = Meeting(self._outlook, ranking, self._pause)
+        self._keep_best(best)
         while True:
-            sweep = self._sweep(self._setting(ranking, best), width)
+            setting = self._setting(ranking, best)
+            meet = None if meeting is None else self._meet(meeting, best, setting.floor, width)
+            sweep = self._sweep(setting, width, meet)
             if len(best):
                 self.offer(tuple((best.ranks[1:, 0] % self.table.units).tolist()))
             least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
@@ -274,10 +279,28 @@ class Search:
                 return
             width = self._wider(width)
 
-    def _sweep(self, setting: Setting, width: int) -> Sweep:
+    def _keep_best(self, best: Pool) -> None:
+        """Let the best plan known be the one that has to be beaten."""
+        if len(self.pool):
+            path = self.pool.ranks[len(self.ranking.terms) :, :1]
+            best.add(np.concatenate([self.pool.ranks[:1, :1], path]))
+
+    def _meet(self, meeting: Meeting, best: Pool, floor: int, width: int) -> Meet:
+        """Sweep from the end, and return what to do in the middle."""
+        meeting.prepare(best, floor, width)
+
+        def meet(sweep: Sweep, labels: Labels) -> None:
+            below = int(best.ranks[0, 0]) if len(best) else sys.maxsize
+            for units in meeting.plans(sweep, labels, below):
+                if self.offer(units):
+                    self._keep_best(best)
+
+        return meeting.middle, meet
+
+    def _sweep(self, setting: Setting, width: int, meet: Meet | None = None) -> Sweep:
         sweep = Sweep(setting, width)
         self.count, self.widest = self.count + 1, max(self.widest, width)
-        sweep.run()
+        sweep.run(meet=meet)
         return sweep
 
     @staticmethod
