@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from gapless.solvers import protocol
 
 from .representatives import BUDGET_MINUTES, MAKE_TEST, REPRESENTATIVES
+from .shortened import shorten
 
 # Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -76,6 +77,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with (Path(gettempdir()) / f"gapless-measures-{os.getuid()}.lock").open("w") as file:
         flock(file, LOCK_EX)
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def _shortened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what measures this machine do so for a moment only."""
+    if measures(request.node):
+        shorten(monkeypatch.setattr)
 
 
 @pytest.fixture
