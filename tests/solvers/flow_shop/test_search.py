@@ -33,7 +33,7 @@ def searched(problem: Problem, *, top: int = 1, seed: int = 0) -> JointSearch:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(problem=workload_problems())
 def test_never_better_than_every_plan_and_bounds_below(problem: Problem) -> None:
     assume(count_plans(problem) <= 600)
