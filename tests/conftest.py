@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from gapless.solvers import protocol
 
 from .representatives import BUDGET_MINUTES, MAKE_TEST, REPRESENTATIVES
-from .shortened import shorten
+from .shortened import load_for_children, shorten
 
 # Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Remember when the run began."""
+    load_for_children()
     session.config.stash[_BEGAN] = time.monotonic()
 
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .printed import Output, missing, rewritten
-from .shortened import shorten
+from .shortened import load_for_children, shorten
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -160,6 +160,7 @@ def run_page(page: Path, *, rewrite: bool = False) -> None:
     With `rewrite`, blocks that show other text than is printed are changed in the page instead.
     """
     shorten()
+    load_for_children()
     for name, text in PRELUDES.get(page.name, {}).items():
         Path(name).write_text(text)
     sys.path.insert(0, "")  # Python blocks are typed into an interpreter, which imports from this folder
