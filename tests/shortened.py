@@ -49,7 +49,7 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
 
 
 def load_for_children() -> None:
-    """Load what OR-Tools loads, and no solver: a child process that solves is there in a third of the time."""
+    """Load what OR-Tools loads, and no solver: children that solve are there in a third of the time."""
     with suppress(ImportError):
         import_module("pandas")
 
