@@ -57,6 +57,7 @@ def test_third_party_backends_find_the_same(backend: str, problem: Problem) -> N
     check_against_brute_force(problem, backend, top=3)
 
 
+@pytest.mark.slow
 @given(set_problems(), st.sampled_from(["period", "latency"]))
 def test_bounds_hold_for_every_plan(problem: Problem, term: str) -> None:
     wanted = problem.with_objective(term)

@@ -14,13 +14,10 @@ from gapless.solvers.samples import golden_instances
 from gapless.solvers.task_graph import solving as schedules
 
 
-def slow(name: str) -> bool:
-    """Return whether a backend needs more than an instant for a sample: processes, or hundreds of steps."""
-    return get_backend(name).capabilities.isolated or name == "annealing"
-
-
 @pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.slow] if slow(name) else []) for name in backend_names()]
+    params=[
+        pytest.param(name, marks=[] if name == "native" else [pytest.mark.slow]) for name in backend_names()
+    ]
 )
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param

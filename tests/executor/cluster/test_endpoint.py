@@ -69,6 +69,7 @@ def test_another_key_is_refused_on_both_sides(endpoint: Endpoint, came: SimpleQu
     endpoint.close()
 
 
+@pytest.mark.slow
 def test_it_outlives_the_time_without_files(
     endpoint: Endpoint, came: SimpleQueue[Frame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_device_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -
         Outlet("a", "b", silent.getsockname(), KEY, failed=nothing)
 
 
+@pytest.mark.slow
 def test_who_has_connected_may_be_silent_for_long(
     monkeypatch: pytest.MonkeyPatch, came: SimpleQueue[Frame]
 ) -> None:

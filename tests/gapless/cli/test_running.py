@@ -111,6 +111,7 @@ def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
     assert "cpu: encode, *: encode" in shown
 
 
+@pytest.mark.slow
 def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Step] = []
     monkeypatch.setattr(StepLine, "report", lambda self, step: steps.append(step))

@@ -38,6 +38,7 @@ def asked(tables: Path, *words: str) -> list[str]:
     return [words[0], str(tables), "--workload", TEXT, *words[1:]]
 
 
+@pytest.mark.slow
 def test_a_plan_remembers_its_problem(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tables.with_name("plan.json")
     assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
@@ -152,6 +153,7 @@ def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest
     assert spans["exhaustive"] == min(span for span in spans.values() if span is not None)
 
 
+@pytest.mark.slow
 def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tables.with_name("comparison.json")
     words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "0.2", "--out", str(out))

@@ -127,6 +127,7 @@ def test_a_folder_with_a_sweep_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "plans").iterdir()] == ["mine.json"]
 
 
+@pytest.mark.slow
 def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
     code = (
         "import sys, gapless\n"

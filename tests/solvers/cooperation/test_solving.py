@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from benchmarks.group_instances import chain_problem, unlike_speeds
 from gapless.formulations.chunking.rules import latency_cap
 from gapless.formulations.problem import Problem
@@ -16,6 +18,7 @@ def values(problem: Problem, backend: str) -> tuple[int, ...] | None:
     return solve(problem, backend, explain=False).values
 
 
+@pytest.mark.slow
 def test_limits_on_the_latency_may_be_tight_to_the_last_unit() -> None:
     tight = 0
     for seed in range(12):

@@ -51,6 +51,7 @@ def test_never_better_than_every_plan_and_bounds_below(problem: Problem) -> None
         assert check(problem, plan) == ()
 
 
+@pytest.mark.slow
 @given(problem=workload_problems())
 def test_no_valid_plan_ends_before_the_makespan_bound(problem: Problem) -> None:
     assume(count_plans(problem) <= 300)
