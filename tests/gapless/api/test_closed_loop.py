@@ -329,6 +329,7 @@ def test_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
     assert "leave the rounds out" in run.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("counted_time")
 @pytest.mark.slow
 def test_a_loop_of_a_workload_finds_what_one_round_misses() -> None:
     shipped = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x2")

@@ -180,6 +180,7 @@ def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFix
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "0.3")
@@ -197,6 +198,7 @@ def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path
     assert "deadline" in late.out
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     run = cli(

@@ -35,6 +35,7 @@ from gapless.view.terminal.serving import served_view
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
+from tests.processes import soon
 
 pytest.importorskip("uvicorn")
 
@@ -192,8 +193,7 @@ def test_what_was_accepted_is_answered_before_it_stops() -> None:
         asking = [threading.Thread(target=ask) for _ in range(4)]
         for thread in asking:
             thread.start()
-        while opened.statistics().waiting < 4:
-            pass
+        assert soon(lambda: opened.statistics().waiting + len(codes) >= 4), "all of them are accepted"
         assert server.close() == ()
         assert server.close() == ()
         for thread in asking:
