@@ -35,7 +35,11 @@ _BEGAN = pytest.StashKey[float]()
 # Machines are shared and slow at times: how long an example took says nothing about the code.
 # Continuous integration draws the same examples each time, so that a failure points at the change.
 settings.register_profile(
-    "gapless", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+    "gapless",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", settings.get_profile("gapless"), max_examples=20)
 settings.load_profile("gapless")

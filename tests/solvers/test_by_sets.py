@@ -25,7 +25,7 @@ from tests.instances import set_problems
 
 from .test_by_units import THIRD_PARTY, check_against_brute_force, objectives
 
-QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 
 
