@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,14 @@ PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SEE = "**What to see:**"
 SECONDS_PER_CELL = 120
 LONGEST_LINE = 110
+KERNEL = """\
+from ipykernel.kernelapp import launch_new_instance
+from tests.shortened import load_for_children, shorten
+shorten()
+load_for_children()
+launch_new_instance()
+"""
+"""`ipykernel_launcher` whose measurements are short."""
 
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
@@ -137,7 +146,7 @@ def execute(notebook: Notebook, folder: Path, monkeypatch: pytest.MonkeyPatch) -
     here, kernel = folder / "here", folder / "jupyter" / "kernels" / "python3"
     here.mkdir()
     kernel.mkdir(parents=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    argv = [sys.executable, "-c", KERNEL, "-f", "{connection_file}"]
     spec = {"argv": argv, "display_name": "Python 3", "language": "python"}
     (kernel / "kernel.json").write_text(json.dumps(spec))
     settings = {
@@ -148,6 +157,7 @@ def execute(notebook: Notebook, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         "JUPYTER_RUNTIME_DIR": folder / "runtime",
         "IPYTHONDIR": folder / "ipython",
         "MPLCONFIGDIR": folder / "matplotlib",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, str(value))

@@ -168,6 +168,7 @@ def test_rules_bind_all_rounds_by_the_costs_that_were_given(backends: tuple[str,
                 assert check(tuned.problem, row.candidate.deployment.plan) == ()
 
 
+@pytest.mark.slow
 def test_expressions_are_bound_to_corrected_costs() -> None:
     problem = load_problem(NAME).with_rules(lambda view: view.busy_us("GPU") >= 15_000)
     slower = Corrections(unit_factor=(4.0,) * 4, layer_factor=((1.0,) * 4,) * 9).applied(problem)
@@ -328,6 +329,8 @@ def test_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
     assert "leave the rounds out" in run.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("counted_time")
+@pytest.mark.slow
 def test_a_loop_of_a_workload_finds_what_one_round_misses() -> None:
     shipped = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x2")
     served = replace(shipped, data=replace(shipped.data, load_policy=LoadPolicy.RESIDENT))

@@ -165,6 +165,7 @@ def test_plan_out_is_a_plan_that_check_and_simulate_take(cli: Cli, tmp_path: Pat
     assert "simulation of 5 requests" in cli("simulate", SPARSE, path, "--requests", "5").out
 
 
+@pytest.mark.slow
 def test_a_plan_that_breaks_a_limit_fails_the_check(cli: Cli, plan_file: Callable[..., Path]) -> None:
     path = plan_file(*BEST)
     run = cli("check", SPARSE, path, "--min-balance", "90%")
@@ -230,6 +231,7 @@ def test_compare_holds_heuristics_against_the_bound_of_others(cli: Cli) -> None:
     assert "which native proved" in " ".join(printed.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("plan",), ("compare", "--backends", "native,exhaustive")])
 def test_infeasible_says_why(cli: Cli, command: tuple[str, ...]) -> None:
     words = (*command, SPARSE, "--min-balance", "95%", "--min-units", "4")

@@ -60,6 +60,7 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert "Predicted against simulated" in said
 
 
+@pytest.mark.slow
 def test_a_stream_may_be_called_otherwise_than_its_network(cli: Cli, tmp_path: Path) -> None:
     run, page = tmp_path / "run", tmp_path / "page.html"
     assert cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--out", run).code == 0
@@ -82,6 +83,7 @@ def test_a_trace_of_another_stream_is_refused() -> None:
         gapless.subject(problem, camera, measured=played, explained=None)
 
 
+@pytest.mark.slow
 def test_a_comparison_says_which_problem_it_is_about(cli: Cli, tmp_path: Path) -> None:
     compared, page = tmp_path / "compared.json", tmp_path / "page.html"
     asked = ("--workload", "squeezenet,mobilenetv2", "--platform", "kirin990", "--time-limit", "0.3")

@@ -87,6 +87,7 @@ def test_wrong_numbers_of_all_plans_have_their_exit_code(
         assert run.code == ExitCode.VERIFICATION
 
 
+@pytest.mark.slow
 def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_path: Path) -> None:
     run = cli(*WORDS, "--sustain", "0.2", "--out", tmp_path / "run", "--json")
     assert run.code == ExitCode.OK
@@ -103,6 +104,7 @@ def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_pat
         assert words in text
 
 
+@pytest.mark.slow
 def test_a_line_for_each_candidate_and_the_rest_on_request(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

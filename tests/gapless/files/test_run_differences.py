@@ -94,6 +94,7 @@ def test_times_of_other_networks_are_not_compared(folders: tuple[Path, Path], tm
     assert (found.best.noise, found.shared) == (Noise.OTHER, ())
 
 
+@pytest.mark.slow
 def test_a_report_of_two_runs_shows_the_differences(
     cli: Cli, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
