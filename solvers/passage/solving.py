@@ -36,10 +36,11 @@ from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .descent import Annealing
 from .dominance import Dominance
 from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
-from .prices import Pricing, price, price_set
+from .prices import Paths, Pricing, price, price_set
 from .rules import RulePruner
 from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
 from .table import Table, build_table
@@ -47,6 +48,9 @@ from .table import Table, build_table
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
 """Labels per boundary: at first, how many times more in the next sweep, and at most."""
+
+_FIRST_MOVES, _MOVES = 4_000, 20
+"""Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
 
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
@@ -208,6 +212,7 @@ class Search:
         self._growth = Growth(table, memory=self._memory, paths=bool(facts.open))
         self._prune = RulePruner(table, facts) if facts.open else None
         self.count = self.widest = 0
+        self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
         self.frontier: tuple[int, ...] | None = ()
 
     def price(self, pricing: Pricing) -> None:
@@ -244,7 +249,7 @@ class Search:
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
             yield from self._first()
-        width = _WIDEST if space <= _ENUMERABLE else _FIRST_WIDTH
+        width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
         while True:
             sweep = self._sweep(self._setting(self.ranking, self.pool), width)
             worst = self.pool.worst
@@ -264,6 +269,7 @@ class Search:
         meeting = None
         if ranking.terms[0] == Term.PERIOD:
             meeting = Meeting(self._outlook, ranking, self._pause)
+            self._anneal(_FIRST_MOVES)
         self._keep_best(best)
         while True:
             setting = self._setting(ranking, best)
@@ -277,7 +283,19 @@ class Search:
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
+            if meeting is not None and self._anneal(_MOVES * width):
+                self._keep_best(best)
+                yield
             width = self._wider(width)
+
+    def _anneal(self, moves: int) -> bool:
+        """Search near the best plan; return whether there is a better one."""
+        if not len(self.pool) or self.table.must.any() or self.table.units == 1:
+            return False
+        before = int(self.pool.ranks[0, 0])
+        units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
+        self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
+        return int(self.pool.ranks[0, 0]) < before
 
     def _keep_best(self, best: Pool) -> None:
         """Let the best plan known be the one that has to be beaten."""
