@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -170,6 +171,12 @@ class Outlook:
         """Return the least period of plans whose pieces up to a boundary are placed, not rounded."""
         worth = self.prices @ loads + self._priced[at].take(unit, axis=1)
         return worth.max(axis=0) / self.table.scale
+
+    def root(self, term: str) -> int:
+        """Return what no plan has less of, of a term."""
+        if term == Term.PERIOD:
+            return math.ceil(float(self._priced[0].min(axis=1).max()) / self.table.scale)
+        return int(self._latency[0].min()) if term == Term.LATENCY else 0
 
     def reachable(self, at: int, unit: Ints) -> Flags:
         """Return from which units there is a rest at all."""

@@ -18,7 +18,7 @@ before it lead to better plans, or where it is counted among the lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,10 +36,11 @@ from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .descent import Annealing
 from .dominance import Dominance
 from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
-from .prices import Pricing, price, price_set
+from .prices import Paths, Pricing, price, price_set
 from .rules import RulePruner
 from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
 from .table import Table, build_table
@@ -48,8 +49,13 @@ _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
 """Labels per boundary: at first, how many times more in the next sweep, and at most."""
 
+_FIRST_MOVES, _MOVES = 4_000, 20
+"""Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
+
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
+
+_DONE = object()
 
 _LISTABLE = 1_000_000
 """Of larger spaces the least first term is proved before there are lists."""
@@ -105,43 +111,54 @@ class PassageSolve:
         facts = Facts(chain, [rule.expr for rule in self.rules])
         if facts.contradictory:
             return self._nothing()
-        table = build_table(chain, facts.restrictions)
-        pricing = price(table, self.deadline)
-        if not pricing.paths:
+        searches = []
+        for table in build_table(chain, facts.restrictions).compatible():
+            pricing = price(table, self.deadline)
+            if pricing.paths:
+                search = Search(self.problem, self.options, facts, table, self.deadline)
+                search.price(pricing)
+                searches.append(search)
+        if not searches:
             return self._nothing()
-        search = Search(self.problem, self.options, facts, table, self.deadline)
-        search.price(pricing)
-        starts = [*({tuple(units) for units in pricing.paths}), *single_units(table)]
         wanted = self.options.top
-        while True:
-            search.begin(wanted, starts)
-            claim = self._attempt(search)
-            if claim is not None:
-                return claim
+        while (claim := self._attempt(searches, wanted)) is None:
             wanted *= _LONGER
+        return claim
 
-    def _attempt(self, search: Search) -> Claim | None:
+    def _attempt(self, searches: Sequence[Search], wanted: int) -> Claim | None:
         """Return a claim, or None when a longer list has to be checked."""
-        stop = StopReason.COMPLETE
+        pool = Pool(wanted, searches[0].rows)
+        stop, left = StopReason.COMPLETE, list[tuple[Search, Iterator[None]]]()
         try:
-            for _ in search.sweeps():
-                if not self.problem.opaque_rules:
-                    self.options.publish(self._claim(search, StopReason.TIME_LIMIT))
+            left += [(search, search.begin(pool)) for search in searches]
+            while left:
+                for search, sweeps in tuple(left):
+                    try:
+                        done = next(sweeps, _DONE) is _DONE
+                    except StopSearch as stopped:
+                        if stopped.reason is StopReason.TIME_LIMIT:
+                            raise
+                        done, stop = True, stopped.reason
+                    if done:
+                        left.remove((search, sweeps))
+                    if not self.problem.opaque_rules:
+                        self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
         except StopSearch as stopped:
             stop = stopped.reason
-        claim = self._claim(search, stop)
+        claim = self._claim(searches, stop)
         if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
             return claim
         return claim if len(claim.plans) == self.options.top else None
 
-    def _claim(self, search: Search, stop: StopReason) -> Claim:
-        """Return what the plans found and the frontier allow to claim."""
-        pool, frontier = search.pool, search.frontier
+    def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
+        """Return what the plans found and the frontiers of the searches allow to claim."""
+        pool = searches[0].pool
+        frontier = min((s.frontier for s in searches if s.frontier is not None), default=None)
         known = len(pool) if frontier is None else pool.before(frontier)
         plans: list[Plan] = []
         columns: list[int] = []
         checked = 0
-        listed = search.listed()
+        listed = searches[0].listed()
         while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
             plan = self.verdicts.ask(listed[checked])
             if plan is not None:
@@ -166,8 +183,8 @@ class PassageSolve:
             exhausted=exhausted,
             handling=self.handling,
             statistics={
-                "sweeps": search.count,
-                "widest": search.widest,
+                "sweeps": sum(search.count for search in searches),
+                "widest": max(search.widest for search in searches),
                 "rejected_plans": self.verdicts.rejected,
             },
         )
@@ -208,10 +225,12 @@ class Search:
         self._growth = Growth(table, memory=self._memory, paths=bool(facts.open))
         self._prune = RulePruner(table, facts) if facts.open else None
         self.count = self.widest = 0
+        self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
         self.frontier: tuple[int, ...] | None = ()
 
     def price(self, pricing: Pricing) -> None:
         """Bound periods by these prices, and those near them."""
+        self._pricing = pricing
         powers = self.table.chain.powers if self._needs.energy else None
         self._outlook = Outlook(
             self.table,
@@ -222,12 +241,18 @@ class Search:
             extra_mw=(0,) * self.table.units if powers is None else powers.extra_mw,
         )
 
-    def begin(self, wanted: int, starts: Iterable[tuple[int, ...]]) -> None:
-        """Look for so many plans, from some that are known, by the unit of each piece."""
-        self.pool = Pool(wanted, len(self.ranking.terms) + self.table.count)
-        self.frontier = (self._options.at_least,) if self._options.at_least else ()
-        for units in starts:
+    @property
+    def rows(self) -> int:
+        """Rows of a pool: terms, and a number per piece."""
+        return len(self.ranking.terms) + self.table.count
+
+    def begin(self, pool: Pool) -> Iterator[None]:
+        """Look for the plans that belong into a pool; return the sweeps (see `_sweeps`)."""
+        self.pool = pool
+        self.frontier = (max(self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0),)
+        for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
             self.offer(units)
+        return self._sweeps()
 
     def offer(self, units: tuple[int, ...]) -> bool:
         """Keep a plan if it is valid and wanted; return whether it is valid."""
@@ -239,12 +264,12 @@ class Search:
             return True
         return False
 
-    def sweeps(self) -> Iterator[None]:
+    def _sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
             yield from self._first()
-        width = _WIDEST if space <= _ENUMERABLE else _FIRST_WIDTH
+        width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
         while True:
             sweep = self._sweep(self._setting(self.ranking, self.pool), width)
             worst = self.pool.worst
@@ -264,6 +289,7 @@ class Search:
         meeting = None
         if ranking.terms[0] == Term.PERIOD:
             meeting = Meeting(self._outlook, ranking, self._pause)
+            self._anneal(_FIRST_MOVES)
         self._keep_best(best)
         while True:
             setting = self._setting(ranking, best)
@@ -277,7 +303,21 @@ class Search:
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
+            if meeting is not None and self._anneal(_MOVES * width):
+                self._keep_best(best)
+                yield
             width = self._wider(width)
+
+    def _anneal(self, moves: int) -> bool:
+        """Search near the best plan; return whether there is a better one."""
+        if not len(self.pool) or self.table.must.any() or self.table.units == 1:
+            return False
+        before = int(self.pool.ranks[0, 0])
+        units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
+        if not self._keeps_facts(units):  # the best plan is one of other units
+            units = min(self._pricing.paths, key=lambda path: max(self._paths.loads(path)))
+        self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
+        return int(self.pool.ranks[0, 0]) < before
 
     def _keep_best(self, best: Pool) -> None:
         """Let the best plan known be the one that has to be beaten."""
@@ -369,7 +409,7 @@ class Search:
         tight = int(table.most_bytes.min()) < most
         return asked or tight or (chain.device_memory is not None and chain.device_memory < most)
 
-    def _keeps_facts(self, units: tuple[int, ...]) -> bool:
+    def _keeps_facts(self, units: Sequence[int]) -> bool:
         return bool(self.table.able[np.arange(self.table.count), list(units)].all())
 
 

@@ -115,7 +115,7 @@ class Growth:
         unit = self._units[table.able[0]]
         count = len(unit)
         columns = np.arange(count)
-        loads, held = np.zeros((table.units, count), dtype=np.int64), np.zeros_like
+        loads = np.zeros((table.units, count), dtype=np.int64)
         loads[unit, columns] = (table.enter[0] + table.time[0])[unit]
         size = np.zeros((table.units, count), dtype=np.int64)
         bits = table.bits[unit]
