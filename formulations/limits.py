@@ -37,6 +37,8 @@ class Limits:
     max_memory_bytes, max_unit_memory_bytes
         Most bytes on the device at any instant, and most that a chunk needs on its unit: as if device and
         units had no more (`capped`).
+    max_hops
+        Most borders between chunks of one network in a stream.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -52,6 +54,7 @@ class Limits:
     max_bubbles_us: int | None = None
     max_memory_bytes: int | None = None
     max_unit_memory_bytes: int | None = None
+    max_hops: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
@@ -61,6 +64,12 @@ class Limits:
                 if field.endswith("_permille") and value > 1000:
                     defects.add(f"{field} is {value}, must be at most 1000")
         defects.raise_as(InvalidProblemError)
+
+    @property
+    def most_chunks(self) -> int | None:
+        """Most chunks of a plan whose chunks are on different units: units and hops count the same."""
+        found = (self.max_units, None if self.max_hops is None else self.max_hops + 1)
+        return min((number for number in found if number is not None), default=None)
 
     def in_use(self) -> dict[str, int]:
         """Return the filters that are on, by name."""
@@ -111,8 +120,9 @@ LIMITS = {
     "max_unit_memory_bytes": LimitInfo(
         sense=1,
         read=lambda plan: max(plan.memory_bytes.values()),
-        text="no chunk needs more than {} bytes",
+        text="no unit needs more than {} bytes for its chunks",
     ),
+    "max_hops": LimitInfo(sense=1, read=lambda plan: int(plan.hops), text="there are at most {} hops"),
 }
 """The filters by name, in the order in which they are told."""
 

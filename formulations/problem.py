@@ -256,8 +256,14 @@ class Problem:
 
     def with_costs(self, costs: CostTable, co_run_costs: tuple[CostTable, ...] | None = None) -> Problem:
         """Return the same problem with other costs."""
-        bare = replace(self, costs=costs, co_run_costs=co_run_costs, rules=())
-        # Quantities know their bounds, which depend on the table.
+        return self._with_rules_of(replace(self, costs=costs, co_run_costs=co_run_costs, rules=()))
+
+    def with_data(self, data: Any) -> Problem:
+        """Return the same problem with other data, whose formulation has the quantities of its rules."""
+        return self._with_rules_of(replace(self, data=data, rules=()))
+
+    def _with_rules_of(self, bare: Problem) -> Problem:
+        # Quantities know their bounds, which depend on the table and on the formulation.
         variables = bare.formulation.variables(bare)
         rules = (
             replace(rule, expr=from_data(to_data(rule.expr), variables.find))

@@ -75,6 +75,11 @@ class HopReader:
         del self._sent[hop]
         return hop
 
+    @property
+    def descriptor(self) -> int:
+        """The reading end of the pipe."""
+        return self._descriptor
+
     def receive(self) -> Hop:
         """Wait for the next hop that all have sent; errors as for `take`."""
         while (hop := self.take()) is None:

@@ -99,6 +99,11 @@ class SlotHeader:
         """Say that the first chunk has taken up a request, so that others that begin with it may."""
         self._words[2] = request
 
+    def expects(self, request: int, slots: int) -> bool:
+        """Return whether a request has come in, or cannot yet, because the one before it is in the slot."""
+        _, entered, _, *done = self._words
+        return entered >= request or (entered == request - slots and set(done) != {entered})
+
     def finish(self, chunk: int, request: int) -> None:
         """Say that a chunk has done its part of a request."""
         self._words[_FIRST_DONE + chunk] = request

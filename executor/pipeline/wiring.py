@@ -94,6 +94,8 @@ def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipe
 
 
 def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> TaskSettings:
+    cycle = blueprint.stream.cycle
+    order = None if cycle is None else cycle.order(blueprint.stream.slots)
     return TaskSettings(
         stream=stream,
         chunk=chunk,
@@ -109,5 +111,7 @@ def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> Ta
             for step in blueprint.chunks[chunk]
         ],
         slots_at=[blueprint.slot_at(slot) for slot in range(blueprint.stream.slots)],
+        turn=() if order is None else order.turns[chunk],
+        patience_ns=() if order is None else (1000 * order.patience_us, 1000 * order.news_us),
         **asdict(ends),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import select
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -53,6 +54,12 @@ class TaskSettings:
     requests come in."""
     delivers: int
     """Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds."""
+    turn: Sequence[int]
+    """How many requests it is behind in the cycle of its stream, and when in the period its turn is; empty:
+    it has none, and requests are served by number."""
+    patience_ns: Sequence[int]
+    """How long its unit waits for it when it is its turn, and how long where its request could have come in
+    and has not; nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +109,7 @@ def largest_rss_bytes(process: int | str = "self") -> int:
 
 
 class _UnitWorker:
-    """All chunks of one unit, served in plan order: by request number, then in the order of the tasks."""
+    """All chunks of one unit, served in the order of a cycle, or by request number and then by task."""
 
     def __init__(self, link: Link, settings: WorkerSettings, cleanup: ExitStack) -> None:
         memory = SharedMemory(settings.descriptor, settings.size)
@@ -135,8 +142,9 @@ class _UnitWorker:
         for task in self._tasks:
             task.begin(run)
         going = list(self._tasks)
+        choose = _in_cycle if len(going) > 1 and all(task.settings.turn for task in going) else _in_order
         while going:
-            task = min(going, key=lambda task: (task.request, task.index))
+            task = choose(going)
             if not task.serve(run, window):
                 going.remove(task)
         self._progress.set(Doing.ENDING, 0, 0)
@@ -146,6 +154,33 @@ class _UnitWorker:
             {"stream": task.settings.stream, "chunk": task.settings.chunk, **vars(task.tally)}
             for task in self._tasks
         ]
+
+
+def _in_order(going: Sequence[_Task]) -> _Task:
+    """Return the task of the lowest request, and of these the first one."""
+    return min(going, key=lambda task: (task.request, task.index))
+
+
+def _in_cycle(going: Sequence[_Task]) -> _Task:
+    """Return the task whose turn it is, or if nothing comes for it in time, the oldest one that can begin.
+
+    The simulation does the same (`formulations/serving.py`).
+    """
+    planned = min(going, key=lambda task: task.turn)
+    planned.expect()
+    waiting = _readable(going, None)
+    if planned in waiting or _readable([planned], planned.patience_ns / 1e6):
+        return planned
+    return min(waiting, key=lambda task: (task.request, task.index))
+
+
+def _readable(tasks: Sequence[_Task], timeout_ms: float | None) -> list[_Task]:
+    """Wait until something has come for one of the tasks, and return those of which that is so."""
+    ready = select.poll()
+    for task in tasks:
+        ready.register(task.descriptor, select.POLLIN)
+    found = {descriptor for descriptor, _ in ready.poll(timeout_ms)}
+    return [task for task in tasks if task.descriptor in found]
 
 
 def _slots(
@@ -189,15 +224,37 @@ class _Task:
         self._progress = progress
         self._reader = HopReader(settings.receives, settings.senders)
 
+    @property
+    def descriptor(self) -> int:
+        """Where messages for it come in."""
+        return self._reader.descriptor
+
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        """When its next request is served: by number in the cycle, by its turn in it, by stream."""
+        behind, place = self.settings.turn
+        return self.request + behind, place, self.settings.stream
+
+    @property
+    def patience_ns(self) -> int:
+        """How long its unit waits for its next request."""
+        slots = len(self._slots)
+        header, _ = self._slots[self.request % slots]
+        return self.settings.patience_ns[not header.expects(self.request, slots)]
+
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
         self.request = run.first[self.settings.stream]
         self.tally = Tally()
 
+    def expect(self) -> None:
+        """Say that the unit waits for the next request of this chunk."""
+        self._progress.set(Doing.WAITING, self.index, self.request)
+
     def serve(self, run: PipelineRun, window: RequestWindow) -> bool:
         """Serve the next request; return False when the stream has ended instead."""
         settings, request = self.settings, self.request
-        self._progress.set(Doing.WAITING, self.index, request)
+        self.expect()
         hop = self._reader.receive()
         start_ns = monotonic_ns()
         if hop.ends or (settings.chunk == 0 and not run.fed and not window.admits(request)):

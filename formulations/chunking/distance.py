@@ -14,6 +14,5 @@ def plan_distance(first: Plan, second: Plan) -> int:
     names, layers = {chunk.network for chunk in first.chunks + second.chunks}, first.chunks[-1].stop
     if len(names) > 1 or second.chunks[-1].stop != layers or first.order or second.order:
         raise InvalidPlanError(f"[{first}] and [{second}] are not plans of one network: no distance")
-    there = {chunk.unit: chunk for chunk in second.chunks}
-    pairs = ((chunk, there[chunk.unit]) for chunk in first.chunks if chunk.unit in there)
+    pairs = ((a, b) for a in first.chunks for b in second.chunks if a.unit == b.unit)
     return layers - sum(max(0, min(a.stop, b.stop) - max(a.start, b.start)) for a, b in pairs)

@@ -1,27 +1,33 @@
-"""Chunking: one network on one platform, each unit at most one chunk (formulations, section 3).
+"""Chunks of one network on one platform (formulations, section 3): each unit at most one, or several.
 
 Two encodings of BetterTogether III-D, (C1) exactly one unit a layer and (C2) contiguity; both are
 linear in *maximal* chunks, where the paper writes O(n^2) implications for every sub-segment.
 
 boundary
     x[l,u] "layer l on unit u", s[l,u] and e[l,u] "the chunk of u starts (ends) at layer l", with
-    x[l,u] - x[l-1,u] = s[l,u] - e[l-1,u] and at most one start a unit. About 3 N M literals.
+    x[l,u] - x[l-1,u] = s[l,u] - e[l-1,u] and at most one start per unit. About 3 N M literals.
 arcs
     One literal for each interval [i, j) on unit u that the tables allow; they form a path from
     boundary 0 to N that takes at most one arc of each unit. About N^2 M / 2 literals, and the
     tightest linear relaxation.
+
+Where a unit may come back (passage `any`) the rows "at most one" go, and a unit does not go on with itself: a
+chunk that ends is followed by one on another unit. The live tensors of each chunk stay with it, so the bytes
+of a unit are a sum over chunks, which only arcs can say; the boundary encoding is for problems without them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 
 from ..chain import Chain, Part
-from ..expr import FALSE, BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear
+from ..expr import FALSE, BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear, variables
 from ..model import Constraint, Digits, Encoded, Model, Values
 from ..problem import Problem
-from .quantities import Quantity
+from ..terms import Quantities
+from .quantities import Quantity, Term
 from .tables import chain_of
 from .totals import conflicts, demands, total_definitions
 
@@ -36,14 +42,14 @@ _MOST_ARCS = 5000
 """Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
 
 
-def encode_boundary(problem: Problem) -> Encoded[Parts]:
-    """Return the encoding by start and end literals."""
-    return _Boundary(chain_of(problem)).encoded(problem)
+def encode_boundary(problem: Problem, *, once: bool = True) -> Encoded[Parts]:
+    """Return the encoding by start and end literals; `once`: at most one chunk per unit."""
+    return _Boundary(chain_of(problem), once=once).encoded(problem)
 
 
-def encode_arcs(problem: Problem) -> Encoded[Parts]:
-    """Return the encoding by one literal an interval."""
-    return _Arcs(chain_of(problem)).encoded(problem)
+def encode_arcs(problem: Problem, *, once: bool = True) -> Encoded[Parts]:
+    """Return the encoding by one literal per interval; `once`: at most one chunk per unit."""
+    return _Arcs(chain_of(problem), once=once).encoded(problem)
 
 
 def count_arcs(chain: Chain) -> int:
@@ -51,10 +57,21 @@ def count_arcs(chain: Chain) -> int:
     return len(_intervals(chain))
 
 
-def encode_chunks(problem: Problem, *, relaxation: bool) -> Encoded[Parts]:
-    """Return the encoding that suits a solver: arcs for one that lives from its relaxation, when small."""
+def encode_chunks(problem: Problem, *, relaxation: bool, once: bool = True) -> Encoded[Parts]:
+    """Return the encoding that suits a solver: arcs for one that lives from its relaxation, when small.
+
+    Where units come back and somebody asks for bytes, it is arcs in any case.
+    """
     small = relaxation and count_arcs(chain_of(problem)) <= _MOST_ARCS
-    return encode_arcs(problem) if small else encode_boundary(problem)
+    return (encode_arcs if small or not (once or _no_bytes(problem)) else encode_boundary)(problem, once=once)
+
+
+def _no_bytes(problem: Problem) -> bool:
+    """Return whether neither capacities, terms nor rules ask for bytes of chunks."""
+    chain, bytewise = chain_of(problem), {Quantity.MEMORY, Quantity.PEAK}
+    spoken = {name for rule in problem.expression_rules for name, _ in variables(rule.expr)}
+    limited = chain.device_memory is not None or any(size is not None for size in chain.unit_memory)
+    return not (limited or spoken & bytewise or Term.PEAK_MEMORY in problem.ranking)
 
 
 def chunk_digits(chain: Chain, symbols: tuple[Expr, ...]) -> Digits[Parts]:
@@ -89,8 +106,8 @@ def _exactly(value: int, terms: list[tuple[int, Expr]]) -> BoolExpr:
 class _Boundary:
     """The boundary encoding of one chain."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
+    def __init__(self, chain: Chain, *, once: bool) -> None:
+        self.chain, self.once = chain, once
         able = [
             (layer, unit)
             for layer, row in enumerate(chain.layer_us)
@@ -107,7 +124,8 @@ class _Boundary:
         chain = self.chain
         uses = [self._uses(unit) for unit in range(chain.unit_count)]
         constraints = (*self._structure(), *self._memory_limits(), *conflicts(chain, uses), *demands(problem))
-        model = Model(constraints=constraints, definitions=self._definitions(uses))
+        variables = problem.formulation.variables(problem)
+        model = Model(constraints=constraints, definitions=self._definitions(uses, variables))
         symbols = tuple(
             linear(
                 ((u - chain.unit_count, literal) for u, literal in self._at(self.end, layer)),
@@ -131,13 +149,20 @@ class _Boundary:
         layers = range(self.chain.layer_count)
         return [(layer, literals[layer, unit]) for layer in layers if (layer, unit) in literals]
 
-    def _uses(self, unit: int) -> Expr:
+    def _chunks(self, unit: int) -> Expr:
         return linear((1, literal) for _, literal in self._of(self.start, unit))
+
+    def _uses(self, unit: int) -> Expr:
+        return self._chunks(unit) if self.once else any_of(x for _, x in self._of(self.start, unit))
 
     def _structure(self) -> list[Constraint]:
         layers, units = range(self.chain.layer_count), range(self.chain.unit_count)
         rows = [_exactly(1, [(1, x) for _, x in self._at(self.on, layer)]) for layer in layers]
-        rows += [self._uses(unit) <= 1 for unit in units]
+        if self.once:
+            rows += [self._uses(unit) <= 1 for unit in units]
+        else:
+            again = ((self.end.get((layer - 1, unit)), x) for (layer, unit), x in self.start.items())
+            rows += [linear([(1, end), (1, start)]) <= 1 for end, start in again if end is not None]
         for unit in units:
             for layer in range(self.chain.layer_count + 1):
                 here, before = (layer, unit), (layer - 1, unit)
@@ -183,7 +208,7 @@ class _Boundary:
             steps.append((size - below, any_of(above)))
         return linear(steps)
 
-    def _definitions(self, uses: list[Expr]) -> dict[VariableKey, Expr]:
+    def _definitions(self, uses: list[Expr], variables: Quantities) -> dict[VariableKey, Expr]:
         chain = self.chain
         found: dict[VariableKey, Expr] = {}
         working = [self._working(unit) for unit in range(chain.unit_count)]
@@ -193,13 +218,16 @@ class _Boundary:
             found[Quantity.USES, (unit,)] = uses[unit]
             found[Quantity.BUSY, (unit,)] = self._busy_us(unit)
             found[Quantity.MEMORY, (unit,)] = self._weights(unit) + working[unit]
+            if not self.once:
+                found[Quantity.CHUNKS, (unit,)] = self._chunks(unit)
         for cut in range(1, chain.layer_count):
             found[Quantity.CUT, (cut,)] = linear((1, literal) for _, literal in self._at(self.start, cut))
         # Every layer is somewhere, so the weights of the whole network are: unless units share some.
         weights = map(self._weights, range(chain.unit_count)) if chain.weights.shared else ()
         held = 0 if chain.weights.shared else chain.weights.whole
         peak = linear(((1, part) for part in (*working, *weights)), held)
-        return found | total_definitions(chain, peak)
+        hops = linear((1, literal) for (layer, _), literal in self.start.items() if layer)
+        return found | total_definitions(chain, variables, hops, peak)
 
     def _busy_us(self, unit: int) -> Expr:
         chain = self.chain
@@ -211,21 +239,24 @@ class _Boundary:
 
     def _decode(self, values: Values) -> Parts:
         starts = sorted(key for key, literal in self.start.items() if values(literal))
-        ends = {unit: layer + 1 for (layer, unit), literal in self.end.items() if values(literal)}
-        return tuple((start, ends[unit], unit) for start, unit in starts)
+        ends = sorted(key for key, literal in self.end.items() if values(literal))
+        return tuple((at, last + 1, unit) for (at, unit), (last, _) in zip(starts, ends, strict=True))
 
     def _exclude(self, parts: Parts) -> BoolExpr:
-        # Start and end literals suffice: a unit has at most one of each.
+        # Start and end literals suffice: a plan with all of these and others has more chunks.
         chosen = [self.start[start, unit] for start, _, unit in parts]
         chosen += [self.end[stop - 1, unit] for _, stop, unit in parts]
-        return count(chosen) <= len(chosen) - 1
+        if self.once:
+            return count(chosen) <= len(chosen) - 1
+        starts = [(-1, literal) for literal in self.start.values()]
+        return linear([*((1, literal) for literal in chosen), *starts]) <= len(parts) - 1
 
 
 class _Arcs:
     """The arcs encoding of one chain."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
+    def __init__(self, chain: Chain, *, once: bool) -> None:
+        self.chain, self.once = chain, once
         self.arcs = {part: BoolVar("a", part) for part in _intervals(chain)}
         self.of_unit: dict[int, list[Part]] = defaultdict(list)
         self.into: dict[int, list[Part]] = defaultdict(list)
@@ -238,8 +269,14 @@ class _Arcs:
     def encoded(self, problem: Problem) -> Encoded[Parts]:
         """Return the whole encoding."""
         chain = self.chain
-        uses = [self._sum(self.of_unit[unit]) for unit in range(chain.unit_count)]
-        constraints = (*self._structure(uses), *conflicts(chain, uses), *demands(problem))
+        sums = self._sum if self.once else lambda parts: any_of(self.arcs[part] for part in parts)
+        uses = [sums(self.of_unit[unit]) for unit in range(chain.unit_count)]
+        constraints = (
+            *self._structure(uses),
+            *self.unit_limits(problem),
+            *conflicts(chain, uses),
+            *demands(problem),
+        )
         symbols = tuple(
             linear(
                 ((part[2] - chain.unit_count, self.arcs[part]) for part in self.into[layer + 1]),
@@ -249,7 +286,10 @@ class _Arcs:
         )
         return Encoded(
             name="arcs",
-            model=Model(constraints=constraints, definitions=self._definitions(uses)),
+            model=Model(
+                constraints=constraints,
+                definitions=self._definitions(uses, problem.formulation.variables(problem)),
+            ),
             digits=chunk_digits(chain, symbols),
             decode=self._decode,
             exclude=self._exclude,
@@ -262,10 +302,17 @@ class _Arcs:
         # A path from boundary 0 to the last one; what flows in flows out.
         rows = [_exactly(1, [(1, self._sum(self.out[0]))])]
         rows += [self._sum(self.into[cut]) == self._sum(self.out[cut]) for cut in self.chain.cuts[1:-1]]
-        rows += [used <= 1 for used in uses]
+        if self.once:
+            rows += [used <= 1 for used in uses]
+        else:
+            rows += [
+                self._sum([part for part in (*self.into[cut], *self.out[cut]) if part[2] == unit]) <= 1
+                for cut in self.chain.cuts[1:-1]
+                for unit in range(self.chain.unit_count)
+            ]
         return [Constraint(name="structure", expr=row) for row in rows]
 
-    def _definitions(self, uses: list[Expr]) -> dict[VariableKey, Expr]:
+    def _definitions(self, uses: list[Expr], variables: Quantities) -> dict[VariableKey, Expr]:
         chain = self.chain
         found: dict[VariableKey, Expr] = {}
         for unit in range(chain.unit_count):
@@ -275,12 +322,31 @@ class _Arcs:
                 found[Quantity.ON, (layer, unit)] = self._sum(covering)
             found[Quantity.USES, (unit,)] = uses[unit]
             found[Quantity.BUSY, (unit,)] = linear((chain.busy_us(*part), self.arcs[part]) for part in parts)
-            found[Quantity.MEMORY, (unit,)] = linear(
-                (chain.memory_bytes(part[0], part[1]), self.arcs[part]) for part in parts
-            )
+            found[Quantity.MEMORY, (unit,)] = self._memory(unit, found)
+            if not self.once:
+                found[Quantity.CHUNKS, (unit,)] = self._sum(parts)
         for cut in range(1, chain.layer_count):
             found[Quantity.CUT, (cut,)] = self._sum(self.out[cut])
-        return found | total_definitions(chain)
+        hops = self._sum([part for part in self.arcs if part[0]])
+        return found | total_definitions(chain, variables, hops)
+
+    def _memory(self, unit: int, found: Mapping[VariableKey, Expr]) -> Expr:
+        chain, parts = self.chain, self.of_unit[unit]
+        if self.once:
+            return linear((chain.memory_bytes(part[0], part[1]), self.arcs[part]) for part in parts)
+        on = [found[Quantity.ON, (layer, unit)] for layer in range(chain.layer_count)]
+        weights = chain.weights.expr(lambda at: on[at], lambda at: on[at] >= 1)
+        live = ((max(chain.working_bytes[start:stop]), (start, stop)) for start, stop, _ in parts)
+        return weights + linear((size, self.arcs[start, stop, unit]) for size, (start, stop) in live)
+
+    def unit_limits(self, problem: Problem) -> list[Constraint]:
+        """Return the capacities of units with several chunks; a single one is too large or no arc."""
+        variables = problem.formulation.variables(problem)
+        return [
+            Constraint(name="unit_memory", expr=variables.number(Quantity.MEMORY, unit) <= capacity)
+            for unit, capacity in enumerate(self.chain.unit_memory)
+            if capacity is not None and not self.once
+        ]
 
     def _decode(self, values: Values) -> Parts:
         return tuple(sorted(part for part, literal in self.arcs.items() if values(literal)))

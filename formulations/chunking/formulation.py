@@ -96,7 +96,7 @@ class Chunking(Formulation[Chain, Parts]):
 
     def outside(self, problem: Problem) -> str:
         """Return that units could be used twice."""
-        return "Plans with several chunks on a unit are not looked at; one of them may do."
+        return "Plans with several chunks on a unit are not looked at; one of them may do (--passage any)."
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""

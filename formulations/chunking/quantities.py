@@ -28,6 +28,7 @@ class Term(StrEnum):
     IDLE = "idle"
     ENERGY = "energy"
     UNITS = "units"
+    HOPS = "hops"
 
 
 class Quantity(StrEnum):
@@ -46,14 +47,17 @@ class Quantity(StrEnum):
     PEAK = "peak_bytes"
     ENERGY = "energy_nj"
     UNITS = "units"
+    HOPS = "hops"
+    CHUNKS = "chunks"  # (unit): number of its chunks; only where there may be several
 
 
-def idle_excess(chain: Chain, permille: int) -> Expr:
+def idle_excess(chain: Chain, permille: int, infos: Mapping[str, QuantityInfo] | None = None) -> Expr:
     """Return an expression that is at most 0 exactly if idle <= `permille`.
 
-    With M units, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)).
+    With M units, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)). The quantities are those of
+    the formulation, `QUANTITIES` unless another table is given.
     """
-    variables = Quantities(QUANTITIES, chain)
+    variables = Quantities(QUANTITIES if infos is None else infos, chain)
     period, latency = variables.number(Quantity.PERIOD), variables.number(Quantity.LATENCY)
     return (1000 - permille) * chain.unit_count * period - 1000 * latency
 
@@ -126,6 +130,13 @@ TERMS = table(
             text="number of units in use",
             label="units",
         ),
+        TermInfo(
+            name=Term.HOPS,
+            field="hops",
+            dimension=Dimension.COUNT,
+            text="number of borders between chunks: how often a request goes from one unit to another",
+            label="hops",
+        ),
     )
 )
 """What can be minimised (formulations, sections 1 and 3)."""
@@ -134,7 +145,7 @@ TERMS = table(
 class PlanValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    `parts`: chunks by index, in order of their layers, each unit at most once.
+    `parts`: chunks by index, in order of their layers; neighbours on different units.
     """
 
     terms = TERMS
@@ -143,17 +154,21 @@ class PlanValues(PlanNumbers):
     def __init__(self, chain: Chain, parts: tuple[Part, ...]) -> None:
         self.chain = chain
         self.parts = parts
-        self.busy_us = {unit: chain.busy_us(start, stop, unit) for start, stop, unit in parts}
-        self.memory_bytes = {unit: chain.memory_bytes(start, stop) for start, stop, unit in parts}
+        self.chunks_of: dict[int, list[Part]] = {}
+        for part in parts:
+            self.chunks_of.setdefault(part[2], []).append(part)
+        self.busy_us = {unit: sum(chain.busy_us(*p) for p in own) for unit, own in self.chunks_of.items()}
+        self.memory_bytes = {unit: _resident(chain, own) for unit, own in self.chunks_of.items()}
         busy = self.busy_us.values()
         self.period_us = max(busy)
         self.latency_us = sum(busy)
         self.paper_gapness_us = self.period_us - min(busy)
-        lonely = len(parts) == 1 and chain.unit_count > 1
+        self.units = len(busy)
+        self.hops = len(parts) - 1
+        lonely = self.units == 1 and chain.unit_count > 1
         self.gapness_us = self.period_us if lonely else self.paper_gapness_us
-        self.bubbles_us = len(parts) * self.period_us - self.latency_us
+        self.bubbles_us = self.units * self.period_us - self.latency_us
         self.peak_bytes = sum(self.memory_bytes.values())
-        self.units = len(parts)
         powers = chain.powers
         self.energy_nj = 0 if powers is None else powers.energy_nj(self.busy_us, self.period_us)
 
@@ -171,6 +186,14 @@ class PlanValues(PlanNumbers):
 
     def _cut(self, boundary: int) -> int:
         return int(any(start == boundary for start, _, _ in self.parts))
+
+
+def _resident(chain: Chain, parts: list[Part]) -> int:
+    """Return the bytes of the chunks of a unit: weights once, and the live tensors of each session."""
+    if len(parts) == 1:
+        return chain.memory_bytes(parts[0][0], parts[0][1])
+    layers = (layer for start, stop, _ in parts for layer in range(start, stop))
+    return chain.weights.of(layers) + sum(max(chain.working_bytes[start:stop]) for start, stop, _ in parts)
 
 
 def _most_bytes(chain: Chain, *_: int) -> int:
@@ -250,6 +273,11 @@ QUANTITIES = table(
         ),
         QuantityInfo(name=Quantity.ENERGY, text="energy of a request", most=most_energy_nj),
         QuantityInfo(name=Quantity.UNITS, text="number of units in use", most=lambda chain: chain.unit_count),
+        QuantityInfo(
+            name=Quantity.HOPS,
+            text="number of borders between chunks",
+            most=lambda chain: min(chain.unit_count, chain.layer_count) - 1,
+        ),
     )
 )
 """What rules can speak about."""

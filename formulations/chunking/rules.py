@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidProblemError
-from ..expr import BoolExpr, all_of, any_of, count
+from ..expr import BoolExpr, Expr, all_of, any_of, count
 from ..plan import Plan
 from ..rules import RuleFunction, named
 from ..views import LayerRef
@@ -44,12 +44,16 @@ def apart(first: LayerRef, second: LayerRef) -> RuleFunction:
 
 def at_most(units: int) -> RuleFunction:
     """Return the rule "at most so many units are used"."""
-    return named(f"at_most({units})", f"at most {units} units are used", lambda v: v.chunks() <= units)
+    return named(f"at_most({units})", f"at most {units} units are used", lambda v: _used(v) <= units)
 
 
 def at_least(units: int) -> RuleFunction:
     """Return the rule "at least so many units are used"."""
-    return named(f"at_least({units})", f"at least {units} units are used", lambda v: v.chunks() >= units)
+    return named(f"at_least({units})", f"at least {units} units are used", lambda v: _used(v) >= units)
+
+
+def _used(view: PlanView) -> Expr:
+    return count(view.uses(unit) for unit in view.units)
 
 
 def needs(unit: str, other: str) -> RuleFunction:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ..chain import Chain, Part
 
 
-def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
-    """Yield the chunks of every well-formed plan: contiguous, supported, each unit at most once."""
+def all_parts(chain: Chain, *, once: bool = True) -> Iterator[tuple[Part, ...]]:
+    """Yield the chunks of every well-formed plan: contiguous, supported; `once`: each unit at most once."""
+    every = frozenset(range(chain.unit_count))
 
     def extend(parts: tuple[Part, ...], at: int, left: frozenset[int]) -> Iterator[tuple[Part, ...]]:
         if at == chain.layer_count:
@@ -17,9 +18,9 @@ def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
         for unit in sorted(left):
             for stop in chain.cuts:
                 if stop > at and chain.runs(at, stop, unit):
-                    yield from extend((*parts, (at, stop, unit)), stop, left - {unit})
+                    yield from extend((*parts, (at, stop, unit)), stop, (left if once else every) - {unit})
 
-    return extend((), 0, frozenset(range(chain.unit_count)))
+    return extend((), 0, every)
 
 
 def count_parts(chain: Chain) -> int:

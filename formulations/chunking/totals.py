@@ -7,7 +7,7 @@ smaller is better, which keeps the linear relaxations of the solvers tight and f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..chain import Chain
 from ..expr import BoolExpr, Const, Expr, VariableKey, count, linear, max_of
@@ -15,23 +15,25 @@ from ..limits import Limits
 from ..loads import gapness, negated
 from ..model import Constraint
 from ..problem import Problem
-from ..terms import Quantities
-from .quantities import QUANTITIES, Quantity, idle_excess
+from ..terms import Quantities, QuantityInfo
+from .quantities import Quantity, idle_excess
 from .tables import chain_of
 
 
-def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[VariableKey, Expr]:
+def total_definitions(
+    chain: Chain, variables: Quantities, hops: Expr, peak_bytes: Expr | None = None
+) -> dict[VariableKey, Expr]:
     """Return the definitions of the totals of a plan over `uses`, `busy_us` and `memory_bytes`.
 
-    `peak_bytes`: a definition of the peak that is tighter than the sum of the units' memory, or None.
+    `hops`: the number of borders between chunks; `peak_bytes`: a definition of the peak that is tighter than
+    the sum of the units' memory, or None.
     """
-    variables = Quantities(QUANTITIES, chain)
     units = range(chain.unit_count)
     busy, uses = (
         [variables.number(Quantity.BUSY, unit) for unit in units],
         [variables.truth(Quantity.USES, unit) for unit in units],
     )
-    most = [chain.most_busy_us(unit) for unit in units]
+    most = [load.high for load in busy]
     period = variables.number(Quantity.PERIOD)
     latency = linear((1, load) for load in busy)
     defined = {
@@ -42,6 +44,7 @@ def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[Vari
         Quantity.GAPNESS: gapness(period, busy, uses, most),
         Quantity.PEAK: linear((1, variables.number(Quantity.MEMORY, unit)) for unit in units),
         Quantity.UNITS: count(uses),
+        Quantity.HOPS: hops,
     }
     if chain.powers is not None:
         drawn = [*zip(chain.powers.extra_mw, busy, strict=True), (chain.powers.idle_mw, period)]
@@ -58,7 +61,7 @@ def _bubbles(chain: Chain, variables: Quantities) -> Expr:
     """
     units = range(chain.unit_count)
     period = variables.number(Quantity.PERIOD)
-    most = max(chain.most_busy_us(unit) for unit in units)
+    most = max(variables.number(Quantity.BUSY, unit).high for unit in units)
     chunks = count(variables.truth(Quantity.USES, unit) for unit in units)
     whole = max_of(
         linear([(k, period), (k * most, chunks >= k)], -k * most) for k in range(1, chain.unit_count + 1)
@@ -69,17 +72,20 @@ def _bubbles(chain: Chain, variables: Quantities) -> Expr:
 def demands(problem: Problem) -> tuple[Constraint, ...]:
     """Return the limits, the capacity of the device and the user's rules, over the quantities of a plan."""
     chain = chain_of(problem)
-    found = [Constraint(name=name, expr=expr) for name, expr in _limits(chain, problem.limits).items()]
+    variables = problem.formulation.variables(problem)
+    limited = _limits(chain, variables, problem.limits, problem.formulation.quantities)
+    found = [Constraint(name=name, expr=expr) for name, expr in limited.items()]
     if chain.device_memory is not None:
-        peak = Quantities(QUANTITIES, chain).number(Quantity.PEAK)
+        peak = variables.number(Quantity.PEAK)
         found.append(Constraint(name="device_memory", expr=peak <= chain.device_memory))
     found += (Constraint(name=rule.name, expr=rule.expr) for rule in problem.expression_rules)
     return tuple(found)
 
 
-def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
+def _limits(
+    chain: Chain, variables: Quantities, limits: Limits, infos: Mapping[str, QuantityInfo]
+) -> dict[str, BoolExpr]:
     """Return the filters in use as conditions on integers; the judge rounds alike."""
-    variables = Quantities(QUANTITIES, chain)
     period, gapness = variables.number(Quantity.PERIOD), variables.number(Quantity.GAPNESS)
     used = count(variables.truth(Quantity.USES, unit) for unit in range(chain.unit_count))
     found: dict[str, BoolExpr] = {}
@@ -98,8 +104,10 @@ def _limits(chain: Chain, limits: Limits) -> dict[str, BoolExpr]:
     if limits.max_gapness_us is not None:
         found["max_gapness_us"] = gapness <= limits.max_gapness_us
     if limits.min_utilisation_permille is not None:
-        excess = idle_excess(chain, 1000 - limits.min_utilisation_permille)
+        excess = idle_excess(chain, 1000 - limits.min_utilisation_permille, infos)
         found["min_utilisation_permille"] = excess <= Const(0)
+    if limits.max_hops is not None:
+        found["max_hops"] = variables.number(Quantity.HOPS) <= limits.max_hops
     if limits.max_bubbles_us is not None:
         found["max_bubbles_us"] = variables.number(Quantity.BUBBLES) <= limits.max_bubbles_us
     return found

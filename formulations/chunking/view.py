@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..chain import Chain
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count, linear
 from ..network import Network
-from ..terms import Quantities
+from ..terms import Quantities, QuantityInfo
 from ..views import LayerRef, layer_index, unit_index
 from .quantities import QUANTITIES, Quantity
 
@@ -17,10 +19,12 @@ class PlanView:
     Layers are given by name or index, units by name.
     """
 
-    def __init__(self, network: Network, chain: Chain) -> None:
+    def __init__(
+        self, network: Network, chain: Chain, quantities: Mapping[str, QuantityInfo] = QUANTITIES
+    ) -> None:
         self._units = chain.units
         self._layers = network.layer_names
-        self._variables = Quantities(QUANTITIES, chain)
+        self._variables = Quantities(quantities, chain)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -49,9 +53,15 @@ class PlanView:
             )
         return self._variables.truth(Quantity.CUT, index + 1)
 
-    def chunks(self) -> Expr:
-        """Return the number of chunks."""
-        return count(self._variables.truth(Quantity.USES, unit) for unit in range(len(self._units)))
+    def chunks(self, unit: str | None = None) -> Expr:
+        """Return the number of chunks, of the plan or on one unit."""
+        if unit is not None:
+            return self.uses(unit)
+        return count(self._variables.truth(Quantity.USES, at) for at in range(len(self._units)))
+
+    def hops(self) -> IntVar:
+        """Return how often a request goes from one unit to another: the number of borders."""
+        return self._variables.number(Quantity.HOPS)
 
     def position(self, layer: LayerRef) -> Expr:
         """Return the place in the pipeline of the chunk that holds the layer; 0 is the first."""

@@ -19,6 +19,7 @@ from ..formulations.json_files import load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
+from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
@@ -214,6 +215,41 @@ def with_pipelines(
         usual = problem.objective == Objective()
         wanted = Objective(terms=("throughput",)) if usual else problem.objective
     return replace(problem, data=data, objective=wanted)
+
+
+def with_passage(problem: Problem, passage: str = "any") -> Problem:
+    """Return a problem of one network whose units may have several chunks, or one again.
+
+    Parameters
+    ----------
+    problem
+        A problem of one network, without or with a passage. Its objective, limits and rules stay.
+    passage
+        "any": requests may come back to units; "once": each unit has at most one chunk.
+
+    Raises
+    ------
+    InvalidInputError
+        The passage is not known, or the problem is of another kind.
+    InvalidProblemError
+        A rule speaks of what only the other passage has.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"a": [1.0, 9.0], "b": [9.0, 2.0], "c": [1.0, 9.0]}, ["npu", "cpu"])
+    >>> gapless.plan(problem).candidates[0].score.period_us
+    10000
+    >>> result = gapless.plan(gapless.with_passage(problem))
+    >>> str(result.plan), result.candidates[0].score.period_us
+    ('0-0 npu | 1-1 cpu | 2-2 npu', 2000)
+    """
+    data = passage_of(passage)
+    if problem.data is not None and not isinstance(problem.data, Passage):
+        raise InvalidInputError(
+            f"a passage is that of one network; {problem.formulation.label} are about something else"
+        )
+    return problem if problem.data == data else problem.with_data(data)
 
 
 def refuse_rules(problem: Problem, plans: str) -> None:

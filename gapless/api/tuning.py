@@ -312,6 +312,8 @@ def _tuned(
     for rival in operation_of(problem).rivals(problem) if single else ():
         # Plans of another shape hold a third of the places, however they are predicted.
         others = setup.plan(rival, top=-(-setup.solving.top // 3), most_s=RIVALS_S)[1]
+        if not others:
+            continue
         candidates += plan_candidates(others, tables=tables, planned=rival)
         candidates = ranked(without_duplicates(candidates))
     if not candidates:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.layer_orders import with_layer_order
 from ..api.models import is_code
-from ..api.problems import load_problem, load_workload, with_pipelines
+from ..api.problems import load_problem, load_workload, with_passage, with_pipelines
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
@@ -44,6 +44,7 @@ NAMES = (
     "contention",
     "costs",
     "pipelines",
+    "passage",
     "groups",
     "over_graph",
     "layer_order",
@@ -60,13 +61,14 @@ NAMES = (
     "max_bubbles_us",
     "max_memory_bytes",
     "max_unit_memory_bytes",
+    "max_hops",
     "window",
 )
 """Options that say which problem is meant, and what is asked of it."""
 
 _COUNTS = (
     "task_slots", "max_period_us", "max_latency_us", "max_energy_nj", "min_units", "max_units",
-    "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes",
+    "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes", "max_hops",
 )  # fmt: skip
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
@@ -131,6 +133,8 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         problem = with_layer_order(problem, asked.get("layer_order", "fixed"))
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
+    if "passage" in asked:
+        problem = with_passage(problem, asked["passage"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}

@@ -8,6 +8,7 @@ from ..executor.tuning.candidates import CandidateKind, TuningCandidate
 from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ..executor.tuning.sustained import Sustained
 from ..executor.tuning.trust import Ground
+from ..formulations.plan import comes_back
 from .words import interval_words, listed, microseconds
 
 _STOPS = {
@@ -55,10 +56,26 @@ def rivals(result: TuningResult) -> list[str]:
         plan = result.best(CandidateKind.PLAN)
         best = f" (the best one, {plan.candidate.label}, {compared(plan, result)})" if plan else ""
         return [*lines, f"A baseline wins: no plan is faster beyond the noise{best}."]
+    lines += _other_class(result, winner)
     baseline = result.best(CandidateKind.BASELINE)
     if baseline is None:
         return lines
     return [*lines, f"The best baseline, {baseline.candidate.label}, {compared(baseline, result)}."]
+
+
+def _other_class(result: TuningResult, winner: TuningRow) -> list[str]:
+    """Return how the best plan compares whose units have one chunk each, or of those that come back."""
+
+    def back(row: TuningRow) -> bool:
+        return any(map(comes_back, (stream.chunks for stream in row.candidate.deployment.streams)))
+
+    rows = [row for row in result.rows if row.ratio is not None and row.candidate.kind is CandidateKind.PLAN]
+    others = [row for row in rows if back(row) != back(winner) and len(row.candidate.deployment.streams) == 1]
+    best = min(others, key=lambda row: (row.place or len(rows), row.ratio), default=None)
+    if best is None:
+        return []
+    kind = "with one chunk per unit" if back(winner) else "that comes back to a unit"
+    return [f"The best plan {kind}, {best.candidate.label}, {compared(best, result)}."]
 
 
 def compared(row: TuningRow, result: TuningResult, winner: str = "") -> str:

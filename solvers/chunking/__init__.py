@@ -7,7 +7,18 @@ from ..families import Drawn, Family, Usual
 from ..protocol import EXACT
 
 _TERMS = frozenset(
-    (T.PERIOD, T.GAPNESS, T.PAPER_GAPNESS, T.LATENCY, T.BUBBLES, T.PEAK_MEMORY, T.IDLE, T.ENERGY, T.UNITS)
+    (
+        T.PERIOD,
+        T.GAPNESS,
+        T.PAPER_GAPNESS,
+        T.LATENCY,
+        T.BUBBLES,
+        T.PEAK_MEMORY,
+        T.IDLE,
+        T.ENERGY,
+        T.UNITS,
+        T.HOPS,
+    )
 )
 """What the native algorithms compute of plans that are not finished (`ranking.py`)."""
 

@@ -87,7 +87,7 @@ class Narrowing:
                 if self.idle_mw:
                     box = self.capped(box, Term.PERIOD, (value - self.least_drain) // self.idle_mw)
                     window = replace(window, high=box.window.high)
-            case Term.UNITS:  # says nothing about single chunks
+            case Term.UNITS | Term.HOPS:  # say nothing about single chunks
                 pass
             case Term.IDLE:
                 least = -(-(1000 - value) * self.unit_count * box.floor // 1000)

@@ -52,6 +52,8 @@ _KNOWN = frozenset(
         Quantity.PEAK,
         Quantity.ENERGY,
         Quantity.UNITS,
+        Quantity.HOPS,
+        Quantity.CHUNKS,
     }
 )
 """Quantities that `propagation.py` has intervals for."""

@@ -96,7 +96,7 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
         chain, restrictions, weigh_memory=weigh, extra_mw=None if powers is None else powers.extra_mw
     )
     idle_mw = 0 if powers is None else powers.idle_mw
-    limit = problem.limits.max_units
+    limit = problem.limits.most_chunks
     most = len(set(resources_of(chain.exclusive)))
     chunks = min(most, tables.last, most if limit is None else limit)
     return Instance(
@@ -158,7 +158,7 @@ def _lattices(
 
     def make(classes: tuple[int, ...]) -> Lattice:
         lattice = Lattice(classes, chain.exclusive)
-        least, most = problem.limits.min_units or 0, problem.limits.max_units
+        least, most = problem.limits.min_units or 0, problem.limits.most_chunks
         lattice.require_chunks(least, chain.unit_count if most is None else most)
         forbid_ends(lattice, facts)
         return lattice

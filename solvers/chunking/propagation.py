@@ -169,6 +169,7 @@ class _Placed:
             Quantity.PEAK: outlook.memory,
             Quantity.ENERGY: outlook.energy,
             Quantity.UNITS: outlook.units,
+            Quantity.HOPS: outlook.units - 1,
         }[Quantity(variable.name)]
         high = 1 if isinstance(variable, BoolVar) else variable.high
         most = np.minimum(outlook.most_total, high) if variable.name == Quantity.LATENCY else high

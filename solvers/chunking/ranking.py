@@ -99,4 +99,5 @@ _VALUES: dict[str, Callable[[CompletionBounds, int], Ints]] = {
     Term.IDLE: _idle,
     Term.ENERGY: lambda outlook, _: outlook.energy,
     Term.UNITS: lambda outlook, _: outlook.units,
+    Term.HOPS: lambda outlook, _: outlook.units - 1,
 }

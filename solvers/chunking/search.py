@@ -259,7 +259,7 @@ class GraphSearch:
                 0,
             ),
             (bool(graph.chunks.drain.any()), graph.drain, np.add, np.minimum, 0),
-            (rules or ranking.needs(Term.UNITS), np.ones_like(busy), np.add, np.minimum, 0),
+            (rules or ranking.needs(Term.UNITS, Term.HOPS), np.ones_like(busy), np.add, np.minimum, 0),
         )
         return tuple(
             graph.completions(combine, reduce, weights, neutral) if need else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...formulations.chain import Part
-from ...formulations.chunking.quantities import PlanValues
 from ...formulations.chunking.tables import chain_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -32,7 +31,7 @@ class Verdicts:
     def _judge(self, parts: tuple[Part, ...]) -> Plan | None:
         plan = chain_of(self._problem).plan(parts)
         if self._late:
-            values = PlanValues(chain_of(self._problem), parts)
+            values = self._problem.formulation.numbers(self._problem, parts)
             if not all(rule.holds(values) for rule in self._late):
                 return None
         if all(rule.holds(plan) for rule in self._problem.opaque_rules):

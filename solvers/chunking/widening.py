@@ -291,7 +291,7 @@ class Widening:
     def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
         imbalanced = term in _IMBALANCE and box.window.high > _WIDE * box.floor
-        return term != Term.UNITS and not imbalanced
+        return term not in (Term.UNITS, Term.HOPS) and not imbalanced
 
     def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
@@ -313,6 +313,8 @@ class Widening:
                 return drain + idle_mw * box.floor, most + idle_mw * window.high
             case Term.UNITS:
                 return 1, chunks
+            case Term.HOPS:
+                return 0, chunks - 1
             case Term.BUBBLES:
                 return 0, chunks * window.high
             case Term.IDLE:

@@ -119,6 +119,17 @@ PipelinesOption = Annotated[
         "one unit); what is minimised is then the interval between results, unless --objective says more.",
     ),
 ]
+PassageOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="any|once",
+        help="Whether a unit may have several chunks of one network (any), so that requests come back to it, "
+        "or one (once).",
+    ),
+]
+MaxHopsOption = Annotated[
+    int | None, _asked_option(min=0, help="Most borders between chunks: hops from one unit to another.")
+]
 GroupsOption = Annotated[
     str | None,
     _asked_option(
@@ -233,6 +244,7 @@ class ProblemOptions:
     contention: ContentionOption = None
     costs: CostsOption = None
     pipelines: PipelinesOption = None
+    passage: PassageOption = None
     groups: GroupsOption = None
     over_graph: OverGraphOption = False
     layer_order: LayerOrderOption = None
@@ -250,6 +262,7 @@ class ProblemOptions:
     max_bubbles_us: MaxBubblesOption = None
     max_memory_bytes: MaxMemoryOption = None
     max_unit_memory_bytes: MaxUnitMemoryOption = None
+    max_hops: MaxHopsOption = None
     window: WindowOption = None
 
 

@@ -14,7 +14,7 @@ from ...executor.tuning.documents import MEASUREMENT, TUNING
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
-from ...files.plans import DEPLOYMENT, load_deployment, named_plan, require_valid
+from ...files.plans import DEPLOYMENT, fitting, load_deployment, named_plan, require_valid
 from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
@@ -185,6 +185,7 @@ class _Reader:
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
+        problem = fitting(problem, [plan])
         require_valid(problem, plan, path)
         self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
@@ -237,6 +238,7 @@ class _Reader:
             self._begin_problem(str(path), problem)
             self.finish()
         else:
+            problem = fitting(problem, [plan])
             require_valid(problem, plan, path)
             self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
@@ -248,6 +250,7 @@ class _Reader:
         return self._problem
 
     def _begin(self, path: Path, problem: Problem, deployment: Deployment) -> Known:
+        problem = fitting(problem, deployment.parts)
         sources = [str(path)] if self._used or not self._named else [self._named, str(path)]
         known = Known(title=str(path), problem=problem, deployment=deployment, sources=sources)
         self.known.append(known)

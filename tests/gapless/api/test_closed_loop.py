@@ -40,6 +40,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
+from gapless.formulations.rules import named
 from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.platforms.workloads import shipped_workload
@@ -313,9 +314,10 @@ def test_more_rounds_go_on_where_fewer_ended(tmp_path: Path) -> None:
 
 
 def test_a_round_that_was_not_asked_for_changes_nothing() -> None:
-    # With a rule no plans of several pipelines take part, from which nothing is learned.
-    alone = pixel(rounds=1, rules=[at_most(4)])
-    loop = pixel(rounds=2, rules=[at_most(4)]).loop
+    # With this rule no plans of several pipelines take part, and none that come back to a unit.
+    rules = [named("once", "each unit has one chunk", lambda view: view.hops() < view.units_used())]
+    alone = pixel(rounds=1, rules=rules)
+    loop = pixel(rounds=2, rules=rules).loop
     assert alone.loop is None
     assert loop is not None
     assert replace(loop.rounds[0].result, spent_s=0) == replace(alone.result, spent_s=0)

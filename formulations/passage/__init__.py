@@ -1,0 +1,7 @@
+"""Passage: one network, an endless stream of requests, any number of chunks on each unit."""
+
+DATA_KEY = "passage"
+"""Its data, `Passage`, stands under this key in problem files."""
+
+HOME = "formulation:FORMULATION"
+"""Where its `Formulation` is."""

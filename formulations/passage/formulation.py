@@ -1,0 +1,83 @@
+"""Passage as a formulation: what differs from chunking where units may have several chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ..branches import order_words
+from ..chunking import judge
+from ..chunking.encoding import Parts, encode_chunks
+from ..chunking.formulation import Chunking
+from ..chunking.quantities import PlanValues
+from ..chunking.space import all_parts
+from ..chunking.tables import chain_of
+from ..model import Encoded
+from ..passages import Passage
+from ..plan import Plan
+from ..problem import Problem
+from .operation import PassageOperation
+from .quantities import QUANTITIES, TERMS, PassageValues
+from .space import count_parts
+from .view import PassageView
+
+
+class AnyPassage(Chunking):
+    """One network as an endless stream: consecutive layers on one unit each, which may come again.
+
+    The period is the largest load: a cyclic schedule with it exists if enough requests are on their way
+    (docs: formulations, passage).
+    """
+
+    name: ClassVar[str] = "passage"
+    label: ClassVar[str] = "problems whose units may have several chunks"
+    data_key: ClassVar[str | None] = "passage"
+    data_type: ClassVar[type | None] = Passage
+    terms = TERMS
+    tie_break: ClassVar[tuple[str, ...]] = ("period", "hops", "latency")
+    quantities = QUANTITIES
+    operation = PassageOperation()
+    incomplete: ClassVar[str] = "every layer can run somewhere, but no sequence of chunks covers the network"
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield that there are several networks."""
+        if len(problem.networks) != 1:
+            yield f"a passage is that of one network, the problem has {len(problem.networks)}"
+
+    def view(self, problem: Problem) -> PassageView:
+        """Return what rules can say."""
+        return PassageView(problem.network, chain_of(problem))
+
+    def code(self, problem: Problem, plan: Plan) -> Parts:
+        """Return the chunks by index, in order of their layers."""
+        return judge.well_formed(chain_of(problem), plan, once=False)
+
+    def numbers(self, problem: Problem, code: Parts) -> PlanValues:
+        """Return the numbers of a plan."""
+        return PassageValues(chain_of(problem), code)
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return that units may come again."""
+        return f"plans with any number of chunks per unit{order_words(problem.networks)}"
+
+    def outside(self, problem: Problem) -> str:
+        """Return nothing: chunks of the given order on single units are all there is."""
+        return ""
+
+    def count(self, problem: Problem) -> int:
+        """Return the number of plans."""
+        return count_parts(chain_of(problem))
+
+    def codes(self, problem: Problem) -> Iterator[Parts]:
+        """Yield every plan."""
+        return all_parts(chain_of(problem), once=False)
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None
+    ) -> Encoded[Parts]:
+        """Return the encoding by boundaries, or by arcs (`chunking/encoding.py`)."""
+        return encode_chunks(problem, relaxation=relaxation, once=False)
+
+
+FORMULATION = AnyPassage()
+"""How plans for one network run whose units may have several chunks."""

@@ -1,0 +1,27 @@
+"""What a rule can say about any plan whose units may have several chunks."""
+
+from __future__ import annotations
+
+from ..chain import Chain
+from ..chunking.quantities import Quantity
+from ..chunking.view import PlanView
+from ..expr import Expr
+from ..network import Network
+from .quantities import QUANTITIES
+
+
+class PassageView(PlanView):
+    """What a rule can say about any plan of a problem; every method returns an expression.
+
+    The same words as for plans with one chunk per unit; a time or a number of bytes of a unit is that of all
+    its chunks.
+    """
+
+    def __init__(self, network: Network, chain: Chain) -> None:
+        super().__init__(network, chain, QUANTITIES)
+
+    def chunks(self, unit: str | None = None) -> Expr:
+        """Return the number of chunks, of the plan or on one unit."""
+        if unit is not None:
+            return self._variables.number(Quantity.CHUNKS, self._unit(unit))
+        return self.hops() + 1

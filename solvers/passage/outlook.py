@@ -1,0 +1,333 @@
+"""What plans that have begun can still reach: bounds on every quantity, and the terms and filters on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...formulations.chunking.quantities import Term
+from ...formulations.limits import Limits
+from ..chunking.ordering import Flags, Ints
+from .completions import completions
+from .exchange import Exchange, Quantity
+from .table import Floats, Table
+
+_SAFE = 1 - 1e-12
+"""Sums of energies are not exact in floating point."""
+
+_BALANCE = frozenset((Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """Which quantities order or filter plans, or are spoken of in rules."""
+
+    energy: bool
+    balance: bool
+    idle: bool
+    memory: bool
+
+    @property
+    def most(self) -> bool:
+        """Whether it matters how much load units can get at most."""
+        return self.balance or self.idle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The best that plans can reach, quantity by quantity; arrays of one length, exact for whole plans.
+
+    Attributes
+    ----------
+    period, latency, hops, units, memory, energy, bubbles
+        Least values.
+    least
+        Largest least load of the units in use.
+    most_latency
+        Largest latency.
+    lonely
+        Whether it is a whole plan on one unit of several; None: none of them is whole.
+    """
+
+    period: Ints
+    latency: Ints
+    hops: Ints
+    units: Ints
+    memory: Ints
+    energy: Ints
+    bubbles: Ints
+    least: Ints
+    most_latency: Ints
+    lonely: Flags | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What is placed of many plans, a column each.
+
+    Attributes
+    ----------
+    loads
+        By [unit][plan].
+    hops, mask
+        Borders, and a bit per unit in use.
+    bytes
+        What the units hold, by [unit][plan]; zeros where memory does not matter.
+    """
+
+    loads: Ints
+    hops: Ints
+    mask: Ints
+    bytes: Ints
+
+
+class Outlook:
+    """Bounds on plans that have begun.
+
+    Parameters
+    ----------
+    table, prices
+        The arrays, and prices that bound periods.
+    needs
+        What is wanted.
+    best
+        The prices that prove most of whole plans; they sum to 1.
+    idle_mw, extra_mw
+        Powers; zeros where energy does not matter.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        prices: Floats,
+        needs: Needs,
+        *,
+        best: Floats,
+        idle_mw: int,
+        extra_mw: tuple[int, ...],
+    ) -> None:
+        self.best = best
+        self.table, self.prices, self.needs = table, prices, needs
+        self.idle_mw, self.extra_mw = idle_mw, np.array(extra_mw, dtype=np.int64)
+        self._priced = completions(table, prices)
+        self._capped: int | None = None
+
+    def cap(self, period: int | None) -> None:
+        """Look for plans of at most this period alone; None: for all."""
+        self._capped = period
+        if period is not None:
+            self._exchange.cap(period)
+
+    @cached_property
+    def _exchange(self) -> Exchange:
+        units = self.table.units
+        quantities = [Quantity(loads=(1.0,) * units), Quantity(loads=(0.0,) * units, hop=1.0)]
+        quantities.append(Quantity(loads=(-1.0,) * units))
+        quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
+        return Exchange(self.table, self.best, quantities)
+
+    @cached_property
+    def _latency(self) -> Floats:
+        return completions(self.table, np.ones((1, self.table.units)))[:, 0]
+
+    @cached_property
+    def _most_latency(self) -> Floats:
+        return completions(self.table, np.ones((1, self.table.units)), largest=True)[:, 0]
+
+    @cached_property
+    def _most_load(self) -> Floats:
+        """By [boundary][unit whose load it is][unit that runs]."""
+        return completions(self.table, np.eye(self.table.units), largest=True)
+
+    @cached_property
+    def _hops(self) -> Floats:
+        return completions(self.table, np.zeros((1, self.table.units)), hop=np.ones(1))[:, 0]
+
+    @cached_property
+    def _energy(self) -> Floats:
+        """Energy above the idle power alone, and with idle powers priced, by [boundary][bound][unit]."""
+        return completions(self.table, self._energy_rates)
+
+    @cached_property
+    def _energy_rates(self) -> Floats:
+        priced = self.extra_mw + self.idle_mw * self.prices / self.table.scale
+        return np.concatenate([self.extra_mw[None].astype(np.float64), priced])
+
+    @cached_property
+    def _rest_bytes(self) -> Ints:
+        """Bytes of weights that the pieces from a boundary on have for themselves."""
+        prefix = np.array(self.table.weights.prefix, dtype=np.int64)
+        return prefix[-1] - prefix
+
+    def idle_below(self, floor: int) -> Floats:
+        """Return up to where a load stays within a floor, by [boundary][its unit][unit that runs]."""
+        return np.maximum(floor - self._most_load, 0)
+
+    def priced(self, at: int, unit: Ints, loads: Ints) -> Floats:
+        """Return the least period of plans whose pieces up to a boundary are placed, not rounded."""
+        worth = self.prices @ loads + self._priced[at].take(unit, axis=1)
+        return worth.max(axis=0) / self.table.scale
+
+    def root(self, term: str) -> int:
+        """Return what no plan has less of, of a term."""
+        if term == Term.PERIOD:
+            return math.ceil(float(self._priced[0].min(axis=1).max()) / self.table.scale)
+        return int(self._latency[0].min()) if term == Term.LATENCY else 0
+
+    def reachable(self, at: int, unit: Ints) -> Flags:
+        """Return from which units there is a rest at all."""
+        return np.isfinite(self._priced[at, 0])[unit]
+
+    def bounds(self, at: int, unit: Ints, state: State, period: Ints) -> Bounds:
+        """Return what plans can reach whose pieces up to a boundary are placed.
+
+        Parameters
+        ----------
+        at, unit, state
+            The boundary, which unit runs up to there, and what was placed.
+        period
+            A lower bound on their periods.
+        """
+        needs, loads, total = self.needs, state.loads, state.loads.sum(axis=0)
+        latency = total + self._latency[at][unit].astype(np.int64)
+        hops = state.hops + self._hops[at][unit].astype(np.int64)
+        most_latency, most, bubbles, least = total, loads, np.zeros_like(period), period
+        if needs.most:
+            most_latency = total + self._most_latency[at][unit].astype(np.int64)
+            most = loads + self._most_load[at].take(unit, axis=1).astype(np.int64)
+        if self._capped is not None:
+            low = self._exchange.least(at, unit, loads, state.hops)
+            latency, hops = np.maximum(latency, low[0]), np.maximum(hops, low[1])
+            if needs.most:
+                most_latency, most = np.minimum(most_latency, -low[2]), np.minimum(most, -low[3:])
+        if needs.balance:
+            used = (state.mask & self.table.bits[:, None]) != 0
+            least = np.where(used, most, period).min(axis=0)
+            bubbles = np.where(used, np.maximum(period - most, 0), 0).sum(axis=0)
+        energy = np.zeros_like(period)
+        if needs.energy:
+            rates = self._energy_rates
+            ahead = self._energy[at].take(unit, axis=1)
+            worth = ((rates[1:] @ loads + ahead[1:]) * _SAFE - 1.0).max(axis=0).astype(np.int64)
+            drain = (self.extra_mw @ loads) + ahead[0].astype(np.int64) + self.idle_mw * period
+            energy = np.maximum(worth, drain)
+        return Bounds(
+            period=period,
+            latency=latency,
+            hops=hops,
+            units=np.bitwise_count(state.mask).astype(np.int64),
+            memory=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
+            energy=energy,
+            bubbles=bubbles,
+            least=least,
+            most_latency=most_latency,
+        )
+
+    def exact(self, state: State) -> Bounds:
+        """Return the numbers of whole plans; their last copies out are part of the loads."""
+        loads = state.loads
+        period, total = loads.max(axis=0), loads.sum(axis=0)
+        used = (state.mask & self.table.bits[:, None]) != 0
+        units = used.sum(axis=0)
+        return Bounds(
+            period=period,
+            latency=total,
+            hops=state.hops,
+            units=units,
+            memory=state.bytes.sum(axis=0),
+            energy=self.extra_mw @ loads + self.idle_mw * period,
+            bubbles=units * period - total,
+            least=np.where(used, loads, period).min(axis=0),
+            most_latency=total,
+            lonely=(units == 1) & (self.table.units > 1),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """What orders plans, and the filters.
+
+    Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
+    and exact for whole plans.
+    """
+
+    terms: tuple[str, ...]
+    limits: Limits
+    units: int
+    device_memory: int | None
+
+    def keys(self, bounds: Bounds) -> Ints:
+        """Return the values (or bounds) of the terms, by [term][plan]."""
+        return np.array([_VALUES[term](bounds, self.units) for term in self.terms])
+
+    def passing(self, bounds: Bounds) -> Flags | None:
+        """Return which plans may pass the filters and the device memory; None when all do."""
+        limits, period = self.limits, bounds.period
+        tests: list[Flags] = []
+        at_most = (
+            (period, limits.max_period_us),
+            (bounds.latency, limits.max_latency_us),
+            (bounds.energy, limits.max_energy_nj),
+            (bounds.units, limits.max_units),
+            (bounds.hops, limits.max_hops),
+            (bounds.bubbles, limits.max_bubbles_us),
+            (bounds.memory, self.device_memory),
+            (_gapness(bounds, 0), limits.max_gapness_us),
+        )
+        tests += [values <= most for values, most in at_most if most is not None]
+        if limits.min_balance_permille is not None:
+            tests.append(1000 * (period - _gapness(bounds, 0)) >= limits.min_balance_permille * period)
+        if limits.min_utilisation_permille is not None:
+            tests.append(1000 - _idle(bounds, self.units) >= limits.min_utilisation_permille)
+        if limits.min_units is not None and bounds.lonely is not None:
+            tests.append(bounds.units >= limits.min_units)
+        return np.logical_and.reduce(tests) if tests else None
+
+
+def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs:
+    """Return what has to be bounded; `spoken`: quantities of rules that are open."""
+    terms, limits = {*ranking.terms, *spoken}, ranking.limits
+
+    def asked(*names: str) -> bool:
+        return any(name in terms for name in names)
+
+    balance = (limits.max_gapness_us, limits.min_balance_permille, limits.max_bubbles_us)
+    return Needs(
+        energy=asked(Term.ENERGY, "energy_nj") or limits.max_energy_nj is not None,
+        balance=asked(*_BALANCE, "gapness_us", "paper_gapness_us", "bubbles_us")
+        or any(x is not None for x in balance),
+        idle=asked(Term.IDLE, "latency_us") or limits.min_utilisation_permille is not None,
+        memory=memory,
+    )
+
+
+def _paper_gapness(bounds: Bounds, _: int) -> Ints:
+    return np.maximum(bounds.period - bounds.least, 0)
+
+
+def _gapness(bounds: Bounds, _: int) -> Ints:
+    found = np.maximum(bounds.period - bounds.least, 0)
+    return found if bounds.lonely is None else np.where(bounds.lonely, bounds.period, found)
+
+
+def _idle(bounds: Bounds, units: int) -> Ints:
+    whole = np.maximum(units * bounds.period, 1)
+    return np.maximum(-(-1000 * (whole - bounds.most_latency) // whole), 0)
+
+
+_VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
+    Term.PERIOD: lambda bounds, _: bounds.period,
+    Term.GAPNESS: _gapness,
+    Term.PAPER_GAPNESS: _paper_gapness,
+    Term.LATENCY: lambda bounds, _: bounds.latency,
+    Term.BUBBLES: lambda bounds, _: bounds.bubbles,
+    Term.PEAK_MEMORY: lambda bounds, _: bounds.memory,
+    Term.IDLE: _idle,
+    Term.ENERGY: lambda bounds, _: bounds.energy,
+    Term.UNITS: lambda bounds, _: bounds.units,
+    Term.HOPS: lambda bounds, _: bounds.hops,
+}

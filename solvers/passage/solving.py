@@ -1,0 +1,435 @@
+"""From a problem to a claim: the best plans of one network whose units may have several chunks.
+
+The problem is that of `chunking` without "every unit at most once": over all sequences of chunks, neighbours
+on different units, minimise lexicographically terms of the loads
+
+    L_u = sum over the chunks (i, j) of u of (times of the layers + copy in at i + copy out at j).
+
+1. `chunking.facts` draws from the rules what they forbid outright; `table` holds what is left by piece.
+2. `prices` finds prices of the units that bound the period, and first plans.
+3. `sweep` grows labels over the boundaries, few at first, then more: each sweep gives plans and a bound.
+   Sweeps for the first term alone come first, because most labels can replace others there.
+4. A sweep that loses nothing has the best plans, in canonical order.
+
+Why it is exact: a label goes only where its bounds say that no plan from it is wanted, where enough others
+before it lead to better plans, or where it is counted among the lost.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...formulations.chain import Part
+from ...formulations.chunking.quantities import Quantity, Term
+from ...formulations.chunking.tables import chain_of
+from ...formulations.expr import variables
+from ...formulations.judge import examined
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ..chunking.facts import Facts, is_known
+from ..chunking.ordering import Ints
+from ..chunking.pool import Pool
+from ..chunking.search import StopSearch
+from ..chunking.verdicts import Verdicts
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .descent import Annealing
+from .dominance import Dominance
+from .meeting import Meeting
+from .outlook import Outlook, Ranking, needs_of
+from .prices import Paths, Pricing, price, price_set
+from .rules import RulePruner
+from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
+from .table import Table, build_table
+
+_FIRST_WIDTH, _WIDER = 32, 4
+_WIDEST = 300_000
+"""Labels per boundary: at first, how many times more in the next sweep, and at most."""
+
+_FIRST_MOVES, _MOVES = 4_000, 20
+"""Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
+
+_ENUMERABLE = 3_000
+"""Spaces of so many plans are swept without a limit at once."""
+
+_DONE = object()
+
+_LISTABLE = 1_000_000
+"""Of larger spaces the least first term is proved before there are lists."""
+
+_ONLY_PERIOD = frozenset(
+    ("max_period_us", "max_hops", "max_units", "max_memory_bytes", "max_unit_memory_bytes")
+)
+"""Filters that loads below the least period do not matter for."""
+
+_TOTALS = frozenset((Term.PERIOD, Term.HOPS, Term.LATENCY, Term.UNITS))
+"""Terms that know loads only by the largest one and by their sum."""
+
+_LONGER = 4
+"""How many times more plans are asked for when finished plans are turned down."""
+
+_MONOTONE = frozenset((Term.PERIOD, Term.LATENCY, Term.HOPS, Term.ENERGY, Term.UNITS, Term.PEAK_MEMORY))
+"""Terms that never get better with more load, hops or bytes."""
+
+_TWO_SIDED = (
+    "min_units",
+    "min_balance_permille",
+    "max_gapness_us",
+    "min_utilisation_permille",
+    "max_bubbles_us",
+)
+"""Filters that more load may pass and less may not."""
+
+
+def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
+    """Return the best plans of one network whose units may have several chunks (see `PassageSolve`)."""
+    return PassageSolve(problem, options, support).run()
+
+
+class PassageSolve:
+    """One solve of one problem.
+
+    Rules that are expressions steer the search. Opaque rules are asked about finished plans in canonical
+    order; when they turn down too many, the search is repeated for a longer list.
+    """
+
+    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
+        self.problem, self.options = problem, options
+        self.deadline = Deadline(options.time_limit_s, options.clock)
+        self.handling = support.handling(problem)
+        rules = problem.expression_rules
+        self.rules = tuple(rule for rule in rules if is_known(rule.expr))
+        late = tuple(rule for rule in rules if not is_known(rule.expr))
+        self.verdicts = Verdicts(problem, late, options.max_rejections)
+
+    def run(self) -> Claim:
+        """Solve."""
+        chain = chain_of(self.problem)
+        facts = Facts(chain, [rule.expr for rule in self.rules])
+        if facts.contradictory:
+            return self._nothing()
+        searches = []
+        for table in build_table(chain, facts.restrictions).compatible():
+            pricing = price(table, self.deadline)
+            if pricing.paths:
+                search = Search(self.problem, self.options, facts, table, self.deadline)
+                search.price(pricing)
+                searches.append(search)
+        if not searches:
+            return self._nothing()
+        wanted = self.options.top
+        while (claim := self._attempt(searches, wanted)) is None:
+            wanted *= _LONGER
+        return claim
+
+    def _attempt(self, searches: Sequence[Search], wanted: int) -> Claim | None:
+        """Return a claim, or None when a longer list has to be checked."""
+        pool = Pool(wanted, searches[0].rows)
+        stop, left = StopReason.COMPLETE, list[tuple[Search, Iterator[None]]]()
+        try:
+            left += [(search, search.begin(pool)) for search in searches]
+            while left:
+                for search, sweeps in tuple(left):
+                    try:
+                        done = next(sweeps, _DONE) is _DONE
+                    except StopSearch as stopped:
+                        if stopped.reason is StopReason.TIME_LIMIT:
+                            raise
+                        done, stop = True, stopped.reason
+                    if done:
+                        left.remove((search, sweeps))
+                    if not self.problem.opaque_rules:
+                        self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
+        except StopSearch as stopped:
+            stop = stopped.reason
+        claim = self._claim(searches, stop)
+        if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
+            return claim
+        return claim if len(claim.plans) == self.options.top else None
+
+    def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
+        """Return what the plans found and the frontiers of the searches allow to claim."""
+        pool = searches[0].pool
+        frontier = min((s.frontier for s in searches if s.frontier is not None), default=None)
+        known = len(pool) if frontier is None else pool.before(frontier)
+        plans: list[Plan] = []
+        columns: list[int] = []
+        checked = 0
+        listed = searches[0].listed()
+        while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
+            plan = self.verdicts.ask(listed[checked])
+            if plan is not None:
+                plans.append(plan)
+                columns.append(checked)
+            checked += 1
+        if self.verdicts.exhausted and len(plans) < self.options.top:
+            stop = StopReason.REJECTION_LIMIT
+        proven = sum(column < known for column in columns)
+        exhausted = (
+            frontier is None and stop is StopReason.COMPLETE and checked == len(pool) and not pool.full
+        )
+        first = columns[0] if columns else None
+        terms = len(self.problem.objective.terms)
+        return Claim(
+            status=_status(found=len(plans), proven=proven, exhausted=exhausted),
+            stop=stop,
+            plans=tuple(plans),
+            values=None if first is None else tuple(pool.ranks[:terms, first].tolist()),
+            bound=_bound(pool, first, checked, frontier),
+            proven=proven,
+            exhausted=exhausted,
+            handling=self.handling,
+            statistics={
+                "sweeps": sum(search.count for search in searches),
+                "widest": max(search.widest for search in searches),
+                "rejected_plans": self.verdicts.rejected,
+            },
+        )
+
+    def _nothing(self) -> Claim:
+        return Claim(
+            status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE, exhausted=True, handling=self.handling
+        )
+
+
+class Search:
+    """Sweeps for one problem, and what they found.
+
+    Attributes
+    ----------
+    pool
+        The best plans so far.
+    frontier
+        What no other plan comes before, by its key or its first terms; None: there are none but worse ones.
+    count, widest
+        Sweeps, and the most labels per boundary of one of them.
+    """
+
+    def __init__(
+        self, problem: Problem, options: SolveOptions, facts: Facts, table: Table, deadline: Deadline
+    ) -> None:
+        self._problem, self._options, self._facts, self.table = problem, options, facts, table
+        self._deadline = deadline
+        self.ranking = Ranking(
+            terms=problem.ranking,
+            limits=problem.limits,
+            units=table.units,
+            device_memory=table.chain.device_memory,
+        )
+        self._spoken = frozenset(key[0] for part in facts.open for key in variables(part))
+        self._memory = self._weighs()
+        self._needs = needs_of(self.ranking, self._spoken, memory=self._memory)
+        self._growth = Growth(table, memory=self._memory, paths=bool(facts.open))
+        self._prune = RulePruner(table, facts) if facts.open else None
+        self.count = self.widest = 0
+        self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
+        self.frontier: tuple[int, ...] | None = ()
+
+    def price(self, pricing: Pricing) -> None:
+        """Bound periods by these prices, and those near them."""
+        self._pricing = pricing
+        powers = self.table.chain.powers if self._needs.energy else None
+        self._outlook = Outlook(
+            self.table,
+            price_set(pricing, self.table),
+            self._needs,
+            best=np.array(pricing.best) / self.table.scale,
+            idle_mw=0 if powers is None else powers.idle_mw,
+            extra_mw=(0,) * self.table.units if powers is None else powers.extra_mw,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of a pool: terms, and a number per piece."""
+        return len(self.ranking.terms) + self.table.count
+
+    def begin(self, pool: Pool) -> Iterator[None]:
+        """Look for the plans that belong into a pool; return the sweeps (see `_sweeps`)."""
+        self.pool = pool
+        self.frontier = (max(self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0),)
+        for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
+            self.offer(units)
+        return self._sweeps()
+
+    def offer(self, units: tuple[int, ...]) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is valid."""
+        numbers, broken = examined(self._problem, self.table.parts_of(units))
+        if not broken and self._keeps_facts(units):
+            path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
+            terms = np.array(numbers.values(self.ranking.terms), dtype=np.int64)[:, None]
+            self.pool.add(np.concatenate([terms, path]))
+            return True
+        return False
+
+    def _sweeps(self) -> Iterator[None]:
+        """Sweep with more and more labels until the best plans are proved to be in the pool."""
+        space = self._problem.formulation.count(self._problem)
+        if space > _LISTABLE:
+            yield from self._first()
+        width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
+        while True:
+            sweep = self._sweep(self._setting(self.ranking, self.pool), width)
+            worst = self.pool.worst
+            if sweep.lost is None or (
+                worst is not None and tuple(worst[: len(sweep.lost)].tolist()) < sweep.lost
+            ):
+                self.frontier = None
+                return
+            self.frontier = max(self.frontier or (), sweep.lost)
+            yield
+            width = self._wider(width)
+
+    def _first(self) -> Iterator[None]:
+        """Sweep for the least first term alone, until it is proved."""
+        ranking = replace(self.ranking, terms=self.ranking.terms[:1])
+        best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
+        meeting = None
+        if ranking.terms[0] == Term.PERIOD:
+            meeting = Meeting(self._outlook, ranking, self._pause)
+            self._anneal(_FIRST_MOVES)
+        self._keep_best(best)
+        while True:
+            setting = self._setting(ranking, best)
+            meet = None if meeting is None else self._meet(meeting, best, setting.floor, width)
+            sweep = self._sweep(setting, width, meet)
+            if len(best):
+                self.offer(tuple((best.ranks[1:, 0] % self.table.units).tolist()))
+            least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
+            if least < sys.maxsize:
+                self.frontier = max(self.frontier or (), (least,))
+            yield
+            if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
+                return
+            if meeting is not None and self._anneal(_MOVES * width):
+                self._keep_best(best)
+                yield
+            width = self._wider(width)
+
+    def _anneal(self, moves: int) -> bool:
+        """Search near the best plan; return whether there is a better one."""
+        if not len(self.pool) or self.table.must.any() or self.table.units == 1:
+            return False
+        before = int(self.pool.ranks[0, 0])
+        units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
+        if not self._keeps_facts(units):  # the best plan is one of other units
+            units = min(self._pricing.paths, key=lambda path: max(self._paths.loads(path)))
+        self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
+        return int(self.pool.ranks[0, 0]) < before
+
+    def _keep_best(self, best: Pool) -> None:
+        """Let the best plan known be the one that has to be beaten."""
+        if len(self.pool):
+            path = self.pool.ranks[len(self.ranking.terms) :, :1]
+            best.add(np.concatenate([self.pool.ranks[:1, :1], path]))
+
+    def _meet(self, meeting: Meeting, best: Pool, floor: int, width: int) -> Meet:
+        """Sweep from the end, and return what to do in the middle."""
+        meeting.prepare(best, floor, width)
+
+        def meet(sweep: Sweep, labels: Labels) -> None:
+            below = int(best.ranks[0, 0]) if len(best) else sys.maxsize
+            for units in meeting.plans(sweep, labels, below):
+                if self.offer(units):
+                    self._keep_best(best)
+
+        return meeting.middle, meet
+
+    def _sweep(self, setting: Setting, width: int, meet: Meet | None = None) -> Sweep:
+        sweep = Sweep(setting, width)
+        self.count, self.widest = self.count + 1, max(self.widest, width)
+        sweep.run(meet=meet)
+        return sweep
+
+    @staticmethod
+    def _wider(width: int) -> int:
+        if width >= _WIDEST:
+            raise StopSearch(StopReason.MEMORY_LIMIT)
+        return min(_WIDER * width, _WIDEST)
+
+    def listed(self) -> list[tuple[Part, ...]]:
+        """Return the plans of the pool, best first."""
+        rows: Ints = self.pool.ranks[len(self.ranking.terms) :]
+        return [self.table.parts_of(column) for column in (rows % self.table.units).T.tolist()]
+
+    def _setting(self, ranking: Ranking, pool: Pool) -> Setting:
+        """Return what sweeps share that look for plans of some terms."""
+        limits = self._problem.limits.in_use()
+        monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
+        alone = ranking is not self.ranking
+        most = None if alone else self._most_period()
+        self._outlook.cap(most)
+        floor = (self.frontier or (0,))[0]
+        clipped = monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
+        settled = clipped and not alone and most == floor and _TOTALS.issuperset(ranking.terms)
+        clipped = clipped and alone
+        return Setting(
+            table=self.table,
+            growth=self._growth,
+            outlook=self._outlook,
+            ranking=ranking,
+            pool=pool,
+            dominance=Dominance(
+                enough=0 if self._prune else pool.size,
+                monotone=monotone,
+                sets=not monotone
+                or bool(self.table.conflicts.any())
+                or Term.UNITS in ranking.terms
+                or "max_units" in limits,
+                hops=not alone or Term.HOPS in ranking.terms or "max_hops" in limits,
+                idle_below=self._outlook.idle_below(floor) if settled or clipped else None,
+                settled=settled,
+            ),
+            prune=self._prune,
+            pause=self._pause,
+            floor=floor,
+            better=alone,
+        )
+
+    def _most_period(self) -> int | None:
+        """Return what the periods of all plans that are wanted do not exceed, if that is known."""
+        found = [self._problem.limits.max_period_us]
+        if self.ranking.terms[0] == Term.PERIOD and self.pool.worst is not None:
+            found.append(int(self.pool.worst[0]))
+        return min((period for period in found if period is not None), default=None)
+
+    def _pause(self) -> None:
+        if self._deadline.passed:
+            raise StopSearch(StopReason.TIME_LIMIT)
+
+    def _weighs(self) -> bool:
+        """Return whether bytes of plans matter: whether a capacity can be exceeded, or somebody asks."""
+        chain, table = self.table.chain, self.table
+        most = table.weights.copied + int(table.working.sum())
+        asked = Term.PEAK_MEMORY in self.ranking.terms or bool(
+            self._spoken & {Quantity.MEMORY, Quantity.PEAK}
+        )
+        tight = int(table.most_bytes.min()) < most
+        return asked or tight or (chain.device_memory is not None and chain.device_memory < most)
+
+    def _keeps_facts(self, units: Sequence[int]) -> bool:
+        return bool(self.table.able[np.arange(self.table.count), list(units)].all())
+
+
+def single_units(table: Table) -> Iterator[tuple[int, ...]]:
+    """Yield the plans of a single chunk."""
+    for unit in np.flatnonzero(table.able.all(axis=0) & ~table.must.any()).tolist():
+        yield (unit,) * table.count
+
+
+def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
+    if found:
+        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
+
+
+def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:
+    """Return the least first term of any valid plan: in the pool from `first` on, or at the frontier."""
+    if frontier == ():
+        return None
+    outside = [] if frontier is None else [frontier[0]]
+    column = checked if first is None else first
+    inside = [int(pool.ranks[0, column])] if column < len(pool) else []
+    return min(outside + inside, default=None)
