@@ -22,7 +22,7 @@ from ..executor.samples import Samples
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
-from ..formulations.errors import EngineUnavailableError
+from ..formulations.errors import EngineUnavailableError, InvalidInputError
 from ..formulations.files import dump, parse
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
@@ -32,7 +32,7 @@ from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from ..profiler.profile import profile as measure_profile
 from .device import this_device
 from .engines import EngineChoice, engines_of, resolve_engine, resolve_engines, with_engines
-from .models import models_of, open_model, open_models
+from .models import models_of, open_model
 from .problems import given_problem
 from .samples import named_with, tried_with
 
@@ -41,7 +41,7 @@ DEFAULT_METHOD = str(Method.HEAVY)
 
 
 def profile(
-    model: Model | str | Path | Sequence[str | Path],
+    model: Model | str | Path,
     *,
     platform: Platform | None = None,
     engine: EngineChoice = None,
@@ -57,7 +57,8 @@ def profile(
     Parameters
     ----------
     model
-        As `open_model` returns it, or its locator; several locators are one network.
+        As `open_model` returns it, or its locator. For several, `profile_together` measures what they cost
+        when they share the units, and `open_models` makes one network of them.
     platform
         The units; None: this device, as `this_device` finds it.
     engine
@@ -286,11 +287,22 @@ def resolve_all(
 
 
 def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:
-    """Return a model from itself or its locators."""
+    """Return a model from itself or its locator.
+
+    Raises
+    ------
+    InvalidInputError
+        There are several.
+    """
     if isinstance(model, str | Path):
-        return open_models([model])
+        return open_model(model)
     if isinstance(model, Sequence):
-        return open_models(model)
+        if len(model) == 1:
+            return open_model(model[0])
+        raise InvalidInputError(
+            f"{len(model)} models are given, and this takes one: `profile_together` measures what several "
+            "cost when they share the units, `open_models` makes one network of them"
+        )
     return model
 
 

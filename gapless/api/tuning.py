@@ -54,12 +54,13 @@ from .rounds import LoopStop
 from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
-from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
+from .tuning_checks import check_layer_order, check_shared, check_traded, checked, for_fronts
 from .tuning_subjects import (
     facts_of,
     in_layer_order,
     opened,
     setting_words,
+    shared_problem,
     tables_of,
     units_of,
 )
@@ -103,7 +104,9 @@ def tune(
     Parameters
     ----------
     subject
-        A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
+        A model or its locator, or a problem that was profiled before, e.g. with a workload. Several locators
+        are models that share the units, with one request of each, as `profile_together` measures them;
+        `open_models` makes one network of them.
     platform, engine, profile_options
         As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, rules, time_limit_s
@@ -165,6 +168,15 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
+    if isinstance(subject, Sequence) and not isinstance(subject, str) and len(subject) > 1:
+        check_shared(pipelines=pipelines, groups=groups, layer_order=layer_order)
+        told: dict[str, Any] = {
+            "options": profile_options,
+            "store": store,
+            "resume": resume,
+            "report": report,
+        }
+        subject, platform = shared_problem(subject, platform, engine, samples, **told), None
     models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
     found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
@@ -179,7 +191,7 @@ def tune(
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
             if groups is None and pipelines is None and order == "fixed":
-                told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
+                told = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.ranks_plans else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
