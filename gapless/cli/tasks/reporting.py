@@ -47,6 +47,8 @@ class ReportOptions:
     ----------
     title
         Of the page; empty: made from the problem.
+    number
+        Which plan of a list, or of those that were tuned, from 1; None: the best, or what won.
     objective, rules
         What the plans were made for, where the files do not say it.
     requests
@@ -62,6 +64,7 @@ class ReportOptions:
     """
 
     title: str
+    number: int | None
     objective: str | None
     rules: Path | None
     requests: int | None
@@ -118,7 +121,7 @@ def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tup
     NoPlanError
         A problem has no plan.
     """
-    found, notes = sort_files(given, asked.problem)
+    found, notes = sort_files(given, asked.problem, asked.number)
     compared: dict[str, Comparison] = {}
     subjects = []
     for known in found:
