@@ -86,6 +86,14 @@ def profile(
         A model or option is not valid.
     ProfilingError, ExecutionError
         It could not be measured.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.profile("squeezenet")  # doctest: +SKIP
+    >>> problem = gapless.profiled_problem(found)  # doctest: +SKIP
+    >>> print(gapless.plan(problem).plan)  # doctest: +SKIP
+    0-15 core1 | 16-29 core0
     """
     (opened,) = tried_with([resolve_model(model)], samples)
     found, units = placed(engine, platform, opened)
@@ -214,6 +222,14 @@ def run(
         As for `open_pipeline`.
     budget
         For how long.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("gapless-out/problem.json")  # doctest: +SKIP
+    >>> plan = gapless.plan(problem).plan  # doctest: +SKIP
+    >>> gapless.run(problem, plan, budget=gapless.Budget(seconds=1)).period_us  # doctest: +SKIP
+    3981.2
     """
     with open_pipeline(problem, plan, **options) as pipeline:
         return pipeline.measure(budget)

@@ -164,6 +164,14 @@ def tune(
     ------
     GaplessError
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> tuned = gapless.tune("squeezenet", engine="onnxruntime", top=4)  # doctest: +SKIP
+    >>> print(tuned.result.winner.candidate.label)  # doctest: +SKIP
+    plan 1
+    >>> gapless.save_run(tuned, "gapless-out")  # doctest: +SKIP
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
