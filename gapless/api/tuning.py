@@ -10,7 +10,7 @@ from typing import Any
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Report, silent
+from ..executor.progress import Afresh, Report, shown_on_terminal, silent
 from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
@@ -97,7 +97,7 @@ def tune(
     store: Store | str | Path = ":memory:",
     resume: bool = False,
     samples: Samples | None = None,
-    report: Report = silent,
+    report: Report | None = None,
 ) -> Tuned:
     """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
 
@@ -153,7 +153,7 @@ def tune(
         Inputs that everything is measured and verified with (`read_samples`), in turn; None: those of the
         models.
     report
-        Told of each step.
+        Told of each step; None: a line on standard error says it, where that is a terminal.
 
     Returns
     -------
@@ -176,18 +176,17 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    if isinstance(subject, Sequence) and not isinstance(subject, str) and len(subject) > 1:
+    shared = subject if isinstance(subject, Sequence) and not isinstance(subject, str) else ()
+    if len(shared) > 1:
         check_shared(pipelines=pipelines, groups=groups, layer_order=layer_order)
-        told: dict[str, Any] = {
-            "options": profile_options,
-            "store": store,
-            "resume": resume,
-            "report": report,
-        }
-        subject, platform = shared_problem(subject, platform, engine, samples, **told), None
-    models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
-    found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
+        report = stack.enter_context(shown_on_terminal(report))
+        if len(shared) > 1:
+            told: dict[str, Any] = {"store": store, "resume": resume, "report": report}
+            subject = shared_problem(shared, platform, engine, samples, options=profile_options, **told)
+            platform = None
+        models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
+        found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
         kept = open_store(store, stack)
         how: dict[str, Any] = {"store": kept, "resume": resume, "report": report}
         taken, knowledge = None, None

@@ -88,7 +88,7 @@ BudgetOption = Annotated[
     _tuning_option(
         min=1.0,
         help="Seconds of racing after which no further visit begins, the strongest candidates first; "
-        "profiling and planning do not count.",
+        "profiling and planning do not count. Otherwise none: each candidate is measured at least twice.",
     ),
 ]
 SustainOption = Annotated[
