@@ -302,22 +302,21 @@ def resolve_all(
     return opened, found, with_engines(units, [found])
 
 
-def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:
+def resolve_model(model: Model | str | Path) -> Model:
     """Return a model from itself or its locator.
 
     Raises
     ------
     InvalidInputError
-        There are several.
+        A list is given.
     """
     if isinstance(model, str | Path):
         return open_model(model)
-    if isinstance(model, Sequence):
-        if len(model) == 1:
-            return open_model(model[0])
+    if isinstance(model, list | tuple):
         raise InvalidInputError(
-            f"{len(model)} models are given, and this takes one: `profile_together` measures what several "
-            "cost when they share the units, `open_models` makes one network of them"
+            f"a list of {len(model)} models is given, and this takes one model: `profile_together` measures "
+            "what several cost when they share the units (`tune` takes its problem), `open_models` makes one "
+            "network of them"
         )
     return model
 

@@ -54,13 +54,12 @@ from .rounds import LoopStop
 from .samples import named_with
 from .trade_offs import measured_front
 from .tuned import Tuned
-from .tuning_checks import check_layer_order, check_shared, check_traded, checked, for_fronts
+from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
 from .tuning_subjects import (
     facts_of,
     in_layer_order,
     opened,
     setting_words,
-    shared_problem,
     tables_of,
     units_of,
 )
@@ -75,7 +74,7 @@ PROFILING = ProfileOptions(most_far=ANY_NOISE)
 
 
 def tune(
-    subject: Model | Problem | str | Path | Sequence[str | Path],
+    subject: Model | Problem | str | Path,
     *,
     platform: Platform | None = None,
     engine: EngineChoice = None,
@@ -104,9 +103,8 @@ def tune(
     Parameters
     ----------
     subject
-        A model or its locator, or a problem that was profiled before, e.g. with a workload. Several locators
-        are models that share the units, with one request of each, as `profile_together` measures them;
-        `open_models` makes one network of them.
+        A model or its locator, or a problem that was profiled before, e.g. with a workload. Of several models
+        `profile_together` makes the problem of sharing the units, and `open_models` one network.
     platform, engine, profile_options
         As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, rules, time_limit_s
@@ -176,15 +174,8 @@ def tune(
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    shared = subject if isinstance(subject, Sequence) and not isinstance(subject, str) else ()
-    if len(shared) > 1:
-        check_shared(pipelines=pipelines, groups=groups, layer_order=layer_order)
     with ExitStack() as stack:
         report = stack.enter_context(shown_on_terminal(report))
-        if len(shared) > 1:
-            told: dict[str, Any] = {"store": store, "resume": resume, "report": report}
-            subject = shared_problem(shared, platform, engine, samples, options=profile_options, **told)
-            platform = None
         models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
         found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
         kept = open_store(store, stack)
@@ -198,7 +189,7 @@ def tune(
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
             if groups is None and pipelines is None and order == "fixed":
-                told = {"costs": costs, "goal": goal, "resume": resume}
+                told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.ranks_plans else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)

@@ -83,22 +83,6 @@ def check_layer_order(
     return order
 
 
-def check_shared(**of_one_network: object) -> None:
-    """Refuse what is about one network, where several models share the units.
-
-    Raises
-    ------
-    InvalidInputError
-        Something of it is given.
-    """
-    for name, given in of_one_network.items():
-        if given is not None:
-            raise InvalidInputError(
-                f"{name}={given} is about one network, and several models share the units: leave it out, or "
-                "make one network of them with `open_models`"
-            )
-
-
 def _check_groups(subject: object, *, rounds: int, pipelines: str | int | None) -> None:
     if isinstance(subject, Problem):
         raise InvalidInputError(

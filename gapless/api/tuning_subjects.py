@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
@@ -12,7 +11,6 @@ from ..executor.graph.grouping import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model, in_order_of, reordered
 from ..executor.progress import Ledger, Report
-from ..executor.samples import Samples
 from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS
 from ..formulations.hardware import Platform
@@ -28,15 +26,11 @@ from .groups import check_in_pieces, groupable, tables_of_groups
 from .layer_orders import with_layer_order
 from .models import open_model
 from .partitions import with_parts
-from .samples import tried_with
 from .side_by_side import with_side_by_side
-from .slowdown.side_by_side import profile_together
 from .tuning_checks import check_powers
 
 
-def opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], order: str, *, in_pieces: bool = False
-) -> dict[str, Model]:
+def opened(subject: Model | Problem | str | Path, order: str, *, in_pieces: bool = False) -> dict[str, Model]:
     """Return the models that are tuned, by name.
 
     Raises
@@ -59,25 +53,6 @@ def opened(
     for each in models.values() if order[:1].isdecimal() else ():
         reordered(each, parse_order(order, each.network))
     return models
-
-
-def shared_problem(
-    locators: Sequence[str | Path],
-    platform: Platform | None,
-    engine: EngineChoice,
-    samples: Samples | None,
-    **kept: Any,
-) -> Problem:
-    """Return the problem of one request of each of several models, measured for sharing the units.
-
-    Raises
-    ------
-    InvalidInputError
-        Engines are to compete, which they do over one network.
-    """
-    models = tried_with([open_model(each) for each in locators], samples)
-    found = resolve_engine(engine, *models)
-    return profile_together(models, platform=platform, engine=found, **kept).problem
 
 
 def units_of(

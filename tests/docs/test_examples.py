@@ -38,7 +38,7 @@ def is_skipped(example: doctest.Example) -> bool:
 
 
 SHOWN: dict[str, list[doctest.DocTest]] = {
-    name: tests for name in sorted(gapless.__all__) if (tests := examples_of(name))
+    name: tests for name in dir(gapless) if (tests := examples_of(name))
 }
 
 
