@@ -20,15 +20,10 @@ _USUAL_COLUMNS = 80
 class Step:
     """How far a long job is.
 
-    Attributes
-    ----------
-    text
-        What is being done now, for people.
-    done, total
-        Units of work; `total` is None while it is not known.
+    `done`, `total`: units of work; `total` is None while it is not known.
     """
 
-    text: str
+    text: str  # what is being done now, for people
     done: int = 0
     total: int | None = None
 
@@ -116,13 +111,7 @@ class Forgetful:
 
 
 class Afresh:
-    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed.
-
-    Parameters
-    ----------
-    ledger
-        Where everything is kept.
-    """
+    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -93,12 +93,7 @@ def examined(
 ) -> tuple[PlanNumbers, tuple[Violation, ...]]:
     """Return the numbers of a well-formed plan by index, and everything that it breaks.
 
-    Parameters
-    ----------
-    problem
-        With the one table of costs that holds for the plan.
-    code, plan
-        The plan by index, and by name where that is known.
+    `code`, `plan`: the plan by index, and by name where that is known.
     """
     numbers = problem.formulation.numbers(problem, code)
     return numbers, tuple(violations(problem, code, numbers, plan))

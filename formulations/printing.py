@@ -18,8 +18,6 @@ _TABLE, _CELL = '<table style="color: inherit">', "text-align: left; padding-rig
 def printable(text: str) -> str:
     r"""Return text in which control and format characters are written out; line breaks stay.
 
-    Examples
-    --------
     >>> printable("red\x1b[31m")
     'red\\x1b[31m'
     """

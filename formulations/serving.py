@@ -18,13 +18,7 @@ STEADY, CYCLES = 8, 4
 
 
 def checked_slots(requests: int | None, interval_us: int | None, task_slots: int | None) -> tuple[int, int]:
-    """Return how many requests of an endless stream are played, and in how many task slots.
-
-    Raises
-    ------
-    InvalidInputError
-        The number of requests is missing, or a number is too small.
-    """
+    """Return how many requests of an endless stream are played, and in how many task slots."""
     if requests is None:
         raise InvalidInputError("the stream is endless: say how many requests are played")
     slots = requests if task_slots is None else task_slots
@@ -50,16 +44,8 @@ def served(
 ) -> list[Visit]:
     """Serve requests in order of (time, request, station).
 
-    Parameters
-    ----------
-    times_us
-        How long each station takes for a request.
-    arrivals_us
-        When each request comes.
-    slots
-        Most requests on their way at once, at least 1.
-    free_us
-        When each station is free for the first request; empty: from the beginning.
+    `slots`: most requests on their way at once, at least 1. `free_us`: when each station is free for the
+    first request; empty: from the beginning.
     """
     last = len(times_us) - 1
     free = list(free_us) or [0] * len(times_us)

@@ -192,13 +192,7 @@ class Stream:
 
 
 def check_stream(stream: Stream) -> None:
-    """Do nothing for a stream whose parts fit together.
-
-    Raises
-    ------
-    InvalidPlanError
-        They do not; everything is named.
-    """
+    """Do nothing for a stream whose parts fit together."""
     if stream.slots < 1:
         raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
     for what, defects in (("tiles", _tile_defects), ("chunks", _dataflow_defects)):

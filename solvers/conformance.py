@@ -122,10 +122,7 @@ class BackendConformance:
         A heuristic that checks plans may find none that passes; but it has to find one where a plan that it
         finds for the wide problem does.
 
-        Returns
-        -------
-        int
-            How many of the problems have to have an answer.
+        Returns how many of the problems have to have an answer.
         """
         assert problems, "nothing was tried: the backend refuses every variant of this kind"
         if self._support(wide).exact:

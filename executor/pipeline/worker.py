@@ -31,82 +31,51 @@ if TYPE_CHECKING:
 class TaskSettings:
     """What a worker needs to know about one of its chunks; travels as JSON.
 
-    Attributes
-    ----------
-    stream, chunk
-        Indices of the stream in the deployment, and of the chunk in the stream.
-    waits
-        See `SlotHeader`.
-    is_last
-        Whether no chunk waits for it: it is the last of its stream, or one of several.
-    where
-        The chunk in words.
-    steps
-        For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot.
-    slots_at
-        Where each task slot starts in the shared memory.
-    receives, senders
-        Descriptor of the pipe from the chunks that it waits for, and how many of them there are.
-    sends
-        Descriptors of the pipes to the chunks that wait for it; the last chunks send to the first, which so
-        learns that a slot is free.
-    leads
-        Descriptors of the pipes to the chunks that begin together with the first one: it alone decides
-        which requests come in.
-    delivers
-        Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds.
+    `stream`, `chunk`: indices of the stream in the deployment, and of the chunk in the stream; `receives`,
+    `senders`: descriptor of the pipe from the chunks that it waits for, and how many of them there are.
     """
 
     stream: int
     chunk: int
-    waits: Sequence[Sequence[int]]
-    is_last: bool
-    where: str
+    waits: Sequence[Sequence[int]]  # see `SlotHeader`
+    is_last: bool  # whether no chunk waits for it: it is the last of its stream, or one of several
+    where: str  # the chunk in words
     steps: Sequence[Mapping[str, Any]]
-    slots_at: Sequence[int]
+    """For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot."""
+    slots_at: Sequence[int]  # where each task slot starts in the shared memory
     receives: int
     senders: int
     sends: Sequence[int]
+    """Descriptors of the pipes to the chunks that wait for it; the last chunks send to the first, which so
+    learns that a slot is free."""
     leads: Sequence[int]
+    """Descriptors of the pipes to the chunks that begin together with the first one: it alone decides which
+    requests come in."""
     delivers: int
+    """Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """What a worker needs to know; travels as JSON.
 
-    Attributes
-    ----------
-    unit
-        Its index among the units in use.
-    descriptor, size, stamps_at
-        The shared memory, and where the time stamps lie in it.
-    chunks
-        Number of chunks of each stream.
-    units
-        Number of workers.
-    tasks
-        Its chunks, in the order in which it serves the requests of one number.
+    `descriptor`, `size`, `stamps_at`: the shared memory, and where the time stamps lie in it.
     """
 
-    unit: int
+    unit: int  # its index among the units in use
     descriptor: int
     size: int
     stamps_at: int
-    chunks: Sequence[int]
+    chunks: Sequence[int]  # number of chunks of each stream
     units: int
     tasks: Sequence[Mapping[str, Any]]
+    """Its chunks, in the order in which it serves the requests of one number."""
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: open all sessions, then run whenever the parent says so.
 
-    Parameters
-    ----------
-    link
-        Messages from the parent: "run" (see `PipelineRun`), answered by "done"; "end".
-    settings
-        See `WorkerSettings`.
+    `link`: messages from the parent: "run" (see `PipelineRun`), answered by "done"; "end".
     """
     known = WorkerSettings(**settings)
     with ExitStack() as cleanup:

@@ -49,13 +49,7 @@ def history(
 
 
 def check_device(problem: Problem) -> None:
-    """Do nothing for a problem that can be played on a simulated device.
-
-    Raises
-    ------
-    InvalidInputError
-        It has several networks.
-    """
+    """Do nothing for a problem that can be played on a simulated device."""
     if len(problem.networks) != 1:
         raise InvalidInputError(
             f"a simulated device plays one network, the problem has {len(problem.networks)}"

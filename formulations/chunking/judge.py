@@ -12,13 +12,7 @@ from .quantities import PlanValues
 
 
 def well_formed(chain: Chain, plan: Plan) -> tuple[Part, ...]:
-    """Return the chunks of a plan by index, in order of their layers.
-
-    Raises
-    ------
-    MalformedPlanError
-        It has no score.
-    """
+    """Return the chunks of a plan by index, in order of their layers."""
     parts = chain.parts(plan)
     wrong = tuple(_malformations(chain, parts))
     if wrong:

@@ -23,12 +23,7 @@ from .tables import chain_of
 def total_definitions(chain: Chain, peak_bytes: Expr | None = None) -> dict[VariableKey, Expr]:
     """Return the definitions of the totals of a plan over `uses`, `busy_us` and `memory_bytes`.
 
-    Parameters
-    ----------
-    chain
-        The tables.
-    peak_bytes
-        A definition of the peak that is tighter than the sum of the units' memory, or None.
+    `peak_bytes`: a definition of the peak that is tighter than the sum of the units' memory, or None.
     """
     variables = Quantities(QUANTITIES, chain)
     units = range(chain.unit_count)

@@ -75,15 +75,6 @@ def executions_of(
 
     Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
     combined or unnamed tables the measured ones are not known.
-
-    Parameters
-    ----------
-    problem
-        What was planned.
-    tables
-        What was measured beforehand.
-    results
-        Of all rounds.
     """
     if any(network.order for network in problem.networks):
         return None  # tables are of the order of the model

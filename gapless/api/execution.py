@@ -279,10 +279,7 @@ def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) 
 def placed(engine: EngineChoice, platform: Platform | None, *models: Model) -> tuple[Engine, Platform]:
     """Return the engine of units that name none, and the units, by default all here, with their engines.
 
-    Raises
-    ------
-    InvalidInputError
-        As for `resolve_engines` and `with_engines`.
+    Raises InvalidInputError: as for `resolve_engines` and `with_engines`.
     """
     if engine is None and platform is not None and any(unit.engine.name for unit in platform.units):
         return resolve_engine(None, *models), platform

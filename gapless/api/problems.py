@@ -233,13 +233,7 @@ def with_pipelines(
 
 
 def refuse_rules(problem: Problem, plans: str) -> None:
-    """Refuse rules of a problem whose plans become others.
-
-    Raises
-    ------
-    InvalidInputError
-        It has rules, which are about other plans.
-    """
+    """Refuse rules of a problem whose plans become others."""
     if problem.rules:
         names = ", ".join(repr(rule.name) for rule in problem.rules)
         raise InvalidInputError(

@@ -31,17 +31,7 @@ def check_different(names: Sequence[str]) -> None:
 def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
     """Return the tables of several profiles as one.
 
-    Parameters
-    ----------
-    profiles
-        Of different networks on the same platform; at least one.
-    method
-        Which of their tables.
-
-    Raises
-    ------
-    InvalidInputError
-        A network comes twice, the platforms differ, or a profile has no such table.
+    `profiles`: of different networks on the same platform; at least one.
     """
     if not profiles:
         raise InvalidInputError("there is no profile: at least one network is needed")
@@ -73,15 +63,7 @@ def estimated_interference(profiles: Sequence[Profile]) -> Interference:
     contention also suffers much (both factors are the square root of the slowdown, relative to the mean),
     and several other units share the blame equally. Measured co-runs (`profiler.contention`) need neither.
 
-    Parameters
-    ----------
-    profiles
-        Of different networks on the same platform, with both tables.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `joint_table`.
+    `profiles`: of different networks on the same platform, with both tables.
     """
     tables = [joint_table(profiles, method) for method in (Method.ISOLATED, Method.HEAVY)]
     names, platform = tables[0].units, profiles[0].platform

@@ -212,12 +212,7 @@ def _phases(part: Part, program: ContentionBound) -> Iterator[Split]:
 def even_split(part: Part, near: dict[int, Ints] | None) -> Split | None:
     """Return a split of a part whose program mixes nothing, or None if there is but one plan in it.
 
-    Parameters
-    ----------
-    part
-        The part.
-    near
-        The cuts that better plans can have, by request, as places; None: not known.
+    `near`: the cuts that better plans can have, by request, as places; None: not known.
     """
     if near is not None:
         request = max(near, key=lambda i: len(near[i]))

@@ -179,19 +179,8 @@ def calibrated(problem: Problem, runner: Runner, *, budget: Budget = CALIBRATION
     after the other, and the times of each are scaled to what was measured. Units that cannot run all of them
     keep their times.
 
-    Parameters
-    ----------
-    problem
-        As `side_by_side` returns it.
-    runner
-        Executes the networks.
-    budget
-        For how long, on each unit.
-
-    Raises
-    ------
-    ExecutionError
-        The networks could not be run.
+    `problem`: as `side_by_side` returns it.
+    Raises ExecutionError: the networks could not be run.
     """
     requests = tuple(Request(name=network.name, network=network.name) for network in problem.networks)
     everything = replace(problem, data=Workload(requests=requests))

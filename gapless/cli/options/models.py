@@ -205,13 +205,7 @@ def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
 
 
 def parse_samples(feed: Path | None, ranges: Sequence[str] | None) -> Samples | None:
-    """Return what models are tried with, from --input and --input-range; None: neither is given.
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or a file cannot be read.
-    """
+    """Return what models are tried with, from --input and --input-range; None: neither is given."""
     if feed is None and not ranges:
         return None
     from ...executor.samples import parse_ranges, read_samples
@@ -225,13 +219,7 @@ def parse_names(text: str | None) -> tuple[str, ...]:
 
 
 def parse_sizes(option: str, text: str) -> list[int]:
-    """Return whole numbers from a text such as "1,2,4"; `option` is who is told.
-
-    Raises
-    ------
-    InvalidInputError
-        It is something else.
-    """
+    """Return whole numbers from a text such as "1,2,4"; `option` is who is told."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
         raise InvalidInputError(f"{option} is {text!r}, must be whole numbers with commas, e.g. 1,2,4")
@@ -239,13 +227,7 @@ def parse_sizes(option: str, text: str) -> list[int]:
 
 
 def parse_emulation(texts: Sequence[str] | None) -> dict[str, int]:
-    """Return {unit: permille} from texts such as "core1=50%".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or a share is not above 0 % and at most 100 %.
-    """
+    """Return {unit: permille} from texts such as "core1=50%"."""
     shares, defects = {}, []
     for text in texts or ():
         found = _EMULATED.fullmatch(text.strip())

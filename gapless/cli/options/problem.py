@@ -207,24 +207,13 @@ OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A problem as the command line asks for it.
+    """A problem as the command line asks for it."""
 
-    Attributes
-    ----------
-    problem
-        The problem, with objective, limits and rules.
-    origin
-        How it was named; a plan file keeps that.
-    task_slots
-        Task slots that were asked for without a workload: they are for who plays the plan.
-    notes
-        What the user should know about it.
-    """
-
-    problem: Problem
-    origin: dict[str, str]
+    problem: Problem  # the problem, with objective, limits and rules
+    origin: dict[str, str]  # how it was named; a plan file keeps that
     task_slots: int | None = None
-    notes: tuple[str, ...] = ()
+    """Task slots that were asked for without a workload: they are for who plays the plan."""
+    notes: tuple[str, ...] = ()  # what the user should know about it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,13 +254,7 @@ class ProblemOptions:
 
 
 def ask(options: ProblemOptions) -> Asked:
-    """Return the problem with the objective, limits and rules of the command line.
-
-    Raises
-    ------
-    InvalidInputError
-        A file, a name or a number is not valid.
-    """
+    """Return the problem with the objective, limits and rules of the command line."""
     from ...files.plans import problem_named
 
     problem, asked, notes = problem_named(_given(options), remembered=options.rules is None)
@@ -285,19 +268,8 @@ def ask_plan(
 
     What is given counts, and what is not given is as it was when the plan was made.
 
-    Parameters
-    ----------
-    files
-        A plan file, a list, a deployment or the folder of a run; the problem may stand before it.
-    options
-        What else is given.
-    number
-        Which plan of a list is meant; None: the best.
-
-    Raises
-    ------
-    InvalidInputError
-        There are more than two; or as for `named_plan` and `problem_of_plan`.
+    `files`: a plan file, a list, a deployment or the folder of a run; the problem may stand before it.
+    `number`: which plan of a list is meant; None: the best.
     """
     from ...files.plans import named_plan, problem_of_plan
 
@@ -377,13 +349,7 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse a place for a result before the work is done, not after it.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder is not there or cannot be written to.
-    """
+    """Refuse a place for a result before the work is done, not after it."""
     if path is None:
         return
     if path.is_dir():

@@ -186,13 +186,7 @@ class TuneChoice:
 
 
 def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOptions:
-    """Return how to tune.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such mode.
-    """
+    """Return how to tune."""
     if mode not in set(TuningMode):
         raise InvalidInputError(f"--mode is {mode!r}, must be one of {', '.join(TuningMode)}")
     return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
@@ -214,20 +208,14 @@ def opening(
 class Target:
     """What is measured, by whom and on which units: all that can be refused before a run begins.
 
-    Attributes
-    ----------
-    subject
-        A model, several that share the units, or a problem that was profiled before.
-    engine, platform
-        Who runs it, and where; None: the engines of the units, and the units of a problem.
-    samples
-        What the networks of a problem are tried with; models have their own.
+    `engine`, `platform`: who runs it, and where; None: the engines of the units, and the units of a problem.
     """
 
     subject: Model | list[Model] | Problem
+    """A model, several that share the units, or a problem that was profiled before."""
     engine: str | None
     platform: Platform | None = None
-    samples: Samples | None = None
+    samples: Samples | None = None  # what the networks of a problem are tried with; models have their own
 
     @classmethod
     def of(
@@ -241,11 +229,6 @@ class Target:
         """Return what the command line asks for.
 
         Engines compete over one network unless it is said that they may not; several networks have one.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no such unit, or the units of a problem are to be chosen.
         """
         if isinstance(subject, Problem):
             if device.units or device.emulate or device.file is not None:
@@ -350,13 +333,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
 def simulated_problems(
     subjects: Sequence[str], choice: TuneChoice, *, truth: str | None
 ) -> tuple[Problem, Problem]:
-    """Return what is planned on a simulated device, and what the device obeys.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not one shipped problem or problem file, or groups are asked for.
-    """
+    """Return what is planned on a simulated device, and what the device obeys."""
     if choice.groups is not None:
         raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
     if choice.layer_order is not None:

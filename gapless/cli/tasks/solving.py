@@ -33,11 +33,8 @@ def plan_watched(
 ) -> tuple[SolveResult, bool]:
     """Plan with progress; `backend` None: the usual one.
 
-    Returns
-    -------
-    SolveResult, bool
-        The answer, and whether the user stopped the search. If so, the answer is the best that the
-        backend had shown until then, judged like any other.
+    Returns the answer, and whether the user stopped the search. If so, the answer is the best that the
+    backend had shown until then, judged like any other.
     """
     backend = backend or default_backend(problem)
     with Progress(problem, time_limit_s=options.time_limit_s) as progress:
@@ -100,11 +97,8 @@ def compare_watched(
 ) -> tuple[Comparison, bool]:
     """Compare with progress; parameters as for `compare_backends`.
 
-    Returns
-    -------
-    Comparison, bool
-        The answers, and whether the user stopped before all were there. If so, the backend that was at
-        work counts with the best that it had shown.
+    Returns the answers, and whether the user stopped before all were there. If so, the backend that was at
+    work counts with the best that it had shown.
     """
     results: list[SolveResult] = []
     usual = default_backends(problem)
@@ -140,13 +134,7 @@ def compare_watched(
 def batches_watched(
     asked: Asked, sizes: str, backend: str | None, options: SolveOptions
 ) -> tuple[BatchChoice, ...]:
-    """Choose sizes of batches with progress; `sizes`: numbers with commas.
-
-    Raises
-    ------
-    InvalidInputError
-        No workload is named, there are rules, which name requests, or a size is not valid.
-    """
+    """Choose sizes of batches with progress; `sizes`: numbers with commas."""
     from ...api.batches import batchings, compared
     from ...api.problems import load_problem
     from ...files.origins import asked_problem
@@ -178,13 +166,7 @@ _OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}
 
 
 def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) -> tuple[KindResult, ...]:
-    """Compare kinds of plans with progress; `kinds`: their names with commas, or "all".
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind, no cluster is named, or something is asked that not all kinds have.
-    """
+    """Compare kinds of plans with progress; `kinds`: their names with commas, or "all"."""
     from ...api.kinds import KINDS, compare_kinds
     from ...files.origins import device_options
 

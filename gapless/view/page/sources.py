@@ -46,31 +46,19 @@ Resolve = Callable[[Origin], Problem]
 class Known:
     """What the files say about one deployment.
 
-    Attributes
-    ----------
-    title
-        The file or folder that named it first.
-    problem
-        What was planned.
-    plan
-        The plan, where a plan file named it.
-    deployment
-        What runs; None: only a problem was given, and the best plan is wanted.
-    measured, measurement, tuning, answers
-        As far as they were given.
-    sources
-        The files.
+    `measured`, `measurement`, `tuning`, `answers`: as far as they were given.
     """
 
-    title: str
-    problem: Problem
-    plan: Plan | None = None
+    title: str  # the file or folder that named it first
+    problem: Problem  # what was planned
+    plan: Plan | None = None  # the plan, where a plan file named it
     deployment: Deployment | None = None
+    """What runs; None: only a problem was given, and the best plan is wanted."""
     measured: History | None = None
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()
-    sources: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # the files
 
 
 def sort_files(
@@ -81,26 +69,13 @@ def sort_files(
     A problem counts for everything behind it, up to the next one. A plan or deployment begins a subject of
     its own; executions, races and comparisons belong to the subject with the same chunks.
 
-    Parameters
-    ----------
-    arguments
-        Problems (files or shipped names), plans, deployments, measurements, traces, results of tuning and
-        comparisons, and folders of `gapless tune`, in any number.
-    resolve
-        Makes a problem of what a plan file or the user calls it.
-    number
-        Which plan of a list, of the answers of a comparison, or of those that were tuned, from 1; None: the
-        best, and of tuning what won.
-
-    Returns
-    -------
-    list of Known, list of str
-        The subjects, and notes about what was left out.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid, or belongs to no problem that was given; or there is no such plan.
+    `arguments`: problems (files or shipped names), plans, deployments, measurements, traces, results of
+    tuning and comparisons, and folders of `gapless tune`, in any number; `resolve`: makes a problem of what a
+    plan file or the user calls it; `number`: which plan of a list, of the answers of a comparison, or of those
+    that were tuned, from 1 (None: the best, and of tuning what won).
+    Returns the subjects, and notes about what was left out.
+    Raises InvalidInputError: a file is not valid, or belongs to no problem that was given; or there is no such
+    plan.
     """
     reader = _Reader(resolve, number)
     for argument in arguments:

@@ -231,16 +231,7 @@ def problem_view(
 ) -> Group:
     """Return what `gapless show` shows of a problem.
 
-    Parameters
-    ----------
-    problem
-        What to show.
-    plans
-        Upper bound on the number of its plans.
-    layers
-        Which layers of one network; None: all.
-    plan
-        A plan whose chunks are marked.
+    `layers`: which layers of one network; None: all.
     """
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]
