@@ -302,10 +302,7 @@ def resolve_all(
 def resolve_model(model: Model | str | Path) -> Model:
     """Return a model from itself or its locator.
 
-    Raises
-    ------
-    InvalidInputError
-        A list is given.
+    Raises InvalidInputError: a list is given.
     """
     if isinstance(model, str | Path):
         return open_model(model)

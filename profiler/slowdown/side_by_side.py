@@ -13,13 +13,7 @@ from .corun import companions
 
 
 def check_different(names: Sequence[str]) -> None:
-    """Refuse networks of the same name: requests would not say which they mean.
-
-    Raises
-    ------
-    InvalidInputError
-        A name comes twice.
-    """
+    """Refuse networks of the same name (InvalidInputError): requests would not say which they mean."""
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise InvalidInputError(

@@ -192,10 +192,7 @@ MOST_DIGITS = 4
 def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
     """Return whether models are one network; `shared` names the option that says that they share the units.
 
-    Raises
-    ------
-    InvalidInputError
-        Both are asked for.
+    Raises InvalidInputError: both are asked for.
     """
     if chain and shared:
         raise InvalidInputError(

@@ -71,11 +71,10 @@ def sort_files(
 
     `arguments`: problems (files or shipped names), plans, deployments, measurements, traces, results of
     tuning and comparisons, and folders of `gapless tune`, in any number; `resolve`: makes a problem of what a
-    plan file or the user calls it; `number`: which plan of a list, of the answers of a comparison, or of those
-    that were tuned, from 1 (None: the best, and of tuning what won).
+    plan file or the user calls it; `number`: which plan of a list, of a comparison, or of a run, from 1 (None:
+    the best, and of a run what won).
     Returns the subjects, and notes about what was left out.
-    Raises InvalidInputError: a file is not valid, or belongs to no problem that was given; or there is no such
-    plan.
+    Raises InvalidInputError: a file is not valid, belongs to no problem that was given, or has no such plan.
     """
     reader = _Reader(resolve, number)
     for argument in arguments:
