@@ -71,7 +71,7 @@ def sort_files(
 
     `arguments`: problems (files or shipped names), plans, deployments, measurements, traces, results of
     tuning and comparisons, and folders of `gapless tune`, in any number; `resolve`: makes a problem of what a
-    plan file or the user calls it; `number`: which plan of a list, of a comparison, or of a run, from 1 (None:
+    plan file or the user calls it; `number`: which plan of a list, of a comparison, or of a run (None:
     the best, and of a run what won).
     Returns the subjects, and notes about what was left out.
     Raises InvalidInputError: a file is not valid, belongs to no problem that was given, or has no such plan.
