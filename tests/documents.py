@@ -63,7 +63,6 @@ MEASURING = ("bench-engine", "contention", "doctor", "interference", "links", "p
 """Commands of gapless that measure this machine."""
 
 PRELUDES = {
-    "README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"},
     "judge-your-heuristic.md": {"longest_first.py": (DOCS / "examples" / "longest_first.py").read_text()},
     "write-a-backend.md": {"shares_backend.py": (DOCS / "examples" / "shares_backend.py").read_text()},
     "write-a-policy.md": {"patient.py": (DOCS / "examples" / "patient.py").read_text()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 from ..executor.tuning.candidates import CandidateKind, TuningCandidate
 from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
@@ -26,6 +27,12 @@ _MEANINGS = {
     Ground.BASELINES: "mean difference",
     Ground.SUSTAINED: "the worst finalist, at the end",
 }
+ENOUGH_VISITS = 2
+"""So many visits of each candidate are the least that differences can be told from noise by."""
+
+_UP_TO_S = 5
+"""Missing seconds are rounded up to a multiple of it."""
+
 NOT_TOLD = "not told by this system"
 
 Rows = Sequence[Sequence[str]]
@@ -102,10 +109,16 @@ def effort(result: TuningResult) -> str:
 
 
 def next_step(result: TuningResult) -> str:
-    """Return what to do where the strongest were not measured; empty where they were."""
-    if result.stop is not TuningStop.BUDGET or result.measured == len(result.rows):
+    """Return what to do where not all were measured twice, and what that takes; empty where they were."""
+    running = [len(row.visit_us) for row in result.rows if row.failure is None]
+    missing = sum(max(0, ENOUGH_VISITS - visits) for visits in running)
+    if result.stop is not TuningStop.BUDGET or not missing:
         return ""
-    return "Go on with a larger --budget and --resume: what was measured is not measured again."
+    words = "Go on with a larger --budget and --resume: what was measured is not measured again"
+    if result.simulated or not sum(running):
+        return f"{words}."
+    more_s = _UP_TO_S * ceil(missing * result.spent_s / sum(running) / _UP_TO_S)
+    return f"{words}; about {more_s} s more measure each candidate {ENOUGH_VISITS} times."
 
 
 def evidence_rows(result: TuningResult) -> Rows:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gapless import __version__
+from gapless.api.diagnosis import Diagnosis, EngineReport
 from gapless.cli.base.exits import ExitCode
+from gapless.formulations.availability import Availability
+from gapless.view.terminal.describe import doctor_view
 
 from ..conftest import Cli
 
@@ -45,6 +50,21 @@ def test_doctor_names_every_backend(cli: Cli) -> None:
     backends = {entry["name"]: entry for entry in cli("doctor", "--json").document["backends"]}
     assert backends["native"]["ok"] is True
     assert backends["native"]["guarantee"] == "exact"
+
+
+@pytest.mark.parametrize(("reached", "told"), [("opencl-cpu", True), ("opencl", False)])
+def test_doctor_says_where_to_read_about_a_gpu_where_none_is_reached(reached: str, *, told: bool) -> None:
+    engines = tuple(
+        EngineReport(name=name, found=Availability(ok=True), backends=("cpu", name))
+        for name in ("cpu", reached)
+    )
+    diagnosis = Diagnosis(
+        gapless="", python="", system="", device="", cores=1, backends=(), engines=engines, permissions=()
+    )
+    shown = io.StringIO()
+    Console(file=shown, width=120).print(doctor_view(diagnosis))
+    assert ("docs/how-to/use-a-gpu.md" in shown.getvalue()) is told
+    assert (Path(__file__).parents[3] / "docs/how-to/use-a-gpu.md").exists()
 
 
 @pytest.mark.slow

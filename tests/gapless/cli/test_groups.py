@@ -171,7 +171,7 @@ def test_rules_and_axes_in_python(model: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--workload", "net"), "--groups is for one network, --workload for several"),
+        (("--workload", "net"), "--groups is about one network, and several share the units"),
         (("--granularity", "block"), "--groups needs the pieces of a network, --granularity is block"),
         (("--engine", "simulated"), "--groups measures tiles of a model"),
     ],
