@@ -23,7 +23,8 @@ from .table import Floats
 if TYPE_CHECKING:
     from .sweep import Labels
 
-_BLOCK = 64
+_BLOCK = 128
+_LATER = np.arange(_BLOCK)[:, None] < np.arange(_BLOCK)
 _STAIRS = 3
 """Rows that are compared by stairs."""
 
@@ -44,6 +45,8 @@ class Dominance:
         Whether hops matter.
     idle_below
         Up to where loads do not matter, by [boundary][unit that is loaded][unit that runs]; None: all do.
+    settled
+        Whether the period is settled, so that loads matter only up to it, and their sum.
     compared
         With how many labels each one is compared, at most, where that is done one by one.
     """
@@ -53,7 +56,8 @@ class Dominance:
     sets: bool
     hops: bool = True
     idle_below: Floats | None = None
-    compared: int = 512
+    settled: bool = False
+    compared: int = 128
 
 
 def undominated(dominance: Dominance, at: int, labels: Labels) -> NDArray[np.intp] | None:
@@ -68,13 +72,15 @@ def undominated(dominance: Dominance, at: int, labels: Labels) -> NDArray[np.int
     loads = state.loads
     if dominance.idle_below is not None:
         loads = np.maximum(loads, dominance.idle_below[at].take(unit, axis=1).astype(np.int64))
+    total = (state.loads if dominance.settled else loads).sum(axis=0)
     rows = np.concatenate([loads, hops[None], state.bytes, closed[None], labels.held])
+    if dominance.settled:
+        rows = np.concatenate([rows, total[None]])
     if not dominance.monotone or len(labels.held):
         keep = _first(np.concatenate([rows, group[None]]), labels.order, dominance.enough)
         return None if keep.all() else np.flatnonzero(keep)
     rows = rows[rows.min(axis=1) < rows.max(axis=1)]
     keep = np.ones(len(labels), dtype=np.bool_)
-    total = loads.sum(axis=0)
     for own in sorted(set(group.tolist())):
         columns = np.flatnonzero(group == own)
         if len(columns) < 2:
@@ -106,7 +112,7 @@ def _least(rows: Ints, order: Ints) -> Flags:
         if not len(own):
             continue
         y, z = second[own], third[own]
-        replaced = np.triu((y[:, None] <= y) & (z[:, None] <= z), 1).any(axis=0)
+        replaced = ((y[:, None] <= y) & (z[:, None] <= z) & _LATER[: len(own), : len(own)]).any(axis=0)
         own = own[~replaced]
         stays[own] = True
         treads, heights = np.concatenate([treads, second[own]]), np.concatenate([heights, third[own]])
@@ -143,8 +149,9 @@ def _staying(rows: Ints, dominance: Dominance) -> Flags:
         own = later[later < stop]
         if not len(own):
             continue
-        replaces = (rows[:, own, None] <= rows[:, None, later]).all(axis=0)
-        replaces &= own[:, None] < later[None, :]
+        replaces = own[:, None] < later
+        for row in rows:
+            replaces &= row[own, None] <= row[later]
         if dominance.enough == 1:
             # What is gone replaces nothing: that which replaced it does so.
             before[later] += replaces.any(axis=0)

@@ -109,7 +109,7 @@ class Outlook:
         idle_mw: int,
         extra_mw: tuple[int, ...],
     ) -> None:
-        self._best = best
+        self.best = best
         self.table, self.prices, self.needs = table, prices, needs
         self.idle_mw, self.extra_mw = idle_mw, np.array(extra_mw, dtype=np.int64)
         self._priced = completions(table, prices)
@@ -127,7 +127,7 @@ class Outlook:
         quantities = [Quantity(loads=(1.0,) * units), Quantity(loads=(0.0,) * units, hop=1.0)]
         quantities.append(Quantity(loads=(-1.0,) * units))
         quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
-        return Exchange(self.table, self._best, quantities)
+        return Exchange(self.table, self.best, quantities)
 
     @cached_property
     def _latency(self) -> Floats:

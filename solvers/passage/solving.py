@@ -36,16 +36,21 @@ from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from .descent import Annealing
 from .dominance import Dominance
+from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
-from .prices import Pricing, price, price_set
+from .prices import Paths, Pricing, price, price_set
 from .rules import RulePruner
-from .sweep import Growth, Setting, Sweep, path_rows
+from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
 from .table import Table, build_table
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
 """Labels per boundary: at first, how many times more in the next sweep, and at most."""
+
+_FIRST_MOVES, _MOVES = 4_000, 20
+"""Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
 
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
@@ -57,6 +62,9 @@ _ONLY_PERIOD = frozenset(
     ("max_period_us", "max_hops", "max_units", "max_memory_bytes", "max_unit_memory_bytes")
 )
 """Filters that loads below the least period do not matter for."""
+
+_TOTALS = frozenset((Term.PERIOD, Term.HOPS, Term.LATENCY, Term.UNITS))
+"""Terms that know loads only by the largest one and by their sum."""
 
 _LONGER = 4
 """How many times more plans are asked for when finished plans are turned down."""
@@ -204,6 +212,7 @@ class Search:
         self._growth = Growth(table, memory=self._memory, paths=bool(facts.open))
         self._prune = RulePruner(table, facts) if facts.open else None
         self.count = self.widest = 0
+        self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
         self.frontier: tuple[int, ...] | None = ()
 
     def price(self, pricing: Pricing) -> None:
@@ -225,20 +234,22 @@ class Search:
         for units in starts:
             self.offer(units)
 
-    def offer(self, units: tuple[int, ...]) -> None:
-        """Keep a plan if it is valid and wanted."""
+    def offer(self, units: tuple[int, ...]) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is valid."""
         numbers, broken = examined(self._problem, self.table.parts_of(units))
         if not broken and self._keeps_facts(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(numbers.values(self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
+            return True
+        return False
 
     def sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
             yield from self._first()
-        width = _WIDEST if space <= _ENUMERABLE else _FIRST_WIDTH
+        width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
         while True:
             sweep = self._sweep(self._setting(self.ranking, self.pool), width)
             worst = self.pool.worst
@@ -255,12 +266,15 @@ class Search:
         """Sweep for the least first term alone, until it is proved."""
         ranking = replace(self.ranking, terms=self.ranking.terms[:1])
         best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
-        if len(self.pool):
-            best.add(
-                np.concatenate([self.pool.ranks[:1, :1], self.pool.ranks[len(self.ranking.terms) :, :1]])
-            )
+        meeting = None
+        if ranking.terms[0] == Term.PERIOD:
+            meeting = Meeting(self._outlook, ranking, self._pause)
+            self._anneal(_FIRST_MOVES)
+        self._keep_best(best)
         while True:
-            sweep = self._sweep(self._setting(ranking, best), width)
+            setting = self._setting(ranking, best)
+            meet = None if meeting is None else self._meet(meeting, best, setting.floor, width)
+            sweep = self._sweep(setting, width, meet)
             if len(best):
                 self.offer(tuple((best.ranks[1:, 0] % self.table.units).tolist()))
             least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
@@ -269,12 +283,42 @@ class Search:
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
+            if meeting is not None and self._anneal(_MOVES * width):
+                self._keep_best(best)
+                yield
             width = self._wider(width)
 
-    def _sweep(self, setting: Setting, width: int) -> Sweep:
+    def _anneal(self, moves: int) -> bool:
+        """Search near the best plan; return whether there is a better one."""
+        if not len(self.pool) or self.table.must.any() or self.table.units == 1:
+            return False
+        before = int(self.pool.ranks[0, 0])
+        units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
+        self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
+        return int(self.pool.ranks[0, 0]) < before
+
+    def _keep_best(self, best: Pool) -> None:
+        """Let the best plan known be the one that has to be beaten."""
+        if len(self.pool):
+            path = self.pool.ranks[len(self.ranking.terms) :, :1]
+            best.add(np.concatenate([self.pool.ranks[:1, :1], path]))
+
+    def _meet(self, meeting: Meeting, best: Pool, floor: int, width: int) -> Meet:
+        """Sweep from the end, and return what to do in the middle."""
+        meeting.prepare(best, floor, width)
+
+        def meet(sweep: Sweep, labels: Labels) -> None:
+            below = int(best.ranks[0, 0]) if len(best) else sys.maxsize
+            for units in meeting.plans(sweep, labels, below):
+                if self.offer(units):
+                    self._keep_best(best)
+
+        return meeting.middle, meet
+
+    def _sweep(self, setting: Setting, width: int, meet: Meet | None = None) -> Sweep:
         sweep = Sweep(setting, width)
         self.count, self.widest = self.count + 1, max(self.widest, width)
-        sweep.run()
+        sweep.run(meet=meet)
         return sweep
 
     @staticmethod
@@ -293,8 +337,12 @@ class Search:
         limits = self._problem.limits.in_use()
         monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
         alone = ranking is not self.ranking
-        self._outlook.cap(None if alone else self._most_period())
+        most = None if alone else self._most_period()
+        self._outlook.cap(most)
         floor = (self.frontier or (0,))[0]
+        clipped = monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
+        settled = clipped and not alone and most == floor and _TOTALS.issuperset(ranking.terms)
+        clipped = clipped and alone
         return Setting(
             table=self.table,
             growth=self._growth,
@@ -309,9 +357,8 @@ class Search:
                 or Term.UNITS in ranking.terms
                 or "max_units" in limits,
                 hops=not alone or Term.HOPS in ranking.terms or "max_hops" in limits,
-                idle_below=self._outlook.idle_below(floor)
-                if alone and monotone and ranking.terms[0] == Term.PERIOD and _ONLY_PERIOD.issuperset(limits)
-                else None,
+                idle_below=self._outlook.idle_below(floor) if settled or clipped else None,
+                settled=settled,
             ),
             prune=self._prune,
             pause=self._pause,

@@ -27,10 +27,17 @@ from ..chunking.ordering import Flags, Ints, less, smallest
 from ..chunking.pool import Pool
 from .dominance import Dominance, undominated
 from .outlook import Bounds, Outlook, Ranking, State
-from .table import Table, Units
+from .table import Floats, Table, Units
 
 Prune = Callable[[int, "Labels", Bounds], Flags | None]
 """Which labels at a boundary may still keep all rules; None when all may."""
+
+Meet = tuple[int, Callable[["Sweep", "Labels"], None]]
+"""A boundary, and what is done with the labels there."""
+
+
+_SLACK = 2
+"""How many times more labels than are kept are compared with each other before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,20 +259,33 @@ class Sweep:
         self._units: list[Units] = []
         self._parents: list[Ints] = []
 
-    def run(self) -> None:
-        """Offer the best plans to the pool."""
+    def run(self, until: int | None = None, meet: Meet | None = None) -> Labels | None:
+        """Offer the best plans to the pool.
+
+        Parameters
+        ----------
+        until
+            A boundary where to end; its labels are returned if there are any.
+        meet
+            A boundary, and what is called there with this sweep and its labels.
+        """
         growth, count = self.setting.growth, self.setting.table.count
         labels = growth.start()
         for at in range(1, count + 1):
             self.setting.pause()
             labels = self._pruned(at, labels)
             if not len(labels):
-                return
+                return None
             self._units.append(labels.unit.astype(np.int8))
             self._parents.append(labels.parent)
+            if at == until:
+                return labels
+            if meet is not None and at == meet[0]:
+                meet[1](self, labels)
             if at < count:
                 labels = growth.grow(at, labels)
         self._offer(labels)
+        return None
 
     def _pruned(self, at: int, labels: Labels) -> Labels:
         setting, table = self.setting, self.setting.table
@@ -285,11 +305,10 @@ class Sweep:
         for test in (setting.ranking.passing(bounds), setting.prune and setting.prune(at, labels, bounds)):
             if test is not None:
                 wanted = wanted & test
-        labels, keys, priced = labels[wanted], keys[:, wanted], priced[wanted]
+        labels, keys, priced = self._narrowed(labels, keys, priced, wanted, _SLACK * self.width)
         kept = undominated(setting.dominance, at, labels)
-        if kept is not None:
-            labels, keys, priced = labels[kept], keys[:, kept], priced[kept]
-        return self._narrowed(labels, keys, priced)
+        kept = np.arange(len(labels)) if kept is None else kept
+        return self._narrowed(labels, keys, priced, kept, self.width)[0]
 
     def _wanted(self, keys: Ints) -> Flags:
         """Return which keys can be those of plans that are wanted."""
@@ -300,19 +319,23 @@ class Sweep:
         before = less(keys, last)
         return before if self.setting.better else before | (keys == last[:, None]).all(axis=0)
 
-    def _narrowed(self, labels: Labels, keys: Ints, priced: NDArray[np.float64]) -> Labels:
-        """Return the most promising labels, and note what is lost."""
-        if len(labels) <= self.width:
-            return labels
-        order = (
-            np.lexsort((priced, *keys[:0:-1], keys[0]))
-            if self.setting.ranking.terms[0] != "period"
-            else np.argsort(priced, kind="stable")
-        )
-        lost = keys[:, order[self.width :]]
-        least = tuple(lost[:, smallest(lost, 1)[0]].tolist())
-        self.lost = least if self.lost is None else min(self.lost, least)
-        return labels[np.sort(order[: self.width])]
+    def _narrowed(
+        self, labels: Labels, keys: Ints, priced: Floats, kept: Flags | Ints | NDArray[np.intp], width: int
+    ) -> tuple[Labels, Ints, Floats]:
+        """Return the most promising ones of the labels that are kept, and note what is lost."""
+        columns: NDArray[np.intp] | Ints = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
+        if len(columns) > width:
+            keys_left, priced_left = keys[:, columns], priced[columns]
+            by_period = self.setting.ranking.terms[0] == Term.PERIOD
+            if by_period:
+                order = np.argpartition(priced_left, width)
+            else:
+                order = np.lexsort((priced_left, keys_left[0]))
+            lost = keys_left[:, order[width:]]
+            least = tuple(lost[:, smallest(lost, 1)[0]].tolist())
+            self.lost = least if self.lost is None else min(self.lost, least)
+            columns = columns[np.sort(order[:width])]
+        return labels[columns], keys[:, columns], priced[columns]
 
     def _offer(self, labels: Labels) -> None:
         setting = self.setting
@@ -333,11 +356,11 @@ class Sweep:
             columns = columns[less(found, last) | (found == last[:, None]).all(axis=0)]
         if len(columns):
             setting.pool.add(
-                np.concatenate([keys[:, columns], path_rows(self._paths(columns), setting.table.units)])
+                np.concatenate([keys[:, columns], path_rows(self.paths(columns), setting.table.units)])
             )
 
-    def _paths(self, columns: NDArray[np.intp]) -> Ints:
-        """Return the units of some plans, by [piece][plan]."""
+    def paths(self, columns: NDArray[np.intp]) -> Ints:
+        """Return the units of the pieces of some of the latest labels, by [piece][label]."""
         found = np.empty((len(self._units), len(columns)), dtype=np.int64)
         at: NDArray[np.intp] | Ints = columns
         for piece in range(len(self._units) - 1, -1, -1):

@@ -1,0 +1,166 @@
+"""What plans gain that come back to a unit, and how soon native finds and proves them: `python -m benchmarks.passage`.
+
+Two tables over all shipped tables of one network, and the networks of the zoo on three phones:
+
+gain
+    Least period with one chunk per unit (`once`, proved), with any number (`any`, and its bound where that is
+    not proved), of the fallback of an execution provider, and of the best unit alone; the gain of `any` over
+    `once` where each border costs 0, 50, 100 and 200 us more; chunks of the plan; seconds until the plan was
+    there, and until it was proved (all terms, those that break ties among them).
+course
+    Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its distance
+    from the best bound that any of these runs proved.
+
+Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert,pixel7a`
+(parts of names), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from benchmarks.printing import WIDTH, show, titled
+from gapless.api.problems import load_problem
+from gapless.formulations.costs import TransferRows
+from gapless.formulations.passages import Passage
+from gapless.formulations.problem import Problem
+from gapless.profiler.platforms.catalog import shipped_names
+from gapless.profiler.platforms.workloads import phone_names, phone_network_names, shipped_workload
+from gapless.solvers.protocol import Claim, Clock, SolveOptions
+from gapless.solvers.result import SolveResult
+from gapless.solvers.session import solve
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limits", default="0.02,0.1,0.5,10")
+    parser.add_argument("--hops", default="0,50,100,200")
+    parser.add_argument("--tables", default="gain,course")
+    asked = parser.parse_args(arguments)
+    limits = [float(text) for text in asked.limits.split(",")]
+    hops = [int(text) for text in asked.hops.split(",")]
+    wanted = [name for name in asked.only.split(",") if name]
+    console = Console(width=WIDTH)
+    chosen = [(name, p) for name, p in problems() if not wanted or any(part in name for part in wanted)]
+    if "gain" in asked.tables:
+        gains = (f"gain +{us} us" for us in hops)
+        table = titled(
+            "Gain",
+            "table",
+            "layers",
+            "once",
+            "any",
+            "bound",
+            "fallback",
+            "one unit",
+            *gains,
+            "chunks",
+            "plan s",
+            "proof s",
+        )
+        for name, problem in chosen:
+            table.add_row(name, str(len(problem.network.layers)), *_gain(problem, hops, max(limits)))
+        show(console, table)
+    if "course" in asked.tables:
+        table = titled("Course", "table", "layers", *(f"after {s:g} s" for s in limits), "bound")
+        for name, problem in chosen:
+            table.add_row(name, str(len(problem.network.layers)), *_course(problem, limits))
+        show(console, table)
+
+
+def problems() -> Iterator[tuple[str, Problem]]:
+    """Yield the shipped problems of one network, the least period asked."""
+    for name in shipped_names():
+        problem = load_problem(name)
+        if len(problem.networks) == 1 and problem.co_run_costs is None and problem.data is None:
+            yield name, problem.with_objective("period")
+    for platform in phone_names():
+        for network in phone_network_names():
+            workload = shipped_workload(platform, network)
+            plain = Problem(platform=workload.platform, networks=workload.networks, costs=workload.costs)
+            yield f"{platform}/{network}", plain.with_objective("period")
+
+
+def dearer(problem: Problem, hop_us: int) -> Problem:
+    """Return a problem in which each border between two chunks costs so much more, where a chunk begins."""
+    (costs,) = problem.costs.networks
+    count, units = len(costs.layer_us), len(problem.platform.units)
+    rows: TransferRows = costs.transfer_in_us or ((0,) * units,) * (count + 1)
+    more = tuple(row if at in (0, count) else tuple(us + hop_us for us in row) for at, row in enumerate(rows))
+    return replace(problem, costs=replace(problem.costs, networks=(replace(costs, transfer_in_us=more),)))
+
+
+@dataclass
+class _Watch:
+    """When the best plan was there, by the clock of the processor."""
+
+    began_s: float
+    best: int | None = None
+    at_s: float = 0.0
+
+    def see(self, claim: Claim) -> None:
+        """Note a better plan."""
+        if claim.values is not None and (self.best is None or claim.values[0] < self.best):
+            self.best, self.at_s = claim.values[0], time.thread_time() - self.began_s
+
+
+def _any(problem: Problem, limit_s: float) -> tuple[SolveResult, float, float]:
+    """Return the answer of native with any number of chunks, seconds until its plan and until its end."""
+    watch = _Watch(began_s=time.thread_time())
+    options = SolveOptions(time_limit_s=limit_s, clock=Clock(time.thread_time), publish=watch.see)
+    found = solve(replace(problem, data=Passage()), "native", options, explain=False)
+    spent_s = time.thread_time() - watch.began_s
+    return found, watch.at_s if watch.best == found.objective else spent_s, spent_s
+
+
+def _gain(problem: Problem, hops: Sequence[int], limit_s: float) -> list[str]:
+    """Return the cells of a row."""
+    whole = replace(problem, data=Passage())
+    others = [
+        solve(whole, name, SolveOptions(), explain=False).objective for name in ("fallback", "one-unit")
+    ]
+    gains, first = [], None
+    for hop_us in hops:
+        priced = dearer(problem, hop_us)
+        once = solve(priced, "native", SolveOptions(), explain=False).objective
+        found, plan_s, spent_s = _any(priced, limit_s)
+        first = first or (once, found, plan_s, spent_s)
+        ratio = None if once is None or not found.objective else once / found.objective
+        gains.append("-" if ratio is None else f"{ratio:.2f}")
+    assert first is not None
+    once, found, plan_s, spent_s = first
+    proved = found.proven > 0
+    chunks = "-" if found.plan is None else str(len(found.plan.chunks))
+    numbers = [once, found.objective, found.bound, *others]
+    return [*map(_number, numbers), *gains, chunks, f"{plan_s:.2f}", f"{spent_s:.2f}" if proved else "not"]
+
+
+def _course(problem: Problem, limits: Sequence[float]) -> list[str]:
+    """Return the cells of a row."""
+    found = [_any(problem, limit_s)[0] for limit_s in limits]
+    bound = max((answer.bound for answer in found if answer.bound is not None), default=0)
+    cells = []
+    for answer in found:
+        if answer.objective is None:
+            cells.append("no plan")
+        else:
+            above = 100 * (answer.objective - bound) / answer.objective
+            own = "" if answer.gap is None else f", own gap {100 * answer.gap:.2f} %"
+            sure = "proved" if answer.proven else f"{above:.2f} %{own}"
+            cells.append(f"{answer.objective:,} ({sure})")
+    return [*cells, _number(bound)]
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+if __name__ == "__main__":
+    main()
