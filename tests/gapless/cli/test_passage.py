@@ -41,6 +41,12 @@ def test_a_plan_comes_back_to_a_unit_if_asked(cli: Cli, table: Path) -> None:
     assert "among plans with any number of chunks per unit" in found.out
     (first,) = (line for line in found.out.splitlines() if BEST in line)
     assert "4.500" in first.split()
+    rows = [line.split() for line in found.out.splitlines()]
+    assert ["npu", "3", "4.500", "ms", "100.0", "%"] in rows
+    assert ["cpu", "2", "3.000", "ms", "66.7", "%"] in rows
+    assert "The period needs 2 requests on their way at once, each for 7.500 ms" in found.out
+    waits_for_one = cli("plan", table, "--passage", "any", "--objective", "latency").out
+    assert "The period needs" not in waits_for_one
 
 
 def test_the_document_has_loads_hops_and_class(cli: Cli, table: Path) -> None:
