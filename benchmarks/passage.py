@@ -11,8 +11,8 @@ course
     Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its
     distance from the best bound that any of these runs proved.
 
-Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert,oneplus`
-(parts of names), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
+Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert`
+(parts of names, by commas), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
 """
 
 from __future__ import annotations

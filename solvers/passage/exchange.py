@@ -1,7 +1,7 @@
 """What a cap on the period says about everything else: time of units exchanged for hops, latency and balance.
 
-Where no load may exceed C, the loads L of a plan keep w L <= C for all prices w. So for a quantity f L + h (hops)
-and any rate of exchange m >= 0
+Where no load may exceed C, the loads L of a plan keep w L <= C for all prices w. So for a quantity
+f L + h (hops) and any rate of exchange m >= 0
 
     f L + h (hops)  >=  min over all plans of ((f + m w) L + h (hops))  -  m C,
 
