@@ -1,18 +1,18 @@
-"""What plans gain that come back to a unit, and how soon native finds and proves them: `python -m benchmarks.passage`.
+"""What plans gain that come back to a unit, and how soon native proves them: `python -m benchmarks.passage`.
 
-Two tables over all shipped tables of one network, and the networks of the zoo on three phones:
+Two tables over all shipped tables of one network, and the networks of the zoo on the phones:
 
 gain
     Least period with one chunk per unit (`once`, proved), with any number (`any`, and its bound where that is
     not proved), of the fallback of an execution provider, and of the best unit alone; the gain of `any` over
     `once` where each border costs 0, 50, 100 and 200 us more; chunks of the plan; seconds until the plan was
-    there, and until it was proved (all terms, those that break ties among them).
+    there, and until it was proved (all terms, those too that break ties).
 course
-    Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its distance
-    from the best bound that any of these runs proved.
+    Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its
+    distance from the best bound that any of these runs proved.
 
-Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert,pixel7a`
-(parts of names), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
+Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert`
+(parts of names, by commas), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ PLAIN = Support(
                 Feature.UNSUPPORTED_LAYERS,
                 Feature.TRANSFERS,
                 Feature.UNIT_CONFLICTS,
+                Feature.UNIT_MEMORY,
                 Feature.DEVICE_MEMORY,
                 Feature.CUT_RESTRICTIONS,
             ),
@@ -140,8 +141,8 @@ def fallback(chain: Chain, device: Platform) -> tuple[Part, ...] | None:
 def providers(chain: Chain, device: Platform) -> list[int]:
     """Return the units in the order in which people would list them as execution providers.
 
-    The accelerator first: NPUs and DSPs, or GPUs where there are none. Then the other units but GPUs, those that
-    run the whole network fastest first. Where that says nothing, the order is that of the platform.
+    The accelerator first: NPUs and DSPs, or GPUs where there are none. Then the other units, GPUs last, by
+    the time of the whole network. Where that says nothing, the order is that of the platform.
     """
     kinds = [unit.kind for unit in device.units]
     special = {UnitKind.NPU, UnitKind.DSP} & set(kinds) or {UnitKind.GPU}

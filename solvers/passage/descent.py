@@ -1,7 +1,7 @@
 """Annealing: a window of a chunk goes to another unit, which also moves borders, and merges chunks.
 
-The largest load counts, and a little the mean: with it busy units get lighter before the largest load shows it.
-A move changes sums of two units at two borders, so that it takes a few microseconds whatever the network.
+The largest load counts, and a little the mean: it says that units get lighter before the largest load does.
+A move changes sums at two borders, so that it takes a few microseconds whatever the network.
 """
 
 from __future__ import annotations
@@ -37,19 +37,13 @@ class Annealing:
         self._count, self._units = table.count, table.units
         self._draw = random.Random(seed)
         self._until = [list(accumulate(column, initial=0)) for column in table.time.T.tolist()]
-        self._blocked = [list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()]
+        self._blocked = [
+            list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()
+        ]
         self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
 
     def near(self, start: Sequence[int], loads: Sequence[int], moves: int, deadline: Deadline) -> list[int]:
-        """Return the plan with the shortest period that a number of moves comes across.
-
-        Parameters
-        ----------
-        start, loads
-            The unit of each piece, and the loads of the units.
-        moves, deadline
-            When to end.
-        """
+        """Return the plan with the shortest period that a number of moves from a plan comes across."""
         draw = self._draw.random
         units, now = list(start), list(loads)
         cost = self._cost(now)

@@ -1,12 +1,12 @@
-"""What a cap on the period says about everything else: the time of units exchanged for hops, latency and balance.
+"""What a cap on the period says about everything else: time of units exchanged for hops, latency and balance.
 
-Where no load may exceed C, the loads L of a plan keep w L <= C for all prices w. So for a quantity f L + h (hops),
-and any rate m >= 0 of exchange,
+Where no load may exceed C, the loads L of a plan keep w L <= C for all prices w. So for a quantity
+f L + h (hops) and any rate of exchange m >= 0
 
     f L + h (hops)  >=  min over all plans of ((f + m w) L + h (hops))  -  m C,
 
-which completions at the rates f + m w know for plans that have begun. Few hops, for instance, are not enough for
-a short period; a unit that is slow at everything cannot get as much load as the others.
+which completions at the rates f + m w know for plans that have begun. Few hops, for instance, are not enough
+for a short period; a unit that is slow at everything cannot get as much load as the others.
 """
 
 from __future__ import annotations

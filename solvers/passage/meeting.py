@@ -1,7 +1,7 @@
 """Plans from both ends: labels that come forward meet those that come backward at a boundary in the middle.
 
-A few hundred labels from each end make a few hundred thousand plans, and of so many some are far better balanced
-than any that a single narrow sweep ends with. It says nothing about what no plan can reach.
+A few hundred labels from each end make a few hundred thousand plans, and of so many some are far better
+balanced than any that a single narrow sweep ends with. It says nothing about what no plan can reach.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...formulations.chunking.quantities import Term
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from .dominance import Dominance
@@ -82,7 +81,7 @@ class Meeting:
             ahead = np.flatnonzero(labels.unit == unit)[:_MOST]
             for other in range(self.table.units):
                 behind = np.flatnonzero(self._labels.unit == other)
-                if unit == other and self.table.must[self.middle] or not (len(ahead) and len(behind)):
+                if (unit == other and self.table.must[self.middle]) or not (len(ahead) and len(behind)):
                     continue
                 period = self._periods(
                     labels.state.loads[:, ahead], self._labels.state.loads[:, behind], unit, other
@@ -104,7 +103,7 @@ class Meeting:
             ahead, behind = ahead.copy(), behind.copy()
             ahead[unit] += self.table.leave[self.middle][unit]
             behind[other] += self.table.enter[self.middle][other]
-        found = ahead[0][:, None] + behind[0]
+        found: Ints = ahead[0][:, None] + behind[0]
         for own, rest in zip(ahead[1:], behind[1:], strict=True):
             np.maximum(found, own[:, None] + rest, out=found)
         return found

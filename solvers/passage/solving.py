@@ -18,7 +18,7 @@ before it lead to better plans, or where it is counted among the lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +54,8 @@ _FIRST_MOVES, _MOVES = 4_000, 20
 
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
+
+_DONE = object()
 
 _LISTABLE = 1_000_000
 """Of larger spaces the least first term is proved before there are lists."""
@@ -109,43 +111,54 @@ class PassageSolve:
         facts = Facts(chain, [rule.expr for rule in self.rules])
         if facts.contradictory:
             return self._nothing()
-        table = build_table(chain, facts.restrictions)
-        pricing = price(table, self.deadline)
-        if not pricing.paths:
+        searches = []
+        for table in build_table(chain, facts.restrictions).compatible():
+            pricing = price(table, self.deadline)
+            if pricing.paths:
+                search = Search(self.problem, self.options, facts, table, self.deadline)
+                search.price(pricing)
+                searches.append(search)
+        if not searches:
             return self._nothing()
-        search = Search(self.problem, self.options, facts, table, self.deadline)
-        search.price(pricing)
-        starts = [*({tuple(units) for units in pricing.paths}), *single_units(table)]
         wanted = self.options.top
-        while True:
-            search.begin(wanted, starts)
-            claim = self._attempt(search)
-            if claim is not None:
-                return claim
+        while (claim := self._attempt(searches, wanted)) is None:
             wanted *= _LONGER
+        return claim
 
-    def _attempt(self, search: Search) -> Claim | None:
+    def _attempt(self, searches: Sequence[Search], wanted: int) -> Claim | None:
         """Return a claim, or None when a longer list has to be checked."""
-        stop = StopReason.COMPLETE
+        pool = Pool(wanted, searches[0].rows)
+        stop, left = StopReason.COMPLETE, list[tuple[Search, Iterator[None]]]()
         try:
-            for _ in search.sweeps():
-                if not self.problem.opaque_rules:
-                    self.options.publish(self._claim(search, StopReason.TIME_LIMIT))
+            left += [(search, search.begin(pool)) for search in searches]
+            while left:
+                for search, sweeps in tuple(left):
+                    try:
+                        done = next(sweeps, _DONE) is _DONE
+                    except StopSearch as stopped:
+                        if stopped.reason is StopReason.TIME_LIMIT:
+                            raise
+                        done, stop = True, stopped.reason
+                    if done:
+                        left.remove((search, sweeps))
+                    if not self.problem.opaque_rules:
+                        self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
         except StopSearch as stopped:
             stop = stopped.reason
-        claim = self._claim(search, stop)
+        claim = self._claim(searches, stop)
         if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
             return claim
         return claim if len(claim.plans) == self.options.top else None
 
-    def _claim(self, search: Search, stop: StopReason) -> Claim:
-        """Return what the plans found and the frontier allow to claim."""
-        pool, frontier = search.pool, search.frontier
+    def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
+        """Return what the plans found and the frontiers of the searches allow to claim."""
+        pool = searches[0].pool
+        frontier = min((s.frontier for s in searches if s.frontier is not None), default=None)
         known = len(pool) if frontier is None else pool.before(frontier)
         plans: list[Plan] = []
         columns: list[int] = []
         checked = 0
-        listed = search.listed()
+        listed = searches[0].listed()
         while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
             plan = self.verdicts.ask(listed[checked])
             if plan is not None:
@@ -170,8 +183,8 @@ class PassageSolve:
             exhausted=exhausted,
             handling=self.handling,
             statistics={
-                "sweeps": search.count,
-                "widest": search.widest,
+                "sweeps": sum(search.count for search in searches),
+                "widest": max(search.widest for search in searches),
                 "rejected_plans": self.verdicts.rejected,
             },
         )
@@ -217,6 +230,7 @@ class Search:
 
     def price(self, pricing: Pricing) -> None:
         """Bound periods by these prices, and those near them."""
+        self._pricing = pricing
         powers = self.table.chain.powers if self._needs.energy else None
         self._outlook = Outlook(
             self.table,
@@ -227,12 +241,18 @@ class Search:
             extra_mw=(0,) * self.table.units if powers is None else powers.extra_mw,
         )
 
-    def begin(self, wanted: int, starts: Iterable[tuple[int, ...]]) -> None:
-        """Look for so many plans, from some that are known, by the unit of each piece."""
-        self.pool = Pool(wanted, len(self.ranking.terms) + self.table.count)
-        self.frontier = (self._options.at_least,) if self._options.at_least else ()
-        for units in starts:
+    @property
+    def rows(self) -> int:
+        """Rows of a pool: terms, and a number per piece."""
+        return len(self.ranking.terms) + self.table.count
+
+    def begin(self, pool: Pool) -> Iterator[None]:
+        """Look for the plans that belong into a pool; return the sweeps (see `_sweeps`)."""
+        self.pool = pool
+        self.frontier = (max(self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0),)
+        for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
             self.offer(units)
+        return self._sweeps()
 
     def offer(self, units: tuple[int, ...]) -> bool:
         """Keep a plan if it is valid and wanted; return whether it is valid."""
@@ -244,7 +264,7 @@ class Search:
             return True
         return False
 
-    def sweeps(self) -> Iterator[None]:
+    def _sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
@@ -294,6 +314,8 @@ class Search:
             return False
         before = int(self.pool.ranks[0, 0])
         units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
+        if not self._keeps_facts(units):  # the best plan is one of other units
+            units = min(self._pricing.paths, key=lambda path: max(self._paths.loads(path)))
         self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
         return int(self.pool.ranks[0, 0]) < before
 
@@ -387,7 +409,7 @@ class Search:
         tight = int(table.most_bytes.min()) < most
         return asked or tight or (chain.device_memory is not None and chain.device_memory < most)
 
-    def _keeps_facts(self, units: tuple[int, ...]) -> bool:
+    def _keeps_facts(self, units: Sequence[int]) -> bool:
         return bool(self.table.able[np.arange(self.table.count), list(units)].all())
 
 

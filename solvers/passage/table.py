@@ -8,7 +8,7 @@ unit changes: whatever happens at one boundary needs to know two pieces only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -29,6 +29,9 @@ _MOST_TOTAL = 1 << 51
 """Sums of times must be exact in floating point."""
 
 _FINEST = 1 << 16
+
+_MOST_SETS = 64
+"""Sets of units that are searched one by one, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,23 +104,43 @@ class Table:
 
     @cached_property
     def conflicts(self) -> Ints:
-        """The bits of the units that each one excludes."""
-        return np.array(
-            [sum(1 << other for other in others) for others in self.chain.exclusive], dtype=np.int64
-        )
+        """The bits of the units that each one excludes, of those that can run anything."""
+        busy = set(np.flatnonzero(self.able.any(axis=0)).tolist())
+        bits = [sum(1 << other for other in others & busy) for others in self.chain.exclusive]
+        return np.array([bit if unit in busy else 0 for unit, bit in enumerate(bits)], dtype=np.int64)
 
-    def units_of(self, parts: Sequence[Part]) -> Units:
-        """Return the unit of each piece of a plan."""
-        found = np.empty(self.chain.layer_count, dtype=np.int8)
-        for start, stop, unit in parts:
-            found[start:stop] = unit
-        return found[self.cuts[:-1]]
+    def compatible(self) -> list[Table]:
+        """Return arrays for each largest set of units without conflicts; the whole if there are too many."""
+        if not self.conflicts.any():
+            return [self]
+        sets = largest_sets([set(others) for others in self.chain.exclusive])
+        if len(sets) > _MOST_SETS:
+            return [self]
+        units = range(self.units)
+        return [replace(self, able=self.able & np.array([u in found for u in units])) for found in sets]
 
     def parts_of(self, units: Sequence[int]) -> tuple[Part, ...]:
         """Return the chunks of a plan from the unit of each piece."""
         borders = [0, *(b for b in range(1, self.count) if units[b] != units[b - 1]), self.count]
         cuts = self.cuts.tolist()
         return tuple((cuts[a], cuts[b], int(units[a])) for a, b in pairwise(borders))
+
+
+def largest_sets(excluded: Sequence[set[int]]) -> list[frozenset[int]]:
+    """Return the sets of units without conflicts that no further unit fits into (Bron and Kerbosch 1973)."""
+    found: list[frozenset[int]] = []
+
+    def grow(chosen: frozenset[int], left: set[int], done: set[int]) -> None:
+        if not left and not done:
+            found.append(chosen)
+        for unit in sorted(left):
+            fitting = set(range(len(excluded))) - excluded[unit] - {unit}
+            grow(chosen | {unit}, left & fitting, done & fitting)
+            left = left - {unit}
+            done = done | {unit}
+
+    grow(frozenset(), set(range(len(excluded))), set())
+    return found
 
 
 def build_table(chain: Chain, restrictions: Restrictions) -> Table:
