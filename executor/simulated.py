@@ -101,9 +101,10 @@ class SimulatedRunner:
             named = [("", plan) for plan in deployment.plans]
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.placed)) for s in deployment.streams]
+        problem = self._operation.matching(self._problem, (s.chunks for s in deployment.streams))
         for name, plan in named:
-            broken = malformations(self._problem, plan) or [
-                violation for violation in check(self._problem, plan) if violation.rule in IMPOSSIBLE
+            broken = malformations(problem, plan) or [
+                violation for violation in check(problem, plan) if violation.rule in IMPOSSIBLE
             ]
             yield from (f"{name}{violation.message}" for violation in broken)
         if deployment.rounds is None:

@@ -194,8 +194,11 @@ def steady_visits(
     times_us: Sequence[int], slots: int, turns: Turns | None = None
 ) -> tuple[float, list[Visit]]:
     """Return the period of a line that is never short of requests, and the visits of its last request."""
-    visits = saturated(times_us, slots, STEADY * slots, turns)
+    # Where units are shared the last requests are faster: nobody comes behind them.
+    tail = 0 if turns is None else 2 * slots
+    visits = saturated(times_us, slots, STEADY * slots + tail, turns)
     outputs = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
+    outputs = outputs[: STEADY * slots]
     last, cycle = len(outputs) - 1, CYCLES * slots
     period_us = (outputs[-1] - outputs[-1 - cycle]) / cycle
     return period_us, [visit for visit in visits if visit.request == last]

@@ -44,6 +44,17 @@ def simulate(
         The plan is not well formed.
     InvalidInputError
         A number is out of range, or plans of this problem cannot be simulated.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> played = gapless.simulate(problem, gapless.plan(problem).plan, requests=3)
+    >>> played.makespan_us
+    42759
+    >>> first = played.events[0]
+    >>> first.unit, first.start_us, first.end_us
+    ('Big', 0, 5225)
     """
     return operation_of(problem).history(
         problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots

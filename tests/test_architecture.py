@@ -8,7 +8,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
@@ -90,7 +93,20 @@ def sources(*folders: str) -> list[Path]:
 def trees(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
     """Yield the files of top folders, by their path below the root, with what is in them."""
     for path in sources(*folders):
-        yield path.relative_to(ROOT), ast.parse(path.read_text())
+        yield path.relative_to(ROOT), parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return what is in a file; nearly every test here looks at all of them."""
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget() -> Iterator[None]:
+    """Keep the million nodes for the tests of this file only."""
+    yield
+    parsed.cache_clear()
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str, list[str]]]:

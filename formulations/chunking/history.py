@@ -14,7 +14,7 @@ from ..cycles import cycle_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
-from ..plan import Plan
+from ..plan import Plan, comes_back
 from ..problem import Problem
 from ..serving import Turns, Visit, checked_slots, saturated, served, served_in_turns, steady_visits
 from ..streams import Stream
@@ -61,7 +61,7 @@ def history(
 def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
     """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
     (stream,) = deploy(plan, task_slots=task_slots).streams
-    if len({chunk.unit for chunk in plan.chunks}) == len(plan.chunks) or task_slots == 1:
+    if not comes_back(plan.chunks) or task_slots == 1:
         return stream
     cycle = cycle_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
     return replace(stream, cycle=cycle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..chunking.history import arranged
 from ..chunking.operation import ChunkingOperation
 from ..deployment import Deployment
@@ -17,6 +19,11 @@ class PassageOperation(ChunkingOperation):
         """Return one stream, of one request at a time where the latency counts first."""
         alone = task_slots is None and self.pace(problem) == "latency"
         return Deployment(streams=(arranged(problem, plan, task_slots=1 if alone else task_slots),))
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem with one chunk per unit, and that with pipelines side by side."""
+        yield problem.with_data(None)
+        yield from self.several(problem)
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Refuse: items that come back to a server are no line."""

@@ -204,6 +204,14 @@ def compare(
     ------
     InvalidInputError, ExpressionError
         The objective, a rule, an option or a name of a backend is not valid.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> found = gapless.compare(problem, backends=["native", "exhaustive"])
+    >>> [(one.backend, str(one.status), one.objective) for one in found.results]
+    [('native', 'optimal', 7648), ('exhaustive', 'optimal', 7648)]
     """
     options = SolveOptions(
         top=top,

@@ -30,9 +30,7 @@ from .side_by_side import with_side_by_side
 from .tuning_checks import check_powers
 
 
-def opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], order: str, *, in_pieces: bool = False
-) -> dict[str, Model]:
+def opened(subject: Model | Problem | str | Path, order: str, *, in_pieces: bool = False) -> dict[str, Model]:
     """Return the models that are tuned, by name.
 
     Raises InvalidInputError: an order that is given in numbers is not one of their layers; InvalidPlanError:

@@ -63,12 +63,22 @@ class NamedPlan:
 
         Raises InvalidPlanError: it breaks the problem; everything is named.
         """
+        problem = fitting(problem, self.plans if self.deployment is None else self.deployment.parts)
         if self.deployment is None:
             require_valid(problem, self.plan, self.path)
             return operation_of(problem).deploy(problem, self.plan)
         for plan in self.deployment.plans:
             require_valid(problem, plan, self.path)
         return self.deployment
+
+
+def fitting(problem: Problem, plans: Sequence[Plan]) -> Problem:
+    """Return the problem that plans are of: that whose units may come again, where a plan comes back to one.
+
+    A race keeps the problem that was asked for beside a winner of another shape.
+    """
+    operation = problem.formulation.operation
+    return problem if operation is None else operation.matching(problem, [plan.chunks for plan in plans])
 
 
 def named_plan(name: str | Path, number: int | None = None) -> NamedPlan:
@@ -102,9 +112,10 @@ def problem_of_plan(
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        return asked_problem(_with_workload(named.origin, _with_order(named.origin, given))), ()
+        asked = _with_workload(named.origin, _with_order(named.origin, given))
+        return fitting(asked_problem(asked), named.plans), ()
     asked, notes = _asked(named)
-    problem = asked_problem({**asked, **given})
+    problem = fitting(asked_problem({**asked, **given}), named.plans)
     if not remembered:
         return problem, notes
     problem = with_remembered_rules(problem, named.origin)
@@ -170,7 +181,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
 
 def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
     """Refuse the plan of a file that breaks its problem."""
-    violations = check(problem, plan)
+    violations = check(fitting(problem, [plan]), plan)
     if violations:
         raise InvalidPlanError(
             f"{path} cannot be run on this problem:", [violation.message for violation in violations]
@@ -276,4 +287,4 @@ def _fits(path: Path, named: NamedPlan, *, exactly: bool) -> bool:
     if exactly:
         return named.origin.fingerprint == problem.fingerprint
     plans = named.deployment.plans if named.deployment else named.plans
-    return not any(check(problem, plan) for plan in plans)
+    return not any(check(fitting(problem, [plan]), plan) for plan in plans)

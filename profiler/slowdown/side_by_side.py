@@ -12,6 +12,16 @@ from ..profile import Method, Profile
 from .corun import companions
 
 
+def check_different(names: Sequence[str]) -> None:
+    """Refuse networks of the same name (InvalidInputError): requests would not say which they mean."""
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise InvalidInputError(
+            f"network {twice[0]!r} is there more than once; profile it once and ask for several requests of "
+            f'it ("{twice[0]}x2"), or give it another name (NAME=...)'
+        )
+
+
 def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
     """Return the tables of several profiles as one.
 
@@ -20,12 +30,7 @@ def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
     if not profiles:
         raise InvalidInputError("there is no profile: at least one network is needed")
     names = [profile.network.name for profile in profiles]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise InvalidInputError(
-            f"network {twice[0]!r} is there more than once; profile it once and ask for several requests of "
-            f'it ("{twice[0]}x2"), or give it another name (NAME=...)'
-        )
+    check_different(names)
     if len({profile.platform for profile in profiles}) > 1:
         raise InvalidInputError(f"the networks {', '.join(names)} were profiled on different platforms")
     tables = [profile.table(method) for profile in profiles]

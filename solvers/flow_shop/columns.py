@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .draft import Places
-from .simplex import Floats
 from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from ...formulations.flow_shop.memory import chunk_bytes
 from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ...formulations.workload import LoadPolicy
+from ..simplex import Floats
 from .arrays import Ints
 from .kinds import Kind
-from .simplex import Floats
 
 _MOST_SETS = 40_000
 """More sets than this are not listed: those that matter at some prices are searched for."""

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import FlowShop
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats, Simplex
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .company import Company
 from .kinds import Kind
-from .simplex import Floats, Simplex
 
 _MOST_ROUNDS, _SETS_A_ROUND = 400, 40
 """Most times that the program is solved; most sets that come in at once."""

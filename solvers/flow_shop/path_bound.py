@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats
 from .arrays import PRICE_SCALE, Ints
 from .kinds import Kind
-from .simplex import Floats
 from .ways import UNREACHABLE
 
 _MOST_REQUESTS, _MOST_UNITS = 64, 6

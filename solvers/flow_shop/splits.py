@@ -9,10 +9,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ..simplex import Floats
 from .arrays import PRICE_SCALE, Ints
 from .contention_bound import ContentionBound
 from .part import Part
-from .simplex import Floats
 
 _LEAST = 1e-6
 """Shares and microseconds below this are rounding."""

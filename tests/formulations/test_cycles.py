@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gapless.formulations.cycles import Cycle, cycle_of
 from gapless.formulations.errors import InvalidPlanError
-from gapless.formulations.serving import Turns, Visit, saturated, served_in_turns
+from gapless.formulations.serving import Turns, Visit, saturated, served_in_turns, steady_visits
 
 VGG16 = (("a", 61_000), ("b", 144_000), ("c", 90_000), ("a", 50_000), ("c", 54_000), ("a", 33_000))
 """Six chunks whose units are all busy for the whole period."""
@@ -97,6 +97,7 @@ def test_units_that_are_busy_all_the_time_need_few_on_their_way() -> None:
     cycle = cycle_of(times, units)
     assert cycle.period_us == 144_000
     assert cycle.in_flight == 4
+    assert steady_visits(times, 4, Turns(units=tuple(units), cycle=cycle))[0] == 144_000
     visits = saturated(times, 4, 1000, Turns(units=tuple(units), cycle=cycle))
     outputs = [visit.end_us for visit in visits if visit.station == 5]
     assert {b - a for a, b in pairwise(outputs[50:950])} == {144_000}

@@ -30,6 +30,9 @@ _LOCATOR_HELP = (
     "CallableModel; "
     "NAME=... before it gives it a name of your own."
 )
+_SEVERAL_HELP = (
+    "Several models share the units, each with requests of its own; --chain makes one network of them."
+)
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)]
 OptionalModelArgument = Annotated[
@@ -39,7 +42,7 @@ ModelsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL...",
-        help=f"{_LOCATOR_HELP} Several models run one after the other for each request.",
+        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP}",
         show_default=False,
     ),
 ]
@@ -90,8 +93,7 @@ SubjectsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL...|PROBLEM",
-        help=f"{_LOCATOR_HELP} Several models run one after the other for each request. Or a problem file "
-        "that `gapless profile` wrote.",
+        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP} Or a problem file that `gapless profile` wrote.",
         show_default=False,
     ),
 ]
@@ -161,8 +163,15 @@ SideBySideOption = Annotated[
     bool,
     model_option(
         "--side-by-side",
-        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-        "after the other for each request.",
+        help="Measure for sharing the units (`--workload` of plan and tune), as several models always are "
+        "without --chain; of one model, to be requested several times.",
+    ),
+]
+ChainOption = Annotated[
+    bool,
+    model_option(
+        "--chain",
+        help="Several models run one after the other for each request, in the given order, as one network.",
     ),
 ]
 BatchSizesOption = Annotated[
@@ -178,6 +187,18 @@ BatchSizesOption = Annotated[
 
 MOST_DIGITS = 4
 """Of a number of inferences that are served together."""
+
+
+def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
+    """Return whether models are one network; `shared` names the option that says that they share the units.
+
+    Raises InvalidInputError: both are asked for.
+    """
+    if chain and shared:
+        raise InvalidInputError(
+            f"--chain makes one network of the models, {shared} has them share the units: leave one out"
+        )
+    return not shared and (chain or len(models) == 1)
 
 
 def parse_samples(feed: Path | None, ranges: Sequence[str] | None) -> Samples | None:

@@ -47,6 +47,9 @@ class ReportOptions:
     """
 
     title: str  # of the page; empty: made from the problem
+    number: (
+        int | None
+    )  # which plan of a list, or of those that were tuned, from 1; None: the best, or what won
     objective: str | None
     rules: Path | None
     requests: int | None  # of the predicted trace, or None
@@ -83,7 +86,7 @@ class WrittenReport:
 
 def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tuple[WrittenReport, list[str]]:
     """Write the report of some files and folders; return what was written, and notes."""
-    found, notes = sort_files(given, asked.problem)
+    found, notes = sort_files(given, asked.problem, asked.number)
     compared: dict[str, Comparison] = {}
     subjects = []
     for known in found:

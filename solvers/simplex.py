@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol import Deadline
+from .protocol import Deadline
 
 Floats = NDArray[np.float64]
 
