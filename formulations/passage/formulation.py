@@ -64,6 +64,9 @@ class AnyPassage(Chunking):
         """Return nothing: chunks of the given order on single units are all there is."""
         return ""
 
+    def wider(self, problem: Problem) -> None:
+        """Return nothing: this is the wider class."""
+
     def count(self, problem: Problem) -> int:
         """Return the number of plans."""
         return count_parts(chain_of(problem))

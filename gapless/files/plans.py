@@ -63,10 +63,10 @@ class NamedPlan:
 
         Raises InvalidPlanError: it breaks the problem; everything is named.
         """
-        problem = fitting(problem, self.plans if self.deployment is None else self.deployment.parts)
         if self.deployment is None:
             require_valid(problem, self.plan, self.path)
             return operation_of(problem).deploy(problem, self.plan)
+        problem = fitting(problem, self.deployment.parts)
         for plan in self.deployment.plans:
             require_valid(problem, plan, self.path)
         return self.deployment
@@ -75,7 +75,8 @@ class NamedPlan:
 def fitting(problem: Problem, plans: Sequence[Plan]) -> Problem:
     """Return the problem that plans are of: that whose units may come again, where a plan comes back to one.
 
-    A race keeps the problem that was asked for beside a winner of another shape.
+    A race keeps the problem that was asked for beside a winner of another shape. What people give a problem
+    for themselves is held against that problem.
     """
     operation = problem.formulation.operation
     return problem if operation is None else operation.matching(problem, [plan.chunks for plan in plans])
@@ -112,8 +113,8 @@ def problem_of_plan(
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        asked = _with_workload(named.origin, _with_order(named.origin, given))
-        return fitting(asked_problem(asked), named.plans), ()
+        problem = asked_problem(_with_workload(named.origin, _with_order(named.origin, given)))
+        return fitting(problem, named.deployment.parts) if named.deployment else problem, ()
     asked, notes = _asked(named)
     problem = fitting(asked_problem({**asked, **given}), named.plans)
     if not remembered:
@@ -181,7 +182,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
 
 def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
     """Refuse the plan of a file that breaks its problem."""
-    violations = check(fitting(problem, [plan]), plan)
+    violations = check(problem, plan)
     if violations:
         raise InvalidPlanError(
             f"{path} cannot be run on this problem:", [violation.message for violation in violations]

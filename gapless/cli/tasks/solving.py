@@ -18,6 +18,7 @@ from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
+from ...view.words import wider_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from ...api.kinds import KindResult
     from ...api.layer_orders import OrderResult
     from ..options.problem import Asked
+
+
+WIDER_S = 0.3
+"""How long the plans of a wider class are searched for one line about them."""
 
 
 def plan_watched(
@@ -47,6 +52,20 @@ def plan_watched(
             begun = options.start if takes_start(worker, problem) else None
             return _so_far(problem, worker, begun, progress, options.top), True
     return result, False
+
+
+def wider_notes(problem: Problem, result: SolveResult) -> list[str]:
+    """Return what a wider class of plans would bring, where a moment of search finds something."""
+    wider = problem.formulation.wider(problem)
+    if wider is None or result.best is None:
+        return []
+    option, other = wider
+    found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
+    if found.best is None:
+        return []
+    first = problem.objective.first
+    words = wider_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
+    return [words] if words else []
 
 
 def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:

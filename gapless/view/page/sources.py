@@ -203,13 +203,15 @@ class _Reader:
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
-        problem = fitting(problem, [plan])
+        if Path(self._named).parent == path.parent:  # the folder of a race
+            problem = fitting(problem, [plan])
         require_valid(problem, plan, path)
         self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
     def _take_deployment(self, path: Path) -> None:
         problem = self._current(path)
-        self._begin(path, problem, load_deployment(path, problem))
+        deployment = load_deployment(path, problem)
+        self._begin(path, fitting(problem, deployment.parts), deployment)
 
     def _take_measurement(self, path: Path) -> None:
         found = load(path, MEASUREMENT)
@@ -275,7 +277,6 @@ class _Reader:
         else:
             self.chosen = True
             plan = plans[(self._number or 1) - 1]
-            problem = fitting(problem, [plan])
             require_valid(problem, plan, path)
             self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
@@ -287,7 +288,6 @@ class _Reader:
         return self._problem
 
     def _begin(self, path: Path, problem: Problem, deployment: Deployment) -> Known:
-        problem = fitting(problem, deployment.parts)
         sources = [str(path)] if self._used or not self._named else [self._named, str(path)]
         known = Known(title=str(path), problem=problem, deployment=deployment, sources=sources)
         self.known.append(known)

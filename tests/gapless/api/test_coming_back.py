@@ -34,3 +34,9 @@ def test_a_plan_that_comes_back_wins_and_is_read_again(cli: Cli, tmp_path: Path)
     page = tmp_path / "page.html"
     assert cli("report", out, "--out", page, "--backends", "none").code == 0
     assert page.stat().st_size > 10_000
+
+
+def test_plan_says_what_coming_back_would_bring_where_it_brings_something(cli: Cli) -> None:
+    assert "--passage any: period 7.102 ms, 7 % less" in cli("plan", "pixel7a/alexnet-sparse").out
+    assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--passage", "any").out
+    assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--objective", "units").out
