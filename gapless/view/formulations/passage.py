@@ -66,8 +66,8 @@ def _stream_parts(problem: Problem, plan: Plan) -> list[RenderableType]:
         "",
         Text(
             f"The period needs {stream.cycle.in_flight} requests on their way at once, each for "
-            f"{millis(stream.cycle.latency_us)} with its waits; `--task-slots` of `run` and `simulate` allows "
-            "fewer."
+            f"{millis(stream.cycle.latency_us)} with its waits; `--task-slots` of `run` and `simulate` "
+            "allows fewer."
         ),
     ]
 
