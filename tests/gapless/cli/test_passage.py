@@ -13,7 +13,13 @@ from gapless.formulations.files import load_problem
 
 from ..conftest import Cli
 
-TIMES_MS = {"a": [1, 9], "b": [None, 2], "c": [1.5, 9], "d": [None, 1], "e": [2, 8]}
+TIMES_MS: dict[str, list[float | None]] = {
+    "a": [1, 9],
+    "b": [None, 2],
+    "c": [1.5, 9],
+    "d": [None, 1],
+    "e": [2, 8],
+}
 BEST = "0-0 npu | 1-1 cpu | 2-2 npu | 3-3 cpu | 4-4 npu"
 """Loads: npu 1 + 1.5 + 2 = 4.5 ms, cpu 2 + 1 = 3 ms; a request takes 7.5 ms."""
 
