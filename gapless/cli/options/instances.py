@@ -14,11 +14,13 @@ BackendsOption = Annotated[
     str | None,
     solving_option(
         help="Comma-separated, each as for `plan --backend`; otherwise "
-        "native, exhaustive, cpsat, z3, pulp; for pipelines native, cpsat, pulp, pipeedge, epipe-ga, "
-        "pico-costs, pipedream, greedy; for groups native, cpsat, pulp, pico, pico-literal; "
-        "for a workload native, cpsat, pulp, hetero2pipe, annealing, "
-        "band, pipe-it, serial; for single requests native, cpsat, pulp, z3; for convex parts native, cpsat, "
-        "z3, pulp; all but the first with 10 s for each.",
+        "native, exhaustive, cpsat, z3, pulp; with --passage any "
+        "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
+        "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
+        "for groups native, cpsat, pulp, pico, pico-literal; "
+        "for a workload native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
+        "for single requests native, cpsat, pulp, z3; for convex parts native, cpsat, z3, pulp; "
+        "all but the first with 10 s for each.",
     ),
 ]
 OneMoreOption = Annotated[
