@@ -33,6 +33,11 @@ COMMANDS = {
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),
     "hetero2pipe-limited": ("benchmarks.hetero2pipe", "--parts", "7,8,steps,exact"),
     "hetero2pipe-pipe-it": ("benchmarks.hetero2pipe", "--parts", "pipe-it"),
+    "passage": ("benchmarks.passage", "--tables", "gain", "--only", "pixel7a,oneplus11,jetson"),
+    "passage-phones": (
+        *("benchmarks.passage", "--tables", "gain"),
+        *("--only", "kirin990,snapdragon778g,snapdragon870"),
+    ),
     "pico": ("benchmarks.pico",),
 }
 """What prints the numbers of the pages, by the name of its output."""
@@ -41,6 +46,7 @@ PAGES = {
     "band": ("band", "band-families"),
     "bettertogether": ("bettertogether", "bettertogether-executed"),
     "hetero2pipe": ("hetero2pipe", "hetero2pipe-limited", "hetero2pipe-pipe-it", "hetero2pipe-here"),
+    "passage": ("passage", "passage-phones"),
     "pico": ("pico",),
 }
 """The outputs of each page. One without a command was measured on a machine of then; its tables were copied
@@ -48,7 +54,7 @@ from the page before outputs were stored; the page says so."""
 
 
 def page_of(name: str) -> Path:
-    """Return the page of a paper."""
+    """Return the page of a paper, or of a question."""
     return FORMULATIONS / f"{name}-recomputed.md"
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -103,6 +104,12 @@ def cycle_of(times_us: Sequence[int], units: Sequence[int | str], *, rounds: int
     """
     if rounds is None:
         rounds = min(_MOST_ROUNDS, _WORK // len(times_us))
+    return _cycle_of(tuple(times_us), tuple(units), rounds)
+
+
+@lru_cache(maxsize=16)
+def _cycle_of(times_us: tuple[int, ...], units: tuple[int | str, ...], rounds: int) -> Cycle:
+    """Return the cycle of a plan: kept, because a plan is played, shown and run one after the other."""
     loads: dict[int | str, int] = {}
     for time, unit in zip(times_us, units, strict=True):
         loads[unit] = loads.get(unit, 0) + time

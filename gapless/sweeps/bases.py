@@ -67,14 +67,17 @@ def _on_platform(model: SweepModel, platform: SweepPlatform, prices: _Prices) ->
                 f"{shown(model.name)} was not measured on {name}, which has {', '.join(network_names(name))}"
             )
         asked = origin_of(
-            problem=f"{name}/{model.name}", costs=platform.costs or None, pipelines=platform.pipelines or None
+            problem=f"{name}/{model.name}",
+            costs=platform.costs or None,
+            pipelines=platform.pipelines or None,
+            passage=platform.passage or None,
         )
         yield from _with_units(asked, model, platform)
     elif not is_file and name in phone_names():
-        _refuse(platform, "devices", "batch", "costs", "pipelines")
+        _refuse(platform, "devices", "batch", "costs", "pipelines", "passage")
         yield from _with_units(origin_of(workload=model.name, platform=name), model, platform)
     else:
-        _refuse(platform, "units", "costs")
+        _refuse(platform, "units", "costs", "passage")
         yield from _on_cluster(model, platform, prices)
 
 
@@ -89,9 +92,11 @@ def _refuse(platform: SweepPlatform, *fields: str) -> None:
 def _with_units(asked: dict[str, str], model: SweepModel, platform: SweepPlatform) -> Iterator[Base]:
     numbers = parse_range(platform.units, least=1) if platform.units else (None,)
     for number in numbers:
-        said = "" if number is None else f"{number} units at most"
+        said = [] if number is None else [f"{number} units at most"]
+        if platform.passage:
+            said.append(f"passage {platform.passage}")
         more = origin_of(max_units=number)
-        yield Base(asked=asked | more, model=model.name, board=platform.name, devices=said)
+        yield Base(asked=asked | more, model=model.name, board=platform.name, devices=", ".join(said))
 
 
 def _on_cluster(model: SweepModel, platform: SweepPlatform, prices: _Prices) -> Iterator[Base]:

@@ -13,6 +13,7 @@ from ..formulations.hardware import MAX_UNITS
 from ..formulations.json_files import Schema
 from ..formulations.limits import Limits
 from ..formulations.nearness import shown
+from ..formulations.passages import passage_of
 from ..formulations.validation import STRICT, Defects
 from ..solvers.sources import StartMode
 
@@ -80,6 +81,8 @@ class SweepPlatform:
         Of a shipped board: the co-run cost model.
     pipelines
         How many pipelines may run side by side: "many", "one" or a number.
+    passage
+        Of a board: "any" if a unit may have several chunks of one network.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -90,6 +93,7 @@ class SweepPlatform:
     batch: int | None = None
     costs: str = ""
     pipelines: str = ""
+    passage: str = ""
 
     def __post_init__(self) -> None:
         defects = Defects(f"platform {self.name!r}")
@@ -102,6 +106,11 @@ class SweepPlatform:
                 defects.add(f"{what}: {error}")
         if self.batch is not None:
             defects.check_count("batch", self.batch, least=1)
+        if self.passage:
+            try:
+                passage_of(self.passage)
+            except InvalidInputError as error:
+                defects.add(str(error))
         defects.raise_as(InvalidInputError)
 
 

@@ -31,6 +31,7 @@ PLAIN = Support(
                 Feature.UNSUPPORTED_LAYERS,
                 Feature.TRANSFERS,
                 Feature.UNIT_CONFLICTS,
+                Feature.UNIT_MEMORY,
                 Feature.DEVICE_MEMORY,
                 Feature.CUT_RESTRICTIONS,
             ),

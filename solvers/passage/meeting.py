@@ -103,7 +103,7 @@ class Meeting:
             ahead, behind = ahead.copy(), behind.copy()
             ahead[unit] += self.table.leave[self.middle][unit]
             behind[other] += self.table.enter[self.middle][other]
-        found = ahead[0][:, None] + behind[0]
+        found: Ints = ahead[0][:, None] + behind[0]
         for own, rest in zip(ahead[1:], behind[1:], strict=True):
             np.maximum(found, own[:, None] + rest, out=found)
         return found

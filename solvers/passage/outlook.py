@@ -161,7 +161,8 @@ class Outlook:
     def _rest_bytes(self) -> Ints:
         """Bytes of weights that the pieces from a boundary on have for themselves."""
         prefix = np.array(self.table.weights.prefix, dtype=np.int64)
-        return prefix[-1] - prefix
+        rest: Ints = prefix[-1] - prefix
+        return rest
 
     def idle_below(self, floor: int) -> Floats:
         """Return up to where a load stays within a floor, by [boundary][its unit][unit that runs]."""
@@ -170,7 +171,8 @@ class Outlook:
     def priced(self, at: int, unit: Ints, loads: Ints) -> Floats:
         """Return the least period of plans whose pieces up to a boundary are placed, not rounded."""
         worth = self.prices @ loads + self._priced[at].take(unit, axis=1)
-        return worth.max(axis=0) / self.table.scale
+        found: Floats = worth.max(axis=0) / self.table.scale
+        return found
 
     def root(self, term: str) -> int:
         """Return what no plan has less of, of a term."""
@@ -180,7 +182,8 @@ class Outlook:
 
     def reachable(self, at: int, unit: Ints) -> Flags:
         """Return from which units there is a rest at all."""
-        return np.isfinite(self._priced[at, 0])[unit]
+        there: Flags = np.isfinite(self._priced[at, 0])[unit]
+        return there
 
     def bounds(self, at: int, unit: Ints, state: State, period: Ints) -> Bounds:
         """Return what plans can reach whose pieces up to a boundary are placed.
@@ -306,7 +309,8 @@ def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs
 
 
 def _paper_gapness(bounds: Bounds, _: int) -> Ints:
-    return np.maximum(bounds.period - bounds.least, 0)
+    found: Ints = np.maximum(bounds.period - bounds.least, 0)
+    return found
 
 
 def _gapness(bounds: Bounds, _: int) -> Ints:

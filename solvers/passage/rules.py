@@ -89,18 +89,19 @@ class _Placed:
 
     def _of_unit(self, name: str, unit: int) -> Ints:
         state, path = self._labels.state, self._labels.path
+        found: Ints
         match name:
             case Quantity.USES:
-                return (state.mask >> unit) & 1
+                found = (state.mask >> unit) & 1
             case Quantity.BUSY:
                 leave = self._rules.table.leave[-1][unit] if self._whole else 0
-                return state.loads[unit] + np.where(self._labels.unit == unit, leave, 0)
+                found = state.loads[unit] + np.where(self._labels.unit == unit, leave, 0)
             case Quantity.MEMORY:
-                return state.bytes[unit]
+                found = state.bytes[unit]
             case _:
                 own = path == unit
-                found: Ints = own[0] + (own[1:] & ~own[:-1]).sum(axis=0)
-                return found
+                found = own[0] + (own[1:] & ~own[:-1]).sum(axis=0)
+        return found
 
     def _of_plan(self, name: str, high: int) -> ArrayInterval:
         bounds = self._bounds

@@ -295,6 +295,8 @@ class Sweep:
         keep &= (labels.state.bytes <= table.most_bytes[:, None]).all(axis=0)
         if not keep.all():
             labels = labels[keep]
+        if not len(labels):
+            return labels
         priced = outlook.priced(at, labels.unit, labels.state.loads)
         period = np.maximum(np.ceil(priced).astype(np.int64), labels.state.loads.max(axis=0, initial=0))
         if setting.ranking.terms[0] == Term.PERIOD:
@@ -305,7 +307,9 @@ class Sweep:
         for test in (setting.ranking.passing(bounds), setting.prune and setting.prune(at, labels, bounds)):
             if test is not None:
                 wanted = wanted & test
-        labels, keys, priced = self._narrowed(labels, keys, priced, wanted, _SLACK * self.width)
+        labels, keys, priced = self._narrowed(
+            labels, keys, priced, np.flatnonzero(wanted), _SLACK * self.width
+        )
         kept = undominated(setting.dominance, at, labels)
         kept = np.arange(len(labels)) if kept is None else kept
         return self._narrowed(labels, keys, priced, kept, self.width)[0]
@@ -320,10 +324,9 @@ class Sweep:
         return before if self.setting.better else before | (keys == last[:, None]).all(axis=0)
 
     def _narrowed(
-        self, labels: Labels, keys: Ints, priced: Floats, kept: Flags | Ints | NDArray[np.intp], width: int
+        self, labels: Labels, keys: Ints, priced: Floats, columns: NDArray[np.intp], width: int
     ) -> tuple[Labels, Ints, Floats]:
-        """Return the most promising ones of the labels that are kept, and note what is lost."""
-        columns: NDArray[np.intp] | Ints = np.flatnonzero(kept) if kept.dtype == np.bool_ else kept
+        """Return the most promising ones of the labels in some columns, and note what is lost."""
         if len(columns) > width:
             keys_left, priced_left = keys[:, columns], priced[columns]
             by_period = self.setting.ranking.terms[0] == Term.PERIOD

@@ -119,13 +119,6 @@ class Table:
         units = range(self.units)
         return [replace(self, able=self.able & np.array([u in found for u in units])) for found in sets]
 
-    def units_of(self, parts: Sequence[Part]) -> Units:
-        """Return the unit of each piece of a plan."""
-        found = np.empty(self.chain.layer_count, dtype=np.int8)
-        for start, stop, unit in parts:
-            found[start:stop] = unit
-        return found[self.cuts[:-1]]
-
     def parts_of(self, units: Sequence[int]) -> tuple[Part, ...]:
         """Return the chunks of a plan from the unit of each piece."""
         borders = [0, *(b for b in range(1, self.count) if units[b] != units[b - 1]), self.count]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.console import RenderableType
+from rich.text import Text
+
+from ...formulations.operation import operation_of
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.scores import Score
+from ..layout import indented, plain_table
+from ..words import millis, share
 from .chunking import ChunkingPresenter
 
 
@@ -24,6 +32,44 @@ class PassagePresenter(ChunkingPresenter):
             "often a request goes from one unit to another; unqueued latency: one request from entry to exit "
             "without waiting; bubbles: idle time of the units in use"
         )
+
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the chunks, and where a unit has several what that makes of each unit."""
+        parts = super().plan_parts(problem, plan, judged)
+        chunks = [chunk.unit for chunk in plan.chunks]
+        if len(set(chunks)) == len(chunks):
+            return parts
+        table = plain_table(
+            "unit", "chunks", "busy time", "of the period", numbers=("chunks", "busy time", "of the period")
+        )
+        for unit, busy_us in zip(problem.platform.unit_names, judged.busy_us, strict=True):
+            if busy_us is not None:
+                part = share(busy_us, judged.period_us)
+                table.add_row(unit, str(chunks.count(unit)), millis(busy_us), part)
+        return [*parts, "", indented(table)]
+
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the chunks, the plan at work, and what the stream needs."""
+        return [*super().best_parts(problem, plan, judged), *_stream_parts(problem, plan)]
+
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+        """Return the plan at work, where its chunks lie, and what the stream needs."""
+        return [*super().file_parts(problem, plan, layers=layers), *_stream_parts(problem, plan)]
+
+
+def _stream_parts(problem: Problem, plan: Plan) -> list[RenderableType]:
+    """Return how many requests the period needs, and how long each one is on its way."""
+    (stream,) = operation_of(problem).deploy(problem, plan).streams
+    if stream.cycle is None:
+        return []
+    return [
+        "",
+        Text(
+            f"The period needs {stream.cycle.in_flight} requests on their way at once, each for "
+            f"{millis(stream.cycle.latency_us)} with its waits; `--task-slots` of `run` and `simulate` "
+            "allows fewer."
+        ),
+    ]
 
 
 PRESENTER = PassagePresenter()

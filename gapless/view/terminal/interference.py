@@ -60,7 +60,7 @@ def _notes(found: InterferenceRatios) -> list[str]:
     if found.plans:
         notes.append(
             "rest: the other chunks of the plan, in a loop on their units without pauses; "
-            "foretold: the longest chunk"
+            "foretold: the largest load, of all chunks of a unit"
         )
     if any(_printed(found, heat_map) for heat_map in heat_maps(found)):
         remark = REMARKS.get(found.platform.name)

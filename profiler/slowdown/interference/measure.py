@@ -164,12 +164,15 @@ class InterferenceSurvey:
     def _plan_jobs(self, plan: Plan) -> list[_Job]:
         """Return what is to be measured of a plan: each chunk beside all others."""
         profiling = self.profiling
-        probes = {c.unit: profiling.probes(c.unit, (c.start, c.stop)) for c in plan.chunks}
-        longest = {unit: self._longest(unit, parts) for unit, parts in probes.items()}
+        probes = {chunk: profiling.probes(chunk.unit, (chunk.start, chunk.stop)) for chunk in plan.chunks}
+        parts: dict[str, list[Probe]] = {}
+        for chunk, own in probes.items():
+            parts.setdefault(chunk.unit, []).extend(own)
+        longest = {unit: self._longest(unit, own) for unit, own in parts.items()}
         return [
             _Job(
                 chunk=chunk,
-                probes=probes[chunk.unit],
+                probes=probes[chunk],
                 loads={REST: {unit: probe for unit, probe in longest.items() if unit != chunk.unit}},
                 occasion=f"plan {plan.plan_id}",
             )

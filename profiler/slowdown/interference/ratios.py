@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any, ClassVar
@@ -157,12 +158,14 @@ class PlanInterference:
 
     @property
     def foretold(self) -> tuple[Foretold, ...]:
-        """Periods: of the longest chunk alone and beside the rest, then those predicted."""
-        alone_us = max(median(one.alone_us) for one in self.chunks)
-        beside_us = max(median(one.beside_us) for one in self.chunks)
+        """Periods: the largest load of a unit, of chunks alone and beside the rest, then those predicted."""
+        alone_us, beside_us = defaultdict[str, float](float), defaultdict[str, float](float)
+        for one in self.chunks:
+            alone_us[one.chunk.unit] += median(one.alone_us)
+            beside_us[one.chunk.unit] += median(one.beside_us)
         return (
-            Foretold(by="chunks beside the rest", period_us=beside_us),
-            Foretold(by="chunks alone", period_us=alone_us),
+            Foretold(by="chunks beside the rest", period_us=max(beside_us.values())),
+            Foretold(by="chunks alone", period_us=max(alone_us.values())),
             *self.predicted,
         )
 

@@ -9,6 +9,7 @@ from gapless.api.clusters import cluster_problem
 from gapless.api.problems import load_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
+from gapless.formulations.passages import Passage
 from gapless.sweeps.answers import answer, problem_of
 from gapless.sweeps.spec import LimitSet, Sweep, SweepModel, SweepPlatform
 from gapless.sweeps.tasks import tasks_of
@@ -42,6 +43,18 @@ def test_the_numbers_of_units_and_limits_hold_together() -> None:
     limits = problem_of(tasks[0]).limits
     assert (limits.max_units, limits.min_balance_permille) == (1, 625)
     assert tasks[1].key == tasks[2].key, "equal tasks are solved once"
+
+
+def test_a_board_may_be_planned_with_several_chunks_per_unit() -> None:
+    boards = ("pixel7a", SweepPlatform(name="pixel7a", units="2", passage="any"))
+    once, again = tasks_of(Sweep(models=("octree",), platforms=boards))
+    assert again.base.devices == "2 units at most, passage any"
+    assert (problem_of(once).data, problem_of(again).data) == (None, Passage())
+    with pytest.raises(InvalidInputError, match="passage is 'twice'"):
+        SweepPlatform(name="pixel7a", passage="twice")
+    for name in ("kirin990", "raspberry-pis"):
+        with pytest.raises(InvalidInputError, match=f"{name}: passage"):
+            tasks_of(Sweep(models=("vit",), platforms=(SweepPlatform(name=name, passage="any"),)))
 
 
 def test_numbers_of_devices_and_what_they_cost() -> None:

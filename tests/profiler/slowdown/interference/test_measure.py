@@ -166,6 +166,16 @@ def test_each_chunk_of_a_plan_is_measured_beside_the_others() -> None:
     assert found.ratios == ()
 
 
+def test_chunks_of_one_unit_are_measured_apart_and_predict_its_load() -> None:
+    fake = bench()
+    found = surveyed(fake, plans=[plan((0, 3, "big"), (3, 4, "little"), (4, 6, "big"))]).plans[0]
+    assert [mean(one.alone_us) for one in found.chunks] == pytest.approx([450, 300, 300])
+    loads = [load["big"] for load in fake.loads if "big" in load]
+    assert set(loads) == {"fake[0:3)"}  # the longest chunk of a unit makes its load
+    assert [one.beside for one in found.chunks] == [("little",), ("big",), ("little",)]
+    assert found.foretold[1].period_us == pytest.approx(750)
+
+
 def test_a_chunk_that_goes_on_into_the_next_model_is_its_parts() -> None:
     fake = bench()
     model = FakeModel([64] * (LAYERS + 1), seams=[3])

@@ -1,0 +1,166 @@
+"""Plans whose units have several chunks, on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import gapless
+from gapless.formulations.files import load_problem
+
+from ..conftest import Cli
+
+TIMES_MS: dict[str, list[float | None]] = {
+    "a": [1, 9],
+    "b": [None, 2],
+    "c": [1.5, 9],
+    "d": [None, 1],
+    "e": [2, 8],
+}
+BEST = "0-0 npu | 1-1 cpu | 2-2 npu | 3-3 cpu | 4-4 npu"
+"""Loads: npu 1 + 1.5 + 2 = 4.5 ms, cpu 2 + 1 = 3 ms; a request takes 7.5 ms."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """An NPU that cannot run two layers of five."""
+    path = tmp_path / "npu.json"
+    gapless.save(gapless.table_problem(TIMES_MS, ["npu", "cpu"]), path)
+    return path
+
+
+@pytest.fixture
+def plan_file(cli: Cli, table: Path, tmp_path: Path) -> Path:
+    """The best plan, as `gapless plan` writes it."""
+    path = tmp_path / "plan.json"
+    assert cli("plan", table, "--passage", "any", "--out", path).code == 0
+    return path
+
+
+def test_a_plan_comes_back_to_a_unit_if_asked(cli: Cli, table: Path) -> None:
+    assert "20.000 ms" in cli("plan", table).out
+    found = cli("plan", table, "--passage", "any")
+    assert found.code == 0
+    assert BEST in found.out
+    assert "among plans with any number of chunks per unit" in found.out
+    (first,) = (line for line in found.out.splitlines() if BEST in line)
+    assert "4.500" in first.split()
+    rows = [line.split() for line in found.out.splitlines()]
+    assert ["npu", "3", "4.500", "ms", "100.0", "%"] in rows
+    assert ["cpu", "2", "3.000", "ms", "66.7", "%"] in rows
+    assert "The period needs 2 requests on their way at once, each for 7.500 ms" in found.out
+    waits_for_one = cli("plan", table, "--passage", "any", "--objective", "latency").out
+    assert "The period needs" not in waits_for_one
+
+
+def test_the_document_has_loads_hops_and_class(cli: Cli, table: Path) -> None:
+    document = cli("plan", table, "--passage", "any", "--json").document
+    score = document["candidates"][0]["score"]
+    assert score["busy_us"] == {"npu": 4500, "cpu": 3000}
+    assert (score["period_us"], score["latency_us"], score["hops"]) == (4500, 7500, 4)
+
+
+def test_fewer_hops_make_another_plan(cli: Cli, table: Path) -> None:
+    limited = cli("plan", table, "--passage", "any", "--max-hops", "2", "--json").document
+    score = limited["candidates"][0]["score"]
+    assert (score["hops"], score["period_us"]) == (2, 12_000)
+    alone = cli("plan", table, "--passage", "any", "--max-hops", "0", "--json").document
+    assert alone["candidates"][0]["score"]["period_us"] == 29_000
+
+
+def test_a_plan_file_remembers_the_passage(cli: Cli, plan_file: Path) -> None:
+    assert json.loads(plan_file.read_text())["asked"]["passage"] == "any"
+    checked = cli("check", plan_file)
+    assert checked.code == 0
+    assert checked.out.startswith("VALID")
+    shown = cli("show", plan_file)
+    assert shown.code == 0
+    assert shown.out.count(" npu ") >= 3
+    rows = [line.split() for line in shown.out.splitlines()]
+    assert ["hops", "4"] in rows
+    assert ["period", "4.500", "ms"] in rows
+
+
+def test_simulation_reaches_the_largest_load(cli: Cli, plan_file: Path) -> None:
+    document = cli("simulate", plan_file, "--requests", "20", "--json").document
+    assert document["period_us"] == 4500
+    found = cli("simulate", plan_file)
+    assert "time between the last two outputs" in found.out
+
+
+def test_fewer_slots_than_the_cycle_needs_make_the_period_longer(cli: Cli, plan_file: Path) -> None:
+    words = ("run", plan_file, "--engine", "simulated", "--seconds", "0.1", "--json")
+    enough, alone = cli(*words).document, cli(*words, "--task-slots", "1").document
+    assert [run["streams"][0]["period_us"] for run in (enough, alone)] == [4500, 7500]
+
+
+def test_a_trace_has_one_row_per_unit(cli: Cli, plan_file: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    assert cli("trace", plan_file, "--simulated", "--requests", "6", "--out", trace).code == 0
+    shown = cli("show", trace)
+    assert [line.split()[0] for line in shown.out.splitlines() if line.startswith((" npu", " cpu"))] == [
+        "npu",
+        "cpu",
+    ]
+    events = [one for one in json.loads(trace.read_text())["traceEvents"] if one["ph"] == "X"]
+    assert len(events) >= 5 * 6
+
+
+def test_an_explanation_speaks_of_loads(cli: Cli, plan_file: Path) -> None:
+    found = cli("explain", plan_file)
+    assert found.code == 0
+    assert "npu sets the pace with 4.500 ms; cpu is busy for 66.7 % of that." in found.out
+    assert found.out.count("after ") == 4  # one line per cut
+    assert "2 layers: b and d" in found.out
+
+
+def test_a_report_shows_all_chunks_of_a_unit(cli: Cli, plan_file: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert cli("report", plan_file, "--out", page, "--backends", "none").code == 0
+    text = page.read_text()
+    assert "in 5 chunks on npu and cpu" in text
+    assert "gives a result every" in text
+    words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
+    assert "predicted npu 60" in words, "3 chunks of each of 20 requests"
+    assert "predicted cpu 40" in words
+    assert "npu busiest 100.0 % predicted (4.500 ms)" in words
+
+
+def test_fallback_and_one_unit_stand_beside_the_best_plan(cli: Cli, table: Path) -> None:
+    words = ("compare", table, "--passage", "any", "--backends", "fallback,one-unit,native")
+    found = cli(*words)
+    assert found.code == 0
+    assert "the optimum among plans with any number of chunks per unit" in found.out
+    periods = {one["backend"]: one["objective"] for one in cli(*words, "--json").document["results"]}
+    assert periods == {"fallback": 29_000, "one-unit": 29_000, "native": 4_500}
+
+
+def test_a_passage_that_is_not_known_is_bad_input(cli: Cli, table: Path) -> None:
+    found = cli("plan", table, "--passage", "twice")
+    assert found.code == 2
+    assert "choose one of once, any" in found.err
+
+
+def test_a_passage_is_that_of_one_network(cli: Cli) -> None:
+    words = ("--workload", "yolov4,bert", "--platform", "kirin990", "--passage", "any")
+    found = cli("plan", *words)
+    assert found.code == 2
+    assert "passage" in found.err
+
+
+def test_a_stream_of_tasks_refuses_such_plans(cli: Cli, plan_file: Path) -> None:
+    found = cli("stream", f"{plan_file}:100")
+    assert found.code == 2
+
+
+def test_problem_files_keep_the_passage(cli: Cli, table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "any.json"
+    problem = gapless.with_passage(load_problem(table))
+    gapless.save(problem, path)
+    assert json.loads(path.read_text())["passage"] == {}  # defaults are not written
+    assert load_problem(path) == problem
+    assert BEST in cli("plan", path).out
+    assert "20.000 ms" in cli("plan", path, "--passage", "once").out
