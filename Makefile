@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Images of containers often set it; then each process that tests start, some thousands, compiles gapless again.
+export PYTHONDONTWRITEBYTECODE :=
 READY := $(VENV)/.ready
 USABLE := $(VENV)/.usable
 
@@ -50,7 +52,7 @@ OCR = $$($(BIN)/python -c 'import importlib.util as u, pathlib; print(pathlib.Pa
 demo-ocr: $(READY)
 	$(BIN)/gapless tune det=$(OCR)/ch_PP-OCRv4_det_infer.onnx cls=$(OCR)/ch_ppocr_mobile_v2.0_cls_infer.onnx \
 	  rec=$(OCR)/ch_PP-OCRv4_rec_infer.onnx --shape det/x=1,3,480,640 --shape cls/x=1,3,48,192 \
-	  --shape rec/x=1,3,48,320 --top 6 --out out/demo-ocr --overwrite
+	  --shape rec/x=1,3,48,320 --chain --top 6 --out out/demo-ocr --overwrite
 
 # In two processes. Tests that measure this machine run one at a time (the marker `measures`, tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 class LayerCall:
     """A layer with one of its functions, ready to be called.
 
-    Attributes
-    ----------
-    layer
-        Name of the layer.
-    function
-        What is called.
-    inputs, outputs
-        Names of what it takes; what it has to give.
+    `inputs`, `outputs`: names of what it takes; what it has to give.
     """
 
     layer: str
@@ -36,13 +29,7 @@ class LayerCall:
     outputs: tuple[TensorSpec, ...]
 
     def run(self, tensors: dict[str, NDArray[Any]]) -> None:
-        """Call the function on some of the tensors, and add its results to them, write-protected.
-
-        Raises
-        ------
-        ExecutionError
-            It raised an exception, or gave something else than it should; the message names the layer.
-        """
+        """Call the function on some of the tensors, and add its results to them, write-protected."""
         arrays = call(self.layer, self.function, [tensors[name] for name in self.inputs])
         if len(arrays) != len(self.outputs):
             raise ExecutionError(
@@ -54,13 +41,7 @@ class LayerCall:
 
 
 def call(layer: str, function: Function, arrays: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-    """Call the function of a layer, and return what it gave: at least one array.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception, or gave something else than arrays.
-    """
+    """Call the function of a layer, and return what it gave: at least one array."""
     import numpy as np
 
     result = guarded(f"layer {layer!r}", function, *arrays)
@@ -78,11 +59,6 @@ def guarded(what: str, function: Function, *arguments: Any) -> Any:
     """Call a function that a user wrote; `what` stands for it in messages.
 
     What it prints goes to standard error, because standard output may be a JSON document.
-
-    Raises
-    ------
-    ExecutionError
-        It raised an exception; the message says which, and in which line.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -96,13 +72,7 @@ def guarded(what: str, function: Function, *arguments: Any) -> Any:
 
 
 def require(spec: TensorSpec, array: object, what: str) -> None:
-    """Refuse what is no array of the specified shape and type.
-
-    Raises
-    ------
-    ExecutionError
-        They differ.
-    """
+    """Refuse what is no array of the specified shape and type."""
     import numpy as np
 
     if not isinstance(array, np.ndarray):

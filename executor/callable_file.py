@@ -49,13 +49,7 @@ class CallableSource(Protocol):
 
 
 def source_of(where: str) -> CallableSource:
-    """Return the source of a name: the path of a file, or the dotted name of a module in a package.
-
-    Raises
-    ------
-    InvalidModelError
-        There is no such file or module, or it cannot be read.
-    """
+    """Return the source of a name: the path of a file, or the dotted name of a module in a package."""
     if _MODULE.fullmatch(where) and not where.endswith(".py"):
         return CallableModule.find(where)
     return CallableFile.read(Path(where))
@@ -63,18 +57,10 @@ def source_of(where: str) -> CallableSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableFile:
-    """A Python file as it was when it was read: what is executed is what the digest is of.
+    """A Python file as it was when it was read: what is executed is what the digest is of."""
 
-    Attributes
-    ----------
-    path
-        Its absolute path.
-    source
-        Its content.
-    """
-
-    path: Path
-    source: bytes
+    path: Path  # its absolute path
+    source: bytes  # its content
 
     @property
     def where(self) -> str:
@@ -83,13 +69,7 @@ class CallableFile:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file.
-
-        Raises
-        ------
-        InvalidModelError
-            There is no such file, or it cannot be read.
-        """
+        """Read a file."""
         path = path.absolute()
         return cls(path=path, source=_content(path))
 
@@ -99,13 +79,7 @@ class CallableFile:
         return hashlib.sha256(self.source).hexdigest()
 
     def execute(self) -> ModuleType:
-        """Execute it as a module; what it prints goes to standard error.
-
-        Raises
-        ------
-        InvalidModelError
-            It is not Python, or it raised an exception; the message says in which line.
-        """
+        """Execute it as a module; what it prints goes to standard error."""
         module = new_module(self.path)
         try:
             execute(module, self.source)
@@ -116,31 +90,15 @@ class CallableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallableModule:
-    """A module of an installed package, as it was when it was found; imported once by each process.
+    """A module of an installed package, as it was when it was found; imported once by each process."""
 
-    Attributes
-    ----------
-    name
-        Its dotted name.
-    path
-        Its file.
-    digest
-        Hexadecimal digest of the Python files in its folder: its neighbours are what it is made of.
-    """
-
-    name: str
-    path: Path
-    digest: str
+    name: str  # its dotted name
+    path: Path  # its file
+    digest: str  # hexadecimal digest of the Python files in its folder: its neighbours are what it is made of
 
     @classmethod
     def find(cls, name: str) -> Self:
-        """Find a module by its dotted name; the packages that it is in are imported.
-
-        Raises
-        ------
-        InvalidModelError
-            There is no such module, its package cannot be imported, or it is no Python file.
-        """
+        """Find a module by its dotted name; the packages that it is in are imported."""
         try:
             spec = find_spec(name)
         except Exception as error:  # whatever a package does when it is imported
@@ -161,13 +119,7 @@ class CallableModule:
         return self.name
 
     def execute(self) -> ModuleType:
-        """Import it; what it prints goes to standard error.
-
-        Raises
-        ------
-        InvalidModelError
-            It is not Python, or it raised an exception; the message says in which line.
-        """
+        """Import it; what it prints goes to standard error."""
         try:
             return import_named(self.name)
         except (Exception, SystemExit) as error:

@@ -19,20 +19,7 @@ from .model import TensorSpec
 class FunctionSummary:
     """One function, or one model.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    layer, layers
-        Index of its first layer in the network, and how many it is there: a function is one.
-    kinds
-        Kinds of units that it has a function for, "*" is any other; of a model: "model".
-    functions
-        Names of these functions; of a model: where it lies.
-    inputs
-        Names of the tensors that it takes.
-    outputs
-        What it gives, with the shapes that it gave for a sample.
+    `layer`, `layers`: index of its first layer in the network, and how many it is there: a function is one.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -40,26 +27,18 @@ class FunctionSummary:
     name: str
     layer: int
     layers: int
-    kinds: tuple[str, ...]
-    functions: tuple[str, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[TensorSpec, ...]
+    kinds: tuple[str, ...]  # kinds of units that it has a function for, "*" is any other; of a model: "model"
+    functions: tuple[str, ...]  # names of these functions; of a model: where it lies
+    inputs: tuple[str, ...]  # names of the tensors that it takes
+    outputs: tuple[TensorSpec, ...]  # what it gives, with the shapes that it gave for a sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineInspection:
     """Everything about a pipeline that matters for planning.
 
-    Attributes
-    ----------
-    network
-        Its name.
-    path, digest
-        Where it stands ("path.py:NAME"), and a digest of that source.
-    inputs, outputs
-        Those of the whole.
-    layers, cuts
-        In order.
+    `path`, `digest`: where it stands ("path.py:NAME"), and a digest of that source; `inputs`, `outputs`:
+    those of the whole; `layers`, `cuts`: in order.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -33,18 +33,10 @@ _TRY_OUT_SEED = 0
 def load_callable(locator: str, *, name: str | None = None) -> CallablePipeline:
     """Load a pipeline of Python functions, and run each of its layers twice on a sample.
 
-    Parameters
-    ----------
-    locator
-        "path.py:NAME" of a `CallableModel`, or "package.module:NAME" where a package holds it.
-    name
-        Name of the network; None: as the pipeline says.
-
-    Raises
-    ------
-    InvalidModelError
-        There is no such source or name, it cannot be executed, the pipeline does not fit together,
-        or one of its layers fails on the sample.
+    `locator`: "path.py:NAME" of a `CallableModel`, or "package.module:NAME" where a package holds it. `name`:
+    name of the network; None: as the pipeline says.
+    Raises InvalidModelError: there is no such source or name, it cannot be executed, the pipeline does not
+    fit together, or one of its layers fails on the sample.
     """
     declared, source, attribute = find_pipeline(locator)
     return CallablePipeline(declared, source, attribute, name=declared.name if name is None else name)
@@ -60,13 +52,7 @@ def find_pipeline(locator: str) -> tuple[CallableModel, CallableSource, str]:
 
 
 def declared_in(source: CallableSource, attribute: str) -> CallableModel:
-    """Execute a file or module, and return the pipeline of a name in it.
-
-    Raises
-    ------
-    InvalidModelError
-        It cannot be executed, or has no pipeline of that name.
-    """
+    """Execute a file or module, and return the pipeline of a name in it."""
     module = vars(source.execute())
     found = module.get(attribute)
     if isinstance(found, CallableModel):
@@ -96,22 +82,9 @@ class CallableContent:
 class CallablePipeline:
     """A pipeline of Python functions that can be cut and run; see `Model`.
 
-    Parameters
-    ----------
-    declared
-        What the user wrote.
-    source, attribute
-        Where it stands.
-    name
-        Name of the network.
-    first
-        Index of its first layer among those of the pipeline in the source, if it is a part of that.
-
-    Raises
-    ------
-    InvalidModelError
-        A layer failed on the sample, gave something else than declared, or something else each time; or one
-        is no function.
+    `first`: index of its first layer among those of the pipeline in the source, if it is a part of that.
+    Raises InvalidModelError: a layer failed on the sample, gave something else than declared, or something
+    else each time; or one is no function.
     """
 
     def __init__(
@@ -200,10 +173,7 @@ class CallablePipeline:
     def sample_inputs(self, seed: int) -> dict[str, NDArray[Any]]:
         """Return the inputs that were given, those of the user's own `sample`, or random ones.
 
-        Raises
-        ------
-        ExecutionError
-            The user's own function failed, or gave something else than the inputs.
+        Raises ExecutionError: the user's own function failed, or gave something else than the inputs.
         """
         return self._samples.over(partial(sample_of, self._declared), self.inputs, seed)
 
@@ -216,12 +186,7 @@ class CallablePipeline:
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs: all layers in this process, by their functions for CPUs.
 
-        Raises
-        ------
-        InvalidInputError
-            An input is missing, or a wanted tensor is made by no layer.
-        ExecutionError
-            A layer failed.
+        Raises ExecutionError: a layer failed.
         """
         wanted = (*self._declared.output_names, *also)
         lost = [name for name in self._declared.input_names if name not in inputs]

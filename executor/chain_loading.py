@@ -37,22 +37,11 @@ def load_pipeline(
 
     Functions are run twice on a sample: on what the models before them give in ONNX Runtime.
 
-    Parameters
-    ----------
-    locator
-        "path.py:NAME" of a `CallableModel`, or "package.module:NAME" where a package holds it.
-    open_step
-        Opens its models.
-    name
-        Name of the network; None: as the pipeline says.
-    granularity, simplify
-        How `open_step` groups operators, and simplifies; kept with the network.
-
-    Raises
-    ------
-    InvalidModelError
-        As for `load_callable`; or a model cannot be opened, or its inputs, outputs, shapes or types do not
-        fit what is handed over: the message lists all such defects that can be seen.
+    `locator`: "path.py:NAME" of a `CallableModel`, or "package.module:NAME" where a package holds it. `name`:
+    name of the network; None: as the pipeline says. `granularity`, `simplify`: how `open_step` groups
+    operators, and simplifies; kept with the network.
+    Raises InvalidModelError: as for `load_callable`; or a model cannot be opened, or its inputs, outputs,
+    shapes or types do not fit what is handed over: the message lists all such defects that can be seen.
     """
     declared, source, attribute = find_pipeline(locator)
     title = declared.name if name is None else name
@@ -89,13 +78,7 @@ class _Loading:
         self._last_functions = max((s[-1] for s in declared.stretches() if not self._is_step(s)), default=-1)
 
     def members(self) -> tuple[Member, ...]:
-        """Return all members.
-
-        Raises
-        ------
-        InvalidModelError
-            There are defects.
-        """
+        """Return all members."""
         try:
             self._values: Values = sample_of(self._declared, _SAMPLE_SEED)
         except ExecutionError as error:

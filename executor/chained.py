@@ -36,22 +36,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One model of a pipeline.
+    """One model of a pipeline."""
 
-    Attributes
-    ----------
-    model
-        The model; of functions that stand together, a `CallablePipeline`.
-    prefix
-        What precedes the names of its layers, and of tensors that the pipeline gives no name; empty for
-        functions.
-    names
-        What the pipeline calls inputs and outputs of the model.
-    """
-
-    model: Model
+    model: Model  # the model; of functions that stand together, a `CallablePipeline`
     prefix: str = ""
+    """What precedes the names of its layers, and of tensors that the pipeline gives no name; empty for
+    functions."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """What the pipeline calls inputs and outputs of the model."""
 
     def outer(self, name: str) -> str:
         """Return what the pipeline calls a tensor of the model."""
@@ -92,18 +84,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenamedContent:
-    """An ONNX piece with other names for all its tensors.
-
-    Attributes
-    ----------
-    piece
-        The piece as it was.
-    outer
-        From the name of a tensor to the new one.
-    """
+    """An ONNX piece with other names for all its tensors."""
 
     piece: Piece
-    outer: Callable[[str], str]
+    outer: Callable[[str], str]  # from the name of a tensor to the new one
     kind: str = "onnx"
 
     def read(self) -> bytes:
@@ -116,16 +100,7 @@ class RenamedContent:
 class ChainedModel:
     """A pipeline of models and functions that can be cut and run; see `Model`.
 
-    Parameters
-    ----------
-    declared
-        What the user wrote.
-    members
-        Its models, and its functions in groups, in order.
-    name
-        Name of the network.
-    ref
-        Where it stands.
+    `members`: its models, and its functions in groups, in order.
     """
 
     def __init__(
@@ -204,12 +179,7 @@ class ChainedModel:
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> Values:
         """Return the right outputs: models by ONNX Runtime, functions by theirs for CPUs.
 
-        Raises
-        ------
-        InvalidInputError
-            An input is missing, or a wanted tensor is made by no layer.
-        ExecutionError
-            A layer failed.
+        Raises ExecutionError: a layer failed.
         """
         defects = [f"input {name!r} is missing" for name in self.declared.input_names if name not in inputs]
         defects += [

@@ -85,33 +85,20 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a tensor is from its reference.
-
-    Attributes
-    ----------
-    error
-        The largest error, relative to the scale of its block (for a decision: of the values behind it; for
-        other integers and booleans: the share of entries that differ). Infinite: the shape is another one, or
-        a number is not finite on one side only.
-    allowed
-        What it may be.
-    share
-        Share of the elements that are off by more; of what is decided or counted: of those that differ.
-    where
-        Which they are, in words, e.g. "channels 4 to 83 of axis 1"; "": everywhere, or none.
-    words
-        The error in words.
-    compared
-        Whether it says anything: not where most of the right numbers are not finite, and the tensor is as
-        they are.
-    """
+    """How far a tensor is from its reference."""
 
     error: float
+    """The largest error, relative to the scale of its block (for a decision: of the values behind it; for
+    other integers and booleans: the share of entries that differ). Infinite: the shape is another one, or a
+    number is not finite on one side only."""
     allowed: float
     share: float = 0.0
-    where: str = ""
-    words: str = ""
+    """Share of the elements that are off by more; of what is decided or counted: of those that differ."""
+    where: str = ""  # which they are, in words, e.g. "channels 4 to 83 of axis 1"; "": everywhere, or none
+    words: str = ""  # the error in words
     compared: bool = True
+    """Whether it says anything: not where most of the right numbers are not finite, and the tensor is as they
+    are."""
 
     @property
     def agrees(self) -> bool:
@@ -137,34 +124,22 @@ def worst_of(differences: Iterable[Difference]) -> Difference | None:
 class Decision:
     """How a tensor was decided from others.
 
-    Attributes
-    ----------
-    kind
-        "largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
-        numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax".
-    behind
-        Names of the tensors that decide.
-    axis
-        Of an index.
-    ranked
-        Of an index: whether it has the axis, along which the indices differ (TopK), or has lost it or has 1
-        there (ArgMax).
-    against
-        Of a comparison of one tensor: the numbers that it is compared with.
-    step, zero
-        Of a rounded number: what is rounded is `behind / step`, and `zero` is added.
-    undo
-        What leads from the tensor to what was decided: shapes to give it, and permutations of its axes.
+    `step`, `zero`: of a rounded number: what is rounded is `behind / step`, and `zero` is added.
     """
 
     kind: str
-    behind: tuple[str, ...]
-    axis: int = 0
+    """"largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
+    numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax"."""
+    behind: tuple[str, ...]  # names of the tensors that decide
+    axis: int = 0  # of an index
     ranked: bool = False
-    against: Any = None
+    """Of an index: whether it has the axis, along which the indices differ (TopK), or has lost it or has 1
+    there (ArgMax)."""
+    against: Any = None  # of a comparison of one tensor: the numbers that it is compared with
     step: float = 1.0
     zero: float = 0.0
     undo: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """What leads from the tensor to what was decided: shapes to give it, and permutations of its axes."""
 
 
 class Part(Protocol):
@@ -286,24 +261,13 @@ def _in_turns(turns: Array) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What a tensor should hold, for each of several inputs.
+    """What a tensor should hold, for each of several inputs."""
 
-    Attributes
-    ----------
-    arrays
-        The right numbers, one array for each sample.
-    scales
-        Their magnitudes.
-    decision
-        How it was decided from other tensors; None: it is computed, or nothing is known.
-    behind
-        The references of those tensors, for the same samples.
-    """
-
-    arrays: tuple[Array, ...]
-    scales: Scales
+    arrays: tuple[Array, ...]  # the right numbers, one array for each sample
+    scales: Scales  # their magnitudes
     decision: Decision | None = None
-    behind: tuple[Reference, ...] = ()
+    """How it was decided from other tensors; None: it is computed, or nothing is known."""
+    behind: tuple[Reference, ...] = ()  # the references of those tensors, for the same samples
 
     @classmethod
     def of(

@@ -11,23 +11,13 @@ from ..formulations.validation import STRICT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSummary:
-    """One legal cut.
-
-    Attributes
-    ----------
-    cut
-        Number of the layer behind it.
-    bytes
-        Bytes alive at it.
-    tensors
-        Number of tensors alive at it.
-    """
+    """One legal cut."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    cut: int
-    bytes: int
-    tensors: int
+    cut: int  # number of the layer behind it
+    bytes: int  # bytes alive at it
+    tensors: int  # number of tensors alive at it
 
 
 def cut_summaries(network: Network) -> tuple[CutSummary, ...]:

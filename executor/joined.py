@@ -30,17 +30,8 @@ def join(models: Sequence[Model], *, name: str | None = None) -> Model:
     ones are called "model#2" and so on. The inputs of all models are there from the beginning, and the
     outputs of all models stay until the end. One model alone is returned as it is.
 
-    Parameters
-    ----------
-    models
-        In the order in which they run.
-    name
-        Name of the network; None: the names of the models, joined by "+".
-
-    Raises
-    ------
-    InvalidModelError
-        No model is given.
+    `models`: in the order in which they run. `name`: name of the network; None: the names of the models,
+    joined by "+".
     """
     if not models:
         raise InvalidModelError("no model is given: at least one is needed")
@@ -60,25 +51,13 @@ def join(models: Sequence[Model], *, name: str | None = None) -> Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedModel:
-    """Several models, one after the other (see `executor.model.Model`, and `join`).
+    """Several models, one after the other (see `executor.model.Model`, and `join`)."""
 
-    Attributes
-    ----------
-    network
-        Layers of all models.
-    inputs, outputs
-        Those of all models.
-    models
-        The models, in order.
-    prefixes
-        What precedes the names of each model's tensors.
-    """
-
-    network: Network
+    network: Network  # layers of all models
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    models: tuple[Model, ...]
-    prefixes: tuple[str, ...]
+    models: tuple[Model, ...]  # the models, in order
+    prefixes: tuple[str, ...]  # what precedes the names of each model's tensors
 
     def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
         """Return one piece for each model that [start, stop) touches; errors as for `Model.pieces`."""

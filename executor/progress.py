@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TextIO
+
+from ..formulations.printing import shortened
+
+_EVERY_S = 0.5
+_USUAL_COLUMNS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """How far a long job is.
 
-    Attributes
-    ----------
-    text
-        What is being done now, for people.
-    done, total
-        Units of work; `total` is None while it is not known.
+    `done`, `total`: units of work; `total` is None while it is not known.
     """
 
-    text: str
+    text: str  # what is being done now, for people
     done: int = 0
     total: int | None = None
 
@@ -30,6 +34,54 @@ Report = Callable[[Step], None]
 
 def silent(step: Step) -> None:
     """Report nothing."""
+
+
+@contextmanager
+def shown_on_terminal(report: Report | None) -> Iterator[Report]:
+    """Yield whom to tell: `report`, or where that is None a line on standard error, if that is a terminal."""
+    if report is not None or not sys.stderr.isatty():
+        yield report or silent
+        return
+    line = TerminalLine(sys.stderr)
+    try:
+        yield line.report
+    finally:
+        line.clear()
+
+
+class TerminalLine:
+    """A line on a terminal that says what is being done, twice a second at most."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._began_s = time.monotonic()
+        self._last_s = float("-inf")
+
+    def report(self, step: Step) -> None:
+        """Show a step in place of the one before."""
+        now_s = time.monotonic()
+        if now_s - self._last_s < _EVERY_S:
+            return
+        self._last_s = now_s
+        share = f"{100 * step.done // step.total} %, " if step.total else ""
+        passed = divmod(round(now_s - self._began_s), 60)
+        words = f"{share}{passed[0]} min {passed[1]:02d} s: {' '.join(step.text.split())}"
+        self._write(shortened(words, most=self._columns() - 1))
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # progress never stops what it is about
+            self._stream.write(f"\r\x1b[2K{text}")
+            self._stream.flush()
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or _USUAL_COLUMNS
+        except OSError:
+            return _USUAL_COLUMNS
 
 
 class Ledger(Protocol):
@@ -59,13 +111,7 @@ class Forgetful:
 
 
 class Afresh:
-    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed.
-
-    Parameters
-    ----------
-    ledger
-        Where everything is kept.
-    """
+    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

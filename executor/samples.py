@@ -121,13 +121,7 @@ def random_inputs(
 
 
 def parse_ranges(texts: Sequence[str]) -> dict[str, Range]:
-    """Return ranges from texts such as "ids=0:30000".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or an input is given twice; all defects at once.
-    """
+    """Return ranges from texts such as "ids=0:30000"."""
     ranges: dict[str, Range] = {}
     defects = []
     for text in texts:

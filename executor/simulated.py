@@ -36,19 +36,8 @@ class SimulatedRunner:
     says; other streams must not share units, and their memory is checked one by one. There are no numbers to
     verify, and receipts say that nothing was granted.
 
-    Parameters
-    ----------
-    problem
-        Its costs and interference are the truth.
-    noise_permille, seed
-        Random variation of every execution (see `Noise`).
-    real_time
-        Take the time that the device would take.
-
-    Raises
-    ------
-    InvalidInputError
-        The noise is out of range, or the problem has several networks and no workload.
+    `noise_permille`, `seed`: random variation of every execution (see `Noise`).
+    Raises InvalidInputError: the noise is out of range, or the problem has several networks and no workload.
     """
 
     def __init__(
@@ -64,11 +53,8 @@ class SimulatedRunner:
     def measure(self, deployment: Deployment, budget: Budget) -> Measurement:
         """Play a deployment.
 
-        Raises
-        ------
-        ExecutionError
-            It is for another workload, or the device cannot run it: a unit is unknown or shared, or cannot
-            run a layer. The message says which.
+        Raises ExecutionError: it is for another workload, or the device cannot run it: a unit is unknown or
+        shared, or cannot run a layer. The message says which.
         """
         charged = self._charged_for(deployment)
         states = operation_of(charged).steady(charged, deployment)
@@ -115,9 +101,10 @@ class SimulatedRunner:
             named = [("", plan) for plan in deployment.plans]
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.placed)) for s in deployment.streams]
+        problem = self._operation.matching(self._problem, (s.chunks for s in deployment.streams))
         for name, plan in named:
-            broken = malformations(self._problem, plan) or [
-                violation for violation in check(self._problem, plan) if violation.rule in IMPOSSIBLE
+            broken = malformations(problem, plan) or [
+                violation for violation in check(problem, plan) if violation.rule in IMPOSSIBLE
             ]
             yield from (f"{name}{violation.message}" for violation in broken)
         if deployment.rounds is None:

@@ -29,18 +29,10 @@ IMPOSSIBLE = frozenset({"support", "conflict", "cut", "link", "unit_memory", "de
 class Noise:
     """Random factors on what things take, the same for the same seed.
 
-    Parameters
-    ----------
-    permille
-        Standard deviation of a random factor on each request, and of another one on each measurement as a
-        whole (on real devices repetitions differ more than the requests of one repetition).
-    seed
-        Decides the noise, together with what is measured and how often it has been measured before.
-
-    Raises
-    ------
-    InvalidInputError
-        It is out of range.
+    `permille`: standard deviation of a random factor on each request, and of another one on each measurement
+    as a whole (on real devices repetitions differ more than the requests of one repetition); `seed`: decides
+    the noise, together with what is measured and how often it has been measured before.
+    Raises InvalidInputError: it is out of range.
     """
 
     def __init__(self, permille: int, *, seed: int) -> None:

@@ -43,22 +43,10 @@ class Worker:
 
     It ends with this process, whatever becomes of the thread that makes it.
 
-    Parameters
-    ----------
-    unit
-        The unit it stands for: it is pinned to the cores of the unit, and given its quota.
-    role
-        "module:function", e.g. "gapless.executor.pipeline.worker:serve"; called with the worker's end
-        (`Link`) and `settings`.
-    settings
-        What the role needs to know; plain JSON.
-    descriptors
-        File descriptors that the child inherits under the same numbers.
-
-    Raises
-    ------
-    PlacementError
-        The cores of the unit may not be used, or its quota cannot be set.
+    `role`: "module:function", e.g. "gapless.executor.pipeline.worker:serve"; called with the worker's end
+    (`Link`) and `settings`. `settings`: what the role needs to know; plain JSON. `descriptors`: file
+    descriptors that the child inherits under the same numbers.
+    Raises PlacementError: the cores of the unit may not be used, or its quota cannot be set.
     """
 
     def __init__(
@@ -118,28 +106,14 @@ class Worker:
         return self._process.poll() is None
 
     def send(self, message: Message) -> None:
-        """Send a message.
-
-        Raises
-        ------
-        UnitLostError
-            The worker is gone.
-        """
+        """Send a message."""
         try:
             _write_all(self._to_child, json.dumps(message).encode() + b"\n")
         except OSError:
             raise UnitLostError(self.obituary()) from None
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
-        """Return the next message, or None when none came in time.
-
-        Raises
-        ------
-        UnitLostError
-            The worker is gone.
-        GaplessError
-            What it raised.
-        """
+        """Return the next message, or None when none came in time."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while b"\n" not in self._unread:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -228,16 +202,10 @@ class Worker:
 
 
 class Link:
-    """The worker's end: messages from and to the parent.
-
-    Attributes
-    ----------
-    unit
-        The unit that this process stands for; the process is pinned to its cores.
-    """
+    """The worker's end: messages from and to the parent."""
 
     def __init__(self, unit: ProcessingUnit, reading: int, writing: int) -> None:
-        self.unit = unit
+        self.unit = unit  # the unit that this process stands for; the process is pinned to its cores
         self._reading = reading
         self._writing = writing
         self._unread = b""
@@ -268,10 +236,7 @@ Role = Callable[[Link, Mapping[str, Any]], None]
 def run_worker(arguments: Sequence[str]) -> int:
     """Be a worker: the whole program of the child process.
 
-    Parameters
-    ----------
-    arguments
-        Process number of the parent, role, and the descriptors to read from and to write to.
+    `arguments`: process number of the parent, role, and the descriptors to read from and to write to.
     """
     parent, role, reading, writing = arguments
     end_with_parent(int(parent))

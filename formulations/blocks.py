@@ -13,24 +13,13 @@ from functools import cached_property
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
-    """An acyclic graph of blocks.
-
-    Attributes
-    ----------
-    members
-        The layers of each block, ascending; blocks stand in a topological order.
-    of
-        The block of each layer.
-    before
-        For each block the blocks right before it: the transitive reduction.
-    ancestors
-        All blocks before each one, as a set of bits.
-    """
+    """An acyclic graph of blocks."""
 
     members: tuple[tuple[int, ...], ...]
-    of: tuple[int, ...]
-    before: tuple[tuple[int, ...], ...]
-    ancestors: tuple[int, ...]
+    """The layers of each block, ascending; blocks stand in a topological order."""
+    of: tuple[int, ...]  # the block of each layer
+    before: tuple[tuple[int, ...], ...]  # for each block the blocks right before it: the transitive reduction
+    ancestors: tuple[int, ...]  # all blocks before each one, as a set of bits
 
     @property
     def count(self) -> int:

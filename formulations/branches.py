@@ -62,10 +62,7 @@ def width_of(later: Sequence[int]) -> int:
     That is the least number of paths that cover the graph: its nodes without the largest matching of nodes
     with later ones (Dilworth 1950; Fulkerson 1956).
 
-    Parameters
-    ----------
-    later
-        For each node all nodes after it, as a set of bits.
+    `later`: for each node all nodes after it, as a set of bits.
     """
     chosen: dict[int, int] = {}
     taken_by: dict[int, int] = {}

@@ -24,35 +24,14 @@ MOST_INNER_UNITS = 6
 
 
 def parse_pipelines(count: str | int) -> int | None:
-    """Return how many pipelines may run side by side, given as "many", "one" or a number; None: no limit.
-
-    Raises
-    ------
-    InvalidInputError
-        It is none of these.
-    """
+    """Return how many pipelines may run side by side, given as "many", "one" or a number; None: no limit."""
     return parse_most("pipelines", count, {"many": None, "one": 1})
 
 
 def parse_most(
     option: str, count: str | int, named: Mapping[str, int | None], *, most: int = 10**9 - 1
 ) -> int | None:
-    """Return how many there may be, given by name or as a number; None: no limit.
-
-    Parameters
-    ----------
-    option, count
-        What was given, and where.
-    named
-        What names mean.
-    most
-        The largest number.
-
-    Raises
-    ------
-    InvalidInputError
-        It is none of these.
-    """
+    """Return how many there may be, given by name or as a number; None: no limit."""
     text = str(count)
     if text in named:
         return named[text]
@@ -63,13 +42,7 @@ def parse_most(
 
 
 def refuse_devices(what: str, whose: str = "several devices") -> NoReturn:
-    """Refuse to run a plan here that is for several devices; `what` says by what they are told.
-
-    Raises
-    ------
-    InvalidInputError
-        Always.
-    """
+    """Refuse to run a plan here that is for several devices; `what` says by what they are told."""
     raise InvalidInputError(
         f"the plan is for {whose} ({what}): `gapless run --address HOST:PORT` runs it on a cluster, --local "
         "on one that is started here for trials. It can be simulated, too: `gapless simulate`, or --engine "

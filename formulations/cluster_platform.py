@@ -355,13 +355,7 @@ CLUSTER = Schema(format="gapless.cluster", version=1, content=ClusterPlatform)
 
 
 def parse_counts(text: str) -> dict[str, int]:
-    """Return the numbers of devices by type that a text such as "pi5=2,pi4=0" names.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no such text, or names a type twice.
-    """
+    """Return the numbers of devices by type that a text such as "pi5=2,pi4=0" names."""
     pairs = [part.strip().rpartition("=") for part in text.split(",")]
     wrong = [f"{name}{sign}{count}" for name, sign, count in pairs if not name or not count.isdecimal()]
     if wrong or any(len(count) > _MOST_DIGITS for _, _, count in pairs):

@@ -187,6 +187,7 @@ class Deployment:
         lines += [f"{s.name}\tled by {s.leaders}" for s in self.streams if s.leaders]
         lines += [f"{s.name}\torder {s.order}" for s in self.streams if s.order]
         lines += [f"{s.name}\twaits {s.dataflow.waits}" for s in self.streams if s.dataflow is not None]
+        lines += [f"{s.name}\tcycle {s.cycle}" for s in self.streams if s.cycle is not None]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
             lines += [f"order\t{name}" for name in self.rounds.order]

@@ -9,12 +9,7 @@ from collections.abc import Collection
 def readable(descriptors: Collection[int], timeout_s: float | None) -> list[int]:
     """Return the descriptors that can be read without waiting, or that are at their end.
 
-    Parameters
-    ----------
-    descriptors
-        Which ones; of any number.
-    timeout_s
-        How long to wait for the first one, 0 not at all; None: until there is one.
+    `timeout_s`: how long to wait for the first one, 0 not at all; None: until there is one.
     """
     poll = select.poll()
     for descriptor in descriptors:

@@ -38,19 +38,9 @@ def to_data(expr: Expr) -> Data:
 def from_data(data: object, variables: Variables) -> BoolExpr:
     """Return the truth expression that nested lists describe.
 
-    Parameters
-    ----------
-    data
-        What `to_data` returned.
-    variables
-        `Quantities.find` of the problem.
-
-    Raises
-    ------
-    InvalidProblemError
-        The lists do not describe an expression, or name a variable that is not there.
-    ExpressionError
-        A number stands where a truth value is needed.
+    `variables`: `Quantities.find` of the problem.
+    Raises InvalidProblemError: the lists do not describe an expression, or name a variable that is not there;
+    ExpressionError: a number stands where a truth value is needed.
     """
     return as_bool(_Reader(variables).read(data))
 

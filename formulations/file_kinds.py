@@ -63,12 +63,7 @@ def instead(name: str, found: str, needed: str) -> str:
 def in_folder(path: Path, needed: str) -> str:
     """Return which file of a folder may be meant, as the end of a sentence.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    needed
-        The kind of file that is needed; empty: any.
+    `needed`: the kind of file that is needed; empty: any.
     """
     for name in _IN_FOLDER.get(needed, ()):
         if (path / name).is_file():

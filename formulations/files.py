@@ -347,13 +347,7 @@ def _plans(path: str | Path) -> PlansDocument:
 
 
 def plan_of_file(document: ListedPlan, path: str | Path) -> Plan:
-    """Return a plan as it is written in a file.
-
-    Raises
-    ------
-    InvalidPlanError
-        It has no chunks, or was edited.
-    """
+    """Return a plan as it is written in a file."""
     if not document.chunks:
         raise InvalidPlanError(f"{path}: a plan needs at least one chunk")
     plan = Plan(chunks=document.chunks, order=document.order)

@@ -214,6 +214,13 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Return in a sentence what other plans there may be, and how to ask for them; empty: none."""
         return ""
 
+    def wider(self, problem: Problem) -> tuple[str, Problem] | None:
+        """Return by which option a wider class of plans is asked for, and its problem; None: there is none.
+
+        Beside an answer people are told what that class would bring.
+        """
+        return None
+
     @abstractmethod
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of well-formed plans."""

@@ -95,42 +95,12 @@ def load_tree(path: str | Path) -> dict[str, Any]:
 
 
 def load_foreign(path: str | Path, content: type[Document], *, called: str) -> Document:
-    """Read a file in a form that gapless did not make up: a JSON object without format and version.
-
-    Parameters
-    ----------
-    path
-        The file.
-    content
-        The type that holds it.
-    called
-        What such a file is, for messages.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `load`.
-    """
+    """Read a file in a form that gapless did not make up: a JSON object without format and version."""
     return parse_tree(load_tree(path), content, wrong=f"{path} is not valid as {called}:")
 
 
 def parse_tree(tree: dict[str, Any], content: type[Document], *, wrong: str) -> Document:
-    """Read plain values, as they stand in a file of whatever form, into a type.
-
-    Parameters
-    ----------
-    tree
-        What was in the file.
-    content
-        The type that holds it.
-    wrong
-        How the message begins if it does not fit.
-
-    Raises
-    ------
-    InvalidInputError
-        It does not fit, or holds what JSON has no form for; all defects are listed.
-    """
+    """Read plain values, as they stand in a file of whatever form, into a type."""
     try:
         return _adapter(content).validate_json(json.dumps(tree, allow_nan=False))
     except ValidationError as error:
@@ -147,13 +117,7 @@ def dump(value: Document, schema: Schema[Document]) -> str:
 
 
 def save(text: str, path: str | Path) -> None:
-    """Write a file at once: it is whole or not there.
-
-    Raises
-    ------
-    InvalidInputError
-        The place cannot be written.
-    """
+    """Write a file at once: it is whole or not there."""
     target, part = Path(os.path.realpath(path)), None
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe is never replaced
@@ -214,19 +178,7 @@ def _adapter(content: type[Document]) -> TypeAdapter[Document]:
 def read_bytes(path: str | Path, *, needed: str = "", most: int = MAX_FILE_BYTES) -> bytes:
     """Return what a file holds.
 
-    Parameters
-    ----------
-    path
-        The file.
-    needed
-        The kind of JSON file that it has to be, for messages; empty: any.
-    most
-        Bytes that are read.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read, or is too large.
+    `needed`: the kind of JSON file that it has to be, for messages; empty: any.
     """
     path = Path(path)
     try:

@@ -24,6 +24,14 @@ def score(problem: Problem, plan: Plan) -> Score:
         The plan is not well formed for the problem (unknown names, a unit with two chunks, gaps or
         overlaps, a layer that its unit cannot run), so that no score can be computed. Every other
         defect is a violation.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> found = gapless.score(problem, gapless.plan(problem).plan)
+    >>> found.period_us, found.valid
+    (7648, True)
     """
     latest = problem.judged
     found = latest.get(plan)
@@ -49,7 +57,20 @@ def _scored(problem: Problem, plan: Plan) -> Score:
 
 
 def check(problem: Problem, plan: Plan) -> tuple[Violation, ...]:
-    """Return everything that a plan breaks, malformed plans included; empty for a valid plan."""
+    """Return everything that a plan breaks, malformed plans included; empty for a valid plan.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> best = gapless.plan(problem).plan
+    >>> gapless.check(problem, best)
+    ()
+    >>> hasty = replace(problem, limits=gapless.Limits(max_period_us=7000))
+    >>> [violation.message for violation in gapless.check(hasty, best)]
+    ['max_period_us is 7000, the plan has 7648']
+    """
     charged = problem.charged(plan)
     try:
         code = charged.formulation.code(charged, plan)
@@ -72,12 +93,7 @@ def examined(
 ) -> tuple[PlanNumbers, tuple[Violation, ...]]:
     """Return the numbers of a well-formed plan by index, and everything that it breaks.
 
-    Parameters
-    ----------
-    problem
-        With the one table of costs that holds for the plan.
-    code, plan
-        The plan by index, and by name where that is known.
+    `code`, `plan`: the plan by index, and by name where that is known.
     """
     numbers = problem.formulation.numbers(problem, code)
     return numbers, tuple(violations(problem, code, numbers, plan))

@@ -18,33 +18,16 @@ from .validation import Defects
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """A node of a layer graph.
+    """A node of a layer graph."""
 
-    Attributes
-    ----------
-    name
-        Unique in the graph.
-    times_us
-        Its time on each unit; None: cannot run there. One that takes no time takes none on any unit.
-    sends_us
-        What it takes each unit to send or receive what it makes.
-    bytes
-        What it takes of the memory of its unit.
-    output_bytes
-        Size of what it makes.
-    colour
-        Nodes of one colour are in one part; None: it has none.
-    backward
-        Whether it belongs to the backward pass.
-    """
-
-    name: str
+    name: str  # unique in the graph
     times_us: tuple[int | None, ...]
-    sends_us: tuple[int, ...] = ()
-    bytes: int = 0
-    output_bytes: int = 0
-    colour: Hashable | None = None
-    backward: bool = False
+    """Its time on each unit; None: cannot run there. One that takes no time takes none on any unit."""
+    sends_us: tuple[int, ...] = ()  # what it takes each unit to send or receive what it makes
+    bytes: int = 0  # what it takes of the memory of its unit
+    output_bytes: int = 0  # size of what it makes
+    colour: Hashable | None = None  # nodes of one colour are in one part; None: it has none
+    backward: bool = False  # whether it belongs to the backward pass
 
 
 def graph_problem(
@@ -60,23 +43,10 @@ def graph_problem(
 
     Its layers are the nodes in a topological order, the one that keeps closest to the given order.
 
-    Parameters
-    ----------
-    nodes
-        The nodes.
-    edges
-        (maker, reader) by name; what is said twice counts once.
-    units
-        The units; each runs at most one part.
-    network, platform
-        Names.
-    provenance
-        Where the times come from.
-
-    Raises
-    ------
-    InvalidProblemError
-        Names are not unique or not there, edges make a circle, or numbers are not valid; all are named.
+    `edges`: (maker, reader) by name; what is said twice counts once. `units`: the units; each runs at most
+    one part.
+    Raises InvalidProblemError: names are not unique or not there, edges make a circle, or numbers are not
+    valid; all are named.
     """
     readers = _readers(nodes, edges)
     order = _topological(nodes, readers)

@@ -79,21 +79,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitInfo:
-    """One filter.
+    """One filter."""
 
-    Attributes
-    ----------
-    sense
-        1: at most, -1: at least.
-    read
-        From the numbers of a plan (`PlanNumbers`) to the one that is limited.
-    text
-        What it demands; {} stands for its value.
-    """
-
-    sense: int
-    read: Callable[[Any], int]
-    text: str
+    sense: int  # 1: at most, -1: at least
+    read: Callable[[Any], int]  # from the numbers of a plan (`PlanNumbers`) to the one that is limited
+    text: str  # what it demands; {} stands for its value
 
 
 LIMITS = {

@@ -11,13 +11,6 @@ def gapness(period: Expr, loads: Sequence[Expr], uses: Sequence[Expr], most: Seq
     """Return the largest load minus the smallest one of the units in use.
 
     Of several units a lonely one has its period: Tmin counts as 0 there.
-
-    Parameters
-    ----------
-    period
-        The largest load.
-    loads, uses, most
-        Of each unit: its load, whether it is in use, and an upper bound on its load.
     """
     return period + max_of(negated(loads, uses, most) + _lonely(uses, max(most)))
 

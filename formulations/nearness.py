@@ -29,17 +29,8 @@ _SEPARATORS = "/-_ "
 def near(name: str, known: Iterable[str], *, most: int = MOST) -> tuple[str, ...]:
     """Return the known names that are near to a typed one, the nearest first.
 
-    Parameters
-    ----------
-    name
-        What was typed, in any case.
-    known
-        The names that there are.
-    most
-        How many are returned at most.
+    `most`: how many are returned at most.
 
-    Examples
-    --------
     >>> near("Cpsta", ["native", "cpsat", "z3"])
     ('cpsat',)
     >>> near("pixel7a", ["pixel7a/octree", "jetson/octree"])
@@ -74,21 +65,8 @@ def _alike(typed: str, known: Iterable[str]) -> list[str]:
 def meant(name: str, known: Collection[str], *, listed_by: str = "", choice: str = "choose one of") -> str:
     """Return what to say after a name that is not known: what was meant, or what there is.
 
-    Parameters
-    ----------
-    name
-        What was typed.
-    known
-        The names that there are.
-    listed_by
-        Who lists them all when they are many, e.g. "`gapless doctor` lists them".
-    choice
-        What is said before all known names.
-
-    Returns
-    -------
-    str
-        E.g. "did you mean cpsat or pulp-cbc?", with `listed_by` behind it; without a near name a choice.
+    `listed_by`: who lists them all when they are many, e.g. "`gapless doctor` lists them".
+    For example "did you mean cpsat or pulp-cbc?", with `listed_by` behind it; without a near name a choice.
     """
     found = near(name, known)
     if found:
@@ -105,12 +83,7 @@ def meant(name: str, known: Collection[str], *, listed_by: str = "", choice: str
 def python_hint(error: BaseException, defined: Iterable[str] = ()) -> str:
     """Return what a name may have meant that Python did not find, as the end of a sentence; mostly empty.
 
-    Parameters
-    ----------
-    error
-        An `AttributeError`, `NameError` or `ImportError` of somebody's code.
-    defined
-        Names that this code had.
+    `error`: an `AttributeError`, `NameError` or `ImportError` of somebody's code.
     """
     known: Iterable[str] = ()
     name = getattr(error, "name", None)

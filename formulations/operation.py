@@ -12,7 +12,7 @@ from .chain import Chain
 from .deployment import Deployment
 from .errors import InvalidInputError, InvalidPlanError
 from .history import History, SteadyState
-from .plan import Plan
+from .plan import Chunk, Plan
 from .usage import Usage
 
 if TYPE_CHECKING:
@@ -145,8 +145,16 @@ class Operation(ABC):
             Names of units that can run everything: sets of one unit, then of several that share no core.
         """
 
+    def matching(self, problem: Problem, lines: Iterable[Sequence[Chunk]]) -> Problem:
+        """Return the problem that plans are of: the same one, unless they are those of a rival.
+
+        `lines`: the chunks of each stream, or of a plan.
+        """
+        return problem
+
     def charged(self, problem: Problem, deployment: Deployment) -> Problem:
         """Return the problem with the costs that hold in a deployment: all units in use are company."""
+        problem = self.matching(problem, (stream.chunks for stream in deployment.streams))
         if problem.co_run_costs is None:
             return problem
         return problem.using({chunk.unit for stream in deployment.streams for chunk in stream.chunks})

@@ -31,13 +31,7 @@ def described(kind: str, attributes: Mapping[str, str | int]) -> str:
 
 @cache
 def parse_rule(text: str) -> Rule:
-    """Read a rule, or the description of an operator, which has the same form.
-
-    Raises
-    ------
-    InvalidInputError
-        It is none; the message says what one looks like.
-    """
+    """Read a rule, or the description of an operator, which has the same form."""
     found = _FORM.fullmatch(text)
     conditions = [_CONDITION.fullmatch(part) for part in (found[2] or "").split(",")] if found else []
     if found and not found[2]:

@@ -37,14 +37,7 @@ def parts_of(
 ) -> Iterator[Part]:
     """Yield the parts of a problem.
 
-    Parameters
-    ----------
-    costs, beside
-        Its tables (`Problem.co_run_costs`).
-    platform
-        Its units.
-    counts
-        Numbers of units that limits allow.
+    `costs`, `beside`: its tables (`Problem.co_run_costs`).
     """
     if all(table.units == platform.unit_names for table in beside):
         yield from map(Part, counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,6 +86,11 @@ class Plan:
         if not self.order or not any(chunk.request for chunk in self.chunks):
             return _path(self.chunks)
         return "; ".join(f"{name}: {_path(self.of(name))}" for name in dict.fromkeys(self.order))
+
+
+def comes_back(chunks: Sequence[Chunk]) -> bool:
+    """Return whether chunks in a row come back to a unit that has one of them already."""
+    return len({chunk.unit for chunk in chunks}) < len(chunks)
 
 
 def _named(chunk: Chunk) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -21,6 +21,7 @@ from .network import Network
 from .objective import PERIOD, SPECIAL, Objective
 from .parts import Part, parts_of, set_defects, widened
 from .plan import Plan
+from .printing import html_table, shortened
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .scores import Score
@@ -47,6 +48,9 @@ class Feature(StrEnum):
 
 FEATURES = frozenset(map(str, Feature))
 """What problems of every formulation can ask."""
+
+_MOST_NETWORKS = 6
+"""Columns of the table that notebooks show."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the computed properties below are kept
@@ -165,6 +169,34 @@ class Problem:
                     "layers run where"
                 )
 
+    def __repr__(self) -> str:
+        return f"<Problem {shortened(self._words)}>"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: how long each network takes on each unit."""
+        shown = self.networks[:_MOST_NETWORKS]
+        times = [_whole_ms(self.costs.of(network.name).layer_us) for network in shown]
+        rows = [
+            [unit.name, str(unit.kind), *cells]
+            for unit, *cells in zip(self.platform.units, *times, strict=True)
+        ]
+        notes = ["time of all layers of a network on one unit; -: it cannot run all of them"]
+        notes += [f"{len(shown)} of {len(self.networks)} networks are shown"] * (
+            len(self.networks) > len(shown)
+        )
+        return html_table(self._words, ["unit", "kind", *(network.name for network in shown)], rows, notes)
+
+    @property
+    def _words(self) -> str:
+        """What is asked of what, on which units, in a line."""
+        layers = sum(len(network.layers) for network in self.networks)
+        requests = len(self.formulation.arrivals(self))
+        parts = [f"{requests} requests"] if requests else []
+        parts += [f"{layers} layers", f"{len(self.platform.units)} units", f"objective {self.objective}"]
+        parts += [f"{len(self.rules)} rules"] if self.rules else []
+        names = ", ".join(network.name for network in self.networks)
+        return f"{names} on {self.platform.name}: {', '.join(parts)}"
+
     @cached_property
     def formulation(self) -> Formulation[Any, Any]:
         """What kind of problem it is."""
@@ -256,8 +288,14 @@ class Problem:
 
     def with_costs(self, costs: CostTable, co_run_costs: tuple[CostTable, ...] | None = None) -> Problem:
         """Return the same problem with other costs."""
-        bare = replace(self, costs=costs, co_run_costs=co_run_costs, rules=())
-        # Quantities know their bounds, which depend on the table.
+        return self._with_rules_of(replace(self, costs=costs, co_run_costs=co_run_costs, rules=()))
+
+    def with_data(self, data: Any) -> Problem:
+        """Return the same problem with other data, whose formulation has the quantities of its rules."""
+        return self._with_rules_of(replace(self, data=data, rules=()))
+
+    def _with_rules_of(self, bare: Problem) -> Problem:
+        # Quantities know their bounds, which depend on the table and on the formulation.
         variables = bare.formulation.variables(bare)
         rules = (
             replace(rule, expr=from_data(to_data(rule.expr), variables.find))
@@ -372,3 +410,9 @@ def _has_term(formulation: str, term: str) -> bool:
         return term in formulation_named(formulation).terms
     except InvalidProblemError:  # a plug-in that cannot be loaded is not what this is about
         return False
+
+
+def _whole_ms(layer_us: Sequence[Sequence[int | None]]) -> list[str]:
+    """Return by unit how long all layers take there, in words."""
+    sums = (None if None in column else sum(filter(None, column)) for column in zip(*layer_us, strict=True))
+    return ["-" if time_us is None else f"{time_us / 1000:,.3f} ms" for time_us in sums]

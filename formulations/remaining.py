@@ -37,23 +37,13 @@ class DevicesOperation(StreamOperation):
     def data(self, problem: Problem, devices: Pipelines, entries: Entries = unchanged) -> Any:
         """Return the data of a problem whose devices are joined otherwise.
 
-        Parameters
-        ----------
-        problem, devices
-            The problem, and what joins its devices now.
-        entries
-            Makes rows with an entry for each device of now from those of before.
+        `entries`: makes rows with an entry for each device of now from those of before.
         """
 
     def without_device(self, problem: Problem, device: str) -> Problem:
         """Return a problem without one of its devices.
 
-        Raises
-        ------
-        InvalidInputError
-            There is no such device, it is the only one, or it holds the inputs.
-        InvalidProblemError
-            A rule names it.
+        Raises InvalidProblemError: a rule names it.
         """
         names = problem.platform.unit_names
         data = self.devices(problem)
@@ -83,11 +73,6 @@ class DevicesOperation(StreamOperation):
         """Return a problem in which one device cannot send to another.
 
         Where no links are given messages cost nothing and none can be left out: the device that sends is.
-
-        Raises
-        ------
-        InvalidInputError
-            It is the last link, or as for `without_device`.
         """
         names, data = problem.platform.unit_names, self.devices(problem)
         if not data.links:

@@ -22,17 +22,9 @@ def reordered(problem: Problem, order: Sequence[int]) -> Problem:
     through what it takes at the boundaries of the table. Where the same layers are before a boundary as
     before, it is what was measured.
 
-    Parameters
-    ----------
-    problem
-        Of chunks of one network, on the units of a device or over devices; without rules.
-    order
-        The index of each layer, in their new order.
-
-    Raises
-    ------
-    InvalidProblemError
-        A layer would stand before one that it reads from.
+    `problem`: of chunks of one network, on the units of a device or over devices; without rules. `order`: the
+    index of each layer, in their new order.
+    Raises InvalidProblemError: a layer would stand before one that it reads from.
     """
     network = problem.network
     moved = network.reordered(order)
@@ -96,22 +88,8 @@ def order_words(order: Sequence[int]) -> str:
 def parse_order(text: str, network: Network) -> tuple[int, ...]:
     """Return an order of the layers of a network that is given in words.
 
-    Parameters
-    ----------
-    text
-        As `order_words` writes it: numbers as in the model or the table that the network was first.
-    network
-        The network.
-
-    Returns
-    -------
-    tuple of int
-        Its layers as they are numbered now, in that order.
-
-    Raises
-    ------
-    InvalidInputError
-        It does not name each layer once, or a layer before one that it reads from.
+    `text`: as `order_words` writes it: numbers as in the model or the table that the network was first.
+    The result has the layers as they are numbered now, in that order.
     """
     count = len(network.layers)
     given: list[int] = []

@@ -37,10 +37,7 @@ class RuleDocument:
 def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Problem:
     """Return a problem with rules of a file.
 
-    Raises
-    ------
-    InvalidInputError
-        Some of them are not about this problem: each is named.
+    Raises InvalidInputError: some of them are not about this problem: each is named.
     """
     listed = tuple(written)
     if not listed:

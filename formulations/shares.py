@@ -14,21 +14,11 @@ from .problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitShare:
-    """What a unit does in each period of a pipeline at work, or in the makespan of a batch; microseconds.
+    """What a unit does in each period of a pipeline at work, or in the makespan of a batch; microseconds."""
 
-    Attributes
-    ----------
-    whole_us
-        The period or makespan.
-    busy_us
-        How long it works in that, with the time that slowdown takes; never more than the whole.
-    lost_us
-        What slowdown takes of it.
-    """
-
-    whole_us: float
-    busy_us: float
-    lost_us: float = 0.0
+    whole_us: float  # the period or makespan
+    busy_us: float  # how long it works in that, with the time that slowdown takes; never more than the whole
+    lost_us: float = 0.0  # what slowdown takes of it
 
     @property
     def idle_us(self) -> float:
@@ -44,12 +34,7 @@ class UnitShare:
 def unit_shares(problem: Problem, deployment: Deployment) -> dict[str, UnitShare]:
     """Return what each unit in use does in the steady state of what runs, by the costs of a problem.
 
-    Raises
-    ------
-    InvalidInputError
-        Plans of this problem cannot be simulated.
-    InvalidPlanError
-        It is not for this problem.
+    Raises InvalidInputError: plans of this problem cannot be simulated.
     """
     return shares_of(operation_of(problem).steady(problem, deployment))
 

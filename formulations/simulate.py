@@ -44,6 +44,17 @@ def simulate(
         The plan is not well formed.
     InvalidInputError
         A number is out of range, or plans of this problem cannot be simulated.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> played = gapless.simulate(problem, gapless.plan(problem).plan, requests=3)
+    >>> played.makespan_us
+    42759
+    >>> first = played.events[0]
+    >>> first.unit, first.start_us, first.end_us
+    ('Big', 0, 5225)
     """
     return operation_of(problem).history(
         problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
@@ -71,21 +82,8 @@ def trace_usage(problem: Problem, trace: History) -> Usage:
     With a workload, the weights follow its load policy, and for the trace that `simulate_workload`
     makes of a plan the peak is the judge's own.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    trace
-        A trace of a well-formed plan for it; with a workload, of one round.
-
-    Returns
-    -------
-    Usage
-        Steps of bytes in use, and the most bytes while a chunk of each request runs.
-
-    Raises
-    ------
-    InvalidPlanError
-        The plan of the trace does not belong to the problem.
+    `trace`: a trace of a well-formed plan for it; with a workload, of one round.
+    Returns steps of bytes in use, and the most bytes while a chunk of each request runs.
+    Raises InvalidPlanError: the plan of the trace does not belong to the problem.
     """
     return operation_of(problem).usage(problem, trace)

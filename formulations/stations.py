@@ -11,25 +11,14 @@ from .serving import Visit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a station does for one item; times in microseconds from its beginning.
+    """What a station does for one item; times in microseconds from its beginning."""
 
-    Attributes
-    ----------
-    row
-        A device, or a link (`link_name`).
-    chunk
-        Index of the chunk that computes, sends, or gets the first input.
-    start_us, end_us
-        From when to when.
-    engine_us
-        When the engine of a device begins and when it is done; empty for messages.
-    """
-
-    row: str
-    chunk: int
+    row: str  # a device, or a link (`link_name`)
+    chunk: int  # index of the chunk that computes, sends, or gets the first input
     start_us: int
     end_us: int
     engine_us: tuple[int, ...] = ()
+    """When the engine of a device begins and when it is done; empty for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
+from .cycles import Cycle
 from .errors import InvalidPlanError
 from .plan import Chunk
 from .spatial import Axis
@@ -88,6 +89,9 @@ class Stream:
     dataflow
         How chunks run side by side for one request at a time; each unit serves its own in their order. None:
         chunks, or groups of them, run one after the other.
+    cycle
+        In which order units with several chunks serve them. None: request by request, in the order of the
+        chunks, which is right where each unit has one.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -99,6 +103,7 @@ class Stream:
     task_slots: int | None = None
     order: tuple[int, ...] = ()
     dataflow: Dataflow | None = None
+    cycle: Cycle | None = None
 
     @property
     def network(self) -> str:
@@ -142,8 +147,10 @@ class Stream:
 
     @property
     def slots(self) -> int:
-        """Number of task slots."""
-        return default_task_slots(len(self.groups)) if self.task_slots is None else self.task_slots
+        """Number of task slots: of a cycle one more than it needs, so that a late chunk stops nobody."""
+        if self.task_slots is not None:
+            return self.task_slots
+        return default_task_slots(len(self.groups)) if self.cycle is None else self.cycle.in_flight + 1
 
     @property
     def groups(self) -> tuple[range, ...]:
@@ -192,16 +199,14 @@ class Stream:
 
 
 def check_stream(stream: Stream) -> None:
-    """Do nothing for a stream whose parts fit together.
-
-    Raises
-    ------
-    InvalidPlanError
-        They do not; everything is named.
-    """
+    """Do nothing for a stream whose parts fit together."""
     if stream.slots < 1:
         raise InvalidPlanError(f"stream {stream.name!r} needs at least one task slot")
-    for what, defects in (("tiles", _tile_defects), ("chunks", _dataflow_defects)):
+    for what, defects in (
+        ("tiles", _tile_defects),
+        ("chunks", _dataflow_defects),
+        ("starts", _cycle_defects),
+    ):
         if found := list(defects(stream)):
             raise InvalidPlanError(f"the {what} of stream {stream.name!r} do not fit together:", found)
 
@@ -228,6 +233,15 @@ def _dataflow_defects(stream: Stream) -> Iterator[str]:
     layers = stream.chunks[-1].stop
     if len({*stream.dataflow.starts}) != layers or len(stream.dataflow.starts) != layers:
         yield f"the order of starts must name each of {layers} layers once"
+
+
+def _cycle_defects(stream: Stream) -> Iterator[str]:
+    if stream.cycle is None:
+        return
+    if stream.tiles or stream.dataflow is not None:
+        yield "only chunks in a row, each on one unit, have a cycle"
+    if len(stream.cycle.starts_us) != len(stream.chunks):
+        yield f"the cycle has {len(stream.cycle.starts_us)} starts for {len(stream.chunks)} chunks"
 
 
 def _tile_defects(stream: Stream) -> Iterator[str]:

@@ -173,12 +173,7 @@ def spread(completions_us: Sequence[Times], items: int) -> tuple[int, ...]:
     many follow. For pipelines that start empty it is the minimum over n_1 + n_2 + ... = N of the largest
     latency_p + (n_p - 1) period_p.
 
-    Parameters
-    ----------
-    completions_us
-        When each pipeline would finish its first, second, ... item; `items` of them each.
-    items
-        How many in all.
+    `completions_us`: when each pipeline would finish its first, second, ... item; `items` of them each.
     """
     owned = ([(time, line) for time in times] for line, times in enumerate(completions_us))
     taken = Counter(line for _, line in islice(heapq.merge(*owned), items))

@@ -15,12 +15,8 @@ def tiers(values: Sequence[float], tolerance: float = TOLERANCE) -> tuple[int, .
     (BetterTogether III-D: the best plans come in groups, because they agree in where the expensive layers
     run). Within a tier, only measuring says which plan is faster.
 
-    Parameters
-    ----------
-    values
-        Predicted values in any order and unit, at least 0; less is better.
-    tolerance
-        Share of the least value of a tier.
+    `values`: predicted values in any order and unit, at least 0; less is better. `tolerance`: share of the
+    least value of a tier.
     """
     found: dict[float, int] = {}
     tier, limit = 0, -1.0

@@ -93,12 +93,7 @@ def flops_of(
 ) -> int:
     """Return the floating-point operations of a tile: Eq. 6 of PICO, halo included.
 
-    Parameters
-    ----------
-    network, members, axis
-        As for `needs`.
-    needed
-        What `needs` returned.
+    `needed`: what `needs` returned.
     """
     return sum(_share(network.nodes[index].flops, network, index, needed, axis) for index in members)
 

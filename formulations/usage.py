@@ -34,17 +34,8 @@ def usage_of(
 ) -> Usage:
     """Return memory over time from what is taken and given back.
 
-    Parameters
-    ----------
-    changes
-        (microsecond, bytes taken, or given back if negative), in any order; what happens in the same
-        microsecond happens at once.
-    spans
-        (request, start, end in microseconds) of each chunk that has run.
-    base
-        Bytes that are always in use.
-    requests
-        Number of requests.
+    `changes`: (microsecond, bytes taken, or given back if negative), in any order; what happens in the same
+    microsecond happens at once. `spans`: (request, start, end in microseconds) of each chunk that has run.
     """
     steps, used = [], base
     for time, group in groupby(sorted(changes), key=lambda change: change[0]):

@@ -21,13 +21,7 @@ backends which compute with machine integers need no check of their own.
 
 
 class Defects:
-    """A list of complaints about one value.
-
-    Parameters
-    ----------
-    subject
-        What is being checked, as the first words of the message.
-    """
+    """A list of complaints about one value."""
 
     def __init__(self, subject: str) -> None:
         self.subject = subject

@@ -147,18 +147,8 @@ class Workload:
 def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None]]) -> Workload:
     """Return a workload whose requests come and have to be done at given times.
 
-    Parameters
-    ----------
-    workload
-        The workload.
-    windows
-        From the name of a request, or of a network for all its requests and batches, to (when it comes, when
-        it has to be done), microseconds from the start; None: no deadline.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such request, or a window ends before it begins.
+    `windows`: from the name of a request, or of a network for all its requests and batches, to (when it
+    comes, when it has to be done), microseconds from the start; None: no deadline.
     """
     networks = {split_batch(request.network)[0] for request in workload.requests}
     named = {*workload.names, *networks}
@@ -186,19 +176,8 @@ def requests_of(text: str, known: Collection[str], *, batches: bool = False) -> 
     is taken by its name. A network that is asked for once gives its request its name; otherwise the
     requests are numbered, "mobilenetv2#1" first. A batch is a network of its own, "mobilenetv2*4".
 
-    Parameters
-    ----------
-    text
-        The entries; spaces around them do not count.
-    known
-        Names of the networks that there are.
-    batches
-        Whether there are costs for batches of them.
-
-    Raises
-    ------
-    InvalidInputError
-        An entry is empty, names no known network, or asks for none or too many; every one is named.
+    Raises InvalidInputError: an entry is empty, names no known network, or asks for none or too many; every
+    one is named.
     """
     defects = Defects(f"workload {text[:100]!r}")
     networks: list[str] = []

@@ -24,13 +24,6 @@ def without_callbacks(operators: Sequence[OperatorTime], whole_us: float) -> tup
     It is the same for each operator, so it counts most in the shortest ones. It is what all operators take
     more in sum than the undisturbed run, within `MAX_CALLBACK_US`: what is beyond has other causes, and is
     left to the factor that fits layers to the whole.
-
-    Parameters
-    ----------
-    operators
-        Of the whole model.
-    whole_us
-        Its undisturbed run.
     """
     excess_us = (sum(operator.time_us for operator in operators) - whole_us) / len(operators)
     callback_us = min(max(0.0, excess_us), MAX_CALLBACK_US)
@@ -49,16 +42,8 @@ def attribute(
     order, so one whose output is unknown belongs to the layer of the next one that is known: it prepares
     it. Those after the last known one belong to that.
 
-    Parameters
-    ----------
-    operators
-        In the order in which they ran.
-    layer_of
-        See `executor.model.Model.layer_of`.
-    layers
-        The layers that ran.
-    prefix
-        What precedes the names of the engine's tensors in the network.
+    `operators`: in the order in which they ran; `prefix`: what precedes the names of the engine's tensors in
+    the network.
     """
     times = [0.0] * len(layers)
     unknown = 0.0

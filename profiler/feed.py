@@ -17,15 +17,7 @@ _Wanted = tuple[str, TensorPart | None]
 
 
 class Feed:
-    """Inputs of pieces, computed when one of them is first needed.
-
-    Parameters
-    ----------
-    model
-        The model that the pieces come from.
-    seed
-        Seed of the sample inputs.
-    """
+    """Inputs of pieces, computed when one of them is first needed."""
 
     def __init__(self, model: Model, *, seed: int) -> None:
         self._model = model

@@ -48,70 +48,41 @@ class ProbeTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTimes:
-    """Layers of one network on one unit, before they are fitted to the whole.
+    """Layers of one network on one unit, before they are fitted to the whole."""
 
-    Attributes
-    ----------
-    layer_us
-        By layer; None: cannot run here.
-    wholes
-        Runs of the uncut models; empty where they cannot run here.
-    notes
-        What a reader should know.
-    """
-
-    layer_us: Times
-    wholes: tuple[ProbeTiming, ...]
-    notes: tuple[str, ...] = ()
+    layer_us: Times  # by layer; None: cannot run here
+    wholes: tuple[ProbeTiming, ...]  # runs of the uncut models; empty where they cannot run here
+    notes: tuple[str, ...] = ()  # what a reader should know
 
 
 @dataclass(slots=True, kw_only=True)
 class Timed:
     """What was timed on one unit.
 
-    Attributes
-    ----------
-    alone
-        All groups of layers.
-    paired, beside
-        Groups with load beside them: alone (again), and with the load.
-    references
-        The first group, several times in the course of the profile.
-    shortest
-        The chunks with least to do.
+    `paired`, `beside`: groups with load beside them: alone (again), and with the load.
     """
 
-    alone: list[ProbeTiming] = field(default_factory=list)
+    alone: list[ProbeTiming] = field(default_factory=list)  # all groups of layers
     paired: list[ProbeTiming] = field(default_factory=list)
     beside: list[ProbeTiming] = field(default_factory=list)
     references: list[ProbeTiming] = field(default_factory=list)
-    shortest: list[ProbeTiming] = field(default_factory=list)
+    """The first group, several times in the course of the profile."""
+    shortest: list[ProbeTiming] = field(default_factory=list)  # the chunks with least to do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCosts:
     """Column of a cost table, not rounded yet.
 
-    Attributes
-    ----------
-    unit
-        Name of the unit.
-    layer_us
-        By layer; None: cannot run here.
-    overhead_us
-        What a session takes more than its layers; paid once a chunk.
-    copy_in, copy_out
-        Cost of copies.
-    factor
-        What times of single layers were multiplied with to fit the whole.
+    `copy_in`, `copy_out`: cost of copies.
     """
 
     unit: str
-    layer_us: Times
-    overhead_us: float
+    layer_us: Times  # by layer; None: cannot run here
+    overhead_us: float  # what a session takes more than its layers; paid once a chunk
     copy_in: CopyModel
     copy_out: CopyModel
-    factor: float
+    factor: float  # what times of single layers were multiplied with to fit the whole
 
 
 def probe_timing(probe: Probe, timing: Timing) -> ProbeTiming:
@@ -157,10 +128,7 @@ def time_by_chunks(
 
     Of what cannot be converted `Preparers` notes that already.
 
-    Raises
-    ------
-    ExecutionError
-        The unit can run none of them.
+    Raises ExecutionError: the unit can run none of them.
     """
     spans = blocks(network)
     unconvertible = preparer.attempt(spans)
@@ -298,13 +266,7 @@ def seams(models: Sequence[range], raws: Mapping[str, RawTimes]) -> list[int]:
 
 
 def check_runnable(network: Network, columns: Sequence[Times], notes: Sequence[str]) -> None:
-    """Require that each layer runs somewhere.
-
-    Raises
-    ------
-    LayerNotRunnableError
-        No unit can run a layer; all such layers are named.
-    """
+    """Require that each layer runs somewhere."""
     lost = [
         name
         for name, row in zip(network.layer_names, zip(*columns, strict=True), strict=True)

@@ -83,17 +83,7 @@ class Bench(Protocol):
 
 
 class WorkerBench:
-    """Times pieces in worker processes, which are started when they are first needed.
-
-    Parameters
-    ----------
-    platform
-        The units.
-    feed
-        Inputs of the pieces.
-    role
-        What the workers do.
-    """
+    """Times pieces in worker processes, which are started when they are first needed."""
 
     def __init__(self, platform: Platform, feed: Feed, *, role: str = ROLE) -> None:
         self._units = {unit.name: unit for unit in platform.units}

@@ -18,20 +18,7 @@ MOST_NAMED = 5
 
 
 class Preparer:
-    """Cuts pieces out of a model and has one engine convert them, each range once.
-
-    Parameters
-    ----------
-    model, engine
-        Whose pieces, for whom.
-    feed
-        Told of the pieces.
-
-    Attributes
-    ----------
-    engine
-        Name of the engine.
-    """
+    """Cuts pieces out of a model and has one engine convert them, each range once."""
 
     def __init__(self, model: Model, engine: Engine, feed: Feed) -> None:
         self.engine = engine.name
@@ -42,13 +29,7 @@ class Preparer:
         self._refused: dict[Span, ConversionError] = {}
 
     def prepare(self, spans: Iterable[Span]) -> None:
-        """Convert the pieces of some ranges in one go.
-
-        Raises
-        ------
-        ConversionError
-            A piece cannot be converted.
-        """
+        """Convert the pieces of some ranges in one go."""
         for error in self.attempt(spans).values():
             raise error
 
@@ -91,13 +72,7 @@ class Preparer:
             )
 
     def probes(self, span: Span) -> tuple[Probe, ...]:
-        """Return the pieces of a range: more than one where it crosses from one model to the next.
-
-        Raises
-        ------
-        ConversionError
-            A piece cannot be converted.
-        """
+        """Return the pieces of a range: more than one where it crosses from one model to the next."""
         self.prepare([span])
         return self._probes[span]
 
@@ -115,15 +90,7 @@ def _refused(
 
 
 class Preparers:
-    """A preparer for each engine, by unit.
-
-    Parameters
-    ----------
-    model, feed
-        As for `Preparer`.
-    engines
-        Who runs everything, by unit.
-    """
+    """A preparer for each engine, by unit."""
 
     def __init__(self, model: Model, engines: Mapping[str, Engine], feed: Feed) -> None:
         made = {engine.name: Preparer(model, engine, feed) for engine in engines.values()}
@@ -144,15 +111,7 @@ class Preparers:
         What an engine cannot convert is another engine's layer. Cuts are closed around layers that an engine
         converts within the whole, but not alone, so that it need not give up the whole.
 
-        Returns
-        -------
-        tuple of Network and list of str
-            The network with the cuts that are left, and notes.
-
-        Raises
-        ------
-        LayerNotRunnableError
-            No engine can convert some layer.
+        Returns the network with the cuts that are left, and notes.
         """
         whole = (0, len(network.layers))
         notes: list[str] = []
@@ -204,13 +163,7 @@ def _notes(
 
 
 def prepare_whole(preparer: Preparer, network: Network) -> tuple[Probe, ...]:
-    """Return the uncut models of a network.
-
-    Raises
-    ------
-    LayerNotRunnableError
-        The engine cannot convert one of its layers, so that no unit can run it.
-    """
+    """Return the uncut models of a network."""
     try:
         return preparer.probes((0, len(network.layers)))
     except ConversionError as error:

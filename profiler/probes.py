@@ -46,14 +46,7 @@ def blocks(network: Network) -> tuple[Span, ...]:
 def choose_groups(network: Network, layer_us: Sequence[float], seams: Sequence[int]) -> tuple[Span, ...]:
     """Cut a network into chunks that are long enough to measure what other units do to them.
 
-    Parameters
-    ----------
-    network
-        Where it may be cut.
-    layer_us
-        Time of each layer on its slowest unit.
-    seams
-        Where one model of the network ends and the next one starts: groups end there.
+    `seams`: where one model of the network ends and the next one starts: groups end there.
     """
     total = sum(layer_us)
     target = max(total / MAX_PROBES, min(LONG_US, total / LEAST_PROBES))
@@ -78,14 +71,7 @@ def choose_shortest(network: Network, layer_us: Sequence[float], *, count: int) 
 def choose_checks(network: Network, *, count: int, seed: int, wanted: Callable[[Span], bool]) -> list[Span]:
     """Return random different chunks, short and long ones; none where hardly any can be run.
 
-    Parameters
-    ----------
-    network
-        Where it may be cut.
-    count, seed
-        How many; the same for the same seed.
-    wanted
-        Whether a chunk can be run somewhere, and was not measured anyway.
+    `wanted`: whether a chunk can be run somewhere, and was not measured anyway.
     """
     layers = len(network.layers)
     ends = (0, *network.legal_cuts, layers)

@@ -54,14 +54,7 @@ def steadiest(measure: Callable[[], Timing], *, retries: int, known: Timing | No
 def compare_references(
     unit: str, references: Sequence[Summary], *, most_far: float = MOST_FAR
 ) -> tuple[str, ...]:
-    """Compare measurements of the same thing, spread over a profile; return warnings.
-
-    Raises
-    ------
-    NoisyMeasurementError
-        A share of `most_far` of them or more is far from the usual one, so that a plan made from what was
-        measured in between would mean nothing.
-    """
+    """Compare measurements of the same thing, spread over a profile; return warnings."""
     if not references:
         return ()
     times_us = [reference.typical_us for reference in references]

@@ -72,17 +72,12 @@ class MeasuringProgress:
 class MeasuringSetting:
     """What decides the numbers besides model and unit: the engines with their versions, and the device.
 
-    Attributes
-    ----------
-    engine, device
-        For people.
-    digest
-        Of the device, as far as it matters.
+    `engine`, `device`: for people.
     """
 
     engine: str
     device: str
-    digest: str
+    digest: str  # of the device, as far as it matters
 
 
 def setting_of(*engines: Engine) -> MeasuringSetting:
@@ -99,38 +94,20 @@ def setting_of(*engines: Engine) -> MeasuringSetting:
 class RecordedBench:
     """Times probes on a bench.
 
-    Attributes
-    ----------
-    bench
-        Who measures.
-    platform
-        The units.
-    setting
-        What else decides the numbers.
-    ledger
-        Where results are kept, under a key of everything that decides them.
-    effort, retries
-        How long to measure one thing, and how often again while it is unsteady.
-    progress
-        Told of each result.
-    engines
-        Which of the engines with its version a unit has, where there are several.
-    warnings
-        What stayed unsteady; grows.
-    reused
-        How many results an earlier profile had left in the ledger; grows.
+    `effort`, `retries`: how long to measure one thing, and how often again while it is unsteady.
     """
 
-    bench: Bench
-    platform: Platform
-    setting: MeasuringSetting
-    ledger: Ledger
+    bench: Bench  # who measures
+    platform: Platform  # the units
+    setting: MeasuringSetting  # what else decides the numbers
+    ledger: Ledger  # where results are kept, under a key of everything that decides them
     effort: Effort
     retries: int
-    progress: MeasuringProgress
+    progress: MeasuringProgress  # told of each result
     engines: Mapping[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    reused: int = 0
+    """Which of the engines with its version a unit has, where there are several."""
+    warnings: list[str] = field(default_factory=list)  # what stayed unsteady; grows
+    reused: int = 0  # how many results an earlier profile had left in the ledger; grows
     _known: set[str] = field(default_factory=set)
     _references: dict[str, set[str]] = field(default_factory=dict)
 
@@ -143,16 +120,8 @@ class RecordedBench:
     ) -> Timing:
         """Time a probe on a unit while other units run something in a loop.
 
-        Parameters
-        ----------
-        unit, probe
-            What, and where.
-        beside
-            What the units that make load run: the same, or something else.
-        occasion
-            Tells apart measurements that are meant to be taken more than once.
-
-        What an earlier profile left unsteady is measured again, and the steadier one is kept.
+        `beside`: what the units that make load run: the same, or something else; `occasion`: tells apart
+        measurements that are meant to be taken more than once.
         """
         effort = effort_on(self._unit(unit), self.effort)
         what = {"occasion": occasion, "effort": asdict(effort), "retries": self.retries}

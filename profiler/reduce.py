@@ -23,21 +23,8 @@ def reduce(
     network ends and the next begins, every chunk has to cross: what that costs belongs to the layers beside
     the seam, and crossing it is free.
 
-    Parameters
-    ----------
-    network
-        The network.
-    units
-        Columns, in the order of the platform.
-    models
-        The layers of each model that it consists of.
-    provenance
-        Where the numbers come from.
-
-    Raises
-    ------
-    ProfilingError
-        A time is not a number, or negative; all such entries are named.
+    `units`: columns, in the order of the platform.
+    Raises ProfilingError: a time is not a number, or negative; all such entries are named.
     """
     layers = [[unit.layer_us[layer] for unit in units] for layer in range(len(network.layers))]
     copies_in = [

@@ -87,10 +87,7 @@ class Timing:
 def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
     """Summarise the runs of one piece.
 
-    Raises
-    ------
-    ProfilingError
-        There are none, or a time is negative, or no run took any time.
+    Raises ProfilingError: there are none, or a time is negative, or no run took any time.
     """
     parts = {
         "busy": samples.busy_ns,

@@ -104,16 +104,9 @@ def survey(
 class Survey:
     """One profile in the making.
 
-    Attributes
-    ----------
-    model, platform, options
-        As for `profile`. Variants of units that can run nothing of the model leave the platform.
-    preparers, bench
-        Who makes pieces of the model, and who times them.
-    notes, measured
-        What has been found so far.
-    network
-        The layers of the model; cuts are closed where engines need that.
+    `model`, `platform`, `options`: as for `profile`. Variants of units that can run nothing of the model
+    leave the platform. `preparers`, `bench`: who makes pieces of the model, and who times them. `notes`,
+    `measured`: what has been found so far.
     """
 
     model: Model
@@ -123,7 +116,7 @@ class Survey:
     options: ProfileOptions
     notes: list[str] = field(default_factory=list)
     measured: list[MeasuredChunk] = field(default_factory=list)
-    network: Network = field(init=False)
+    network: Network = field(init=False)  # the layers of the model; cuts are closed where engines need that
 
     def __post_init__(self) -> None:
         self.network = self.model.network
@@ -159,10 +152,7 @@ class Survey:
     def time_layers(self) -> tuple[tuple[range, ...], dict[str, RawTimes]]:
         """Return the layers of each model, and the time of each layer on each unit, alone.
 
-        Raises
-        ------
-        LayerNotRunnableError
-            No unit can run some layer.
+        Raises LayerNotRunnableError: no unit can run some layer.
         """
         engines = [preparer.engine for preparer in self.preparers.each]
         each = f" for {' and '.join(engines)}: all is measured with each of them" if len(engines) > 1 else ""

@@ -98,12 +98,7 @@ def fit_copies(copies: Sequence[tuple[Load, float]]) -> CopyModel:
 def loads_in(network: Network, models: Sequence[range]) -> tuple[Load, ...]:
     """Return what a chunk copies in on average, by boundary 0..n at which it starts.
 
-    Parameters
-    ----------
-    network
-        Its tensors and cuts.
-    models
-        The layers of each model that the network consists of: copies belong to one model.
+    `models`: the layers of each model that the network consists of: copies belong to one model.
     """
     found = []
     for boundary in range(len(network.layers)):

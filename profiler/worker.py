@@ -32,15 +32,10 @@ NO_OTHERS: Mapping[str, Answer] = {}
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: answer requests until the parent closes the pipe.
 
-    Parameters
-    ----------
-    link
-        Says "ready" at first. Requests, each with an artifact and the places of its inputs: "measure"
-        (answer: "samples"), "load" (answer: "loading"; it runs until the next message, "stop"; answer:
-        "loaded"), "operators" (answer: "operators"), "check" (answer: "checked"). What goes wrong with one
-        piece is answered as "error".
-    settings
-        "descriptor": file from which inputs are read.
+    `link`: says "ready" at first. Requests, each with an artifact and the places of its inputs: "measure"
+    (answer: "samples"), "load" (answer: "loading"; it runs until the next message, "stop"; answer: "loaded"),
+    "operators" (answer: "operators"), "check" (answer: "checked"). What goes wrong with one piece is answered
+    as "error". `settings`: "descriptor": file from which inputs are read.
     """
     answer(link, settings["descriptor"], open_artifact)
 

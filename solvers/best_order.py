@@ -37,14 +37,7 @@ def best_order(problem: Problem, parts: Problem, options: SolveOptions) -> tuple
 
     Layers that are in one chunk of its best plan keep the given order.
 
-    Parameters
-    ----------
-    problem
-        Of chunks of one network, with one table of costs; the least period counts.
-    parts
-        The same problem of convex parts.
-    options
-        The time limit and the seed.
+    `problem`: of chunks of one network, with one table of costs; the least period counts.
     """
     deadline = Deadline(options.time_limit_s)
     blocks = _blocks(problem.network)

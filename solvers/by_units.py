@@ -38,15 +38,9 @@ def solve_by_units(
 ) -> SolveResult:
     """Solve a problem with co-run costs.
 
-    Parameters
-    ----------
-    problem, options
-        What is asked; a time limit is for all parts together, and what one leaves is for the next ones.
-        Parts that the time does not suffice for are not asked: nothing is proven then.
-    solve_one
-        Solves one part.
-    present
-        Brings candidates into the order in which they are shown.
+    `problem`, `options`: what is asked; a time limit is for all parts together, and what one leaves is for
+    the next ones. Parts that the time does not suffice for are not asked: nothing is proven then. `present`:
+    brings candidates into the order in which they are shown.
     """
     deadline = Deadline(options.time_limit_s, options.clock)
     family = family_of(problem.formulation.name)
@@ -122,15 +116,7 @@ def _merged(
     *,
     complete: bool,
 ) -> SolveResult:
-    """Return the answer to the whole from those to its parts.
-
-    Parameters
-    ----------
-    answers, pruned
-        Of parts that were solved, and the bounds of those that were not.
-    complete
-        Whether all parts are among them.
-    """
+    """Return the answer to the whole from those to its parts."""
     parts = tuple(answers.values())
     ranked = _ranked(problem, parts)
     values = ranked[0].score.values(problem.objective.terms) if ranked else None

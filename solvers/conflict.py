@@ -57,12 +57,7 @@ class _PlanFoundError(GaplessError):
 class Again:
     """A `Solve` that ends at the first valid plan where any will do.
 
-    Attributes
-    ----------
-    solve, reconcile
-        Those of the session.
-    worker, options
-        The backend that was asked, and how.
+    `solve`, `reconcile`: those of the session; `worker`, `options`: the backend that was asked, and how.
     """
 
     solve: Callable[[Problem, Backend, SolveOptions], SolveResult]
@@ -94,21 +89,7 @@ def explain_infeasible(
     all smaller sets are tried. What is left is solved once more by the backend that was asked. All that ends
     at the deadline: what was not tried by then stays part of the conflict, which says so.
 
-    Parameters
-    ----------
-    problem
-        A problem that is proved infeasible.
-    solve
-        How to solve a variant of it.
-    backend
-        Name of the backend that was asked.
-    deadline
-        When to stop.
-
-    Raises
-    ------
-    BackendDisagreementError
-        One backend finds a plan where another one proved that there is none.
+    Raises BackendDisagreementError: one backend finds a plan where another one proved that there is none.
     """
     # Any term will do: what counts is whether there is a plan.
     bare = problem.with_objective(Objective(terms=(next(iter(problem.formulation.terms)),)))

@@ -37,12 +37,12 @@ class BackendConformance:
 
     Attributes
     ----------
-    every
-        Of the samples, objectives, limits, rules and quantities one in so many is asked: for a backend that
-        starts a program for each question, and shares its models with another backend that is asked all.
+    every, first
+        Of the samples, objectives, limits, rules and quantities one in `every` is asked, from number `first`
+        on (from 0): for backends that share their models, and so can share the questions.
     """
 
-    every = 1
+    every, first = 1, 0
 
     def make_backend(self) -> Backend:
         """Return the backend under test."""
@@ -78,6 +78,10 @@ class BackendConformance:
         found = [golden for golden in golden_instances() if self._able(golden.problem)]
         assert any(golden.easy for golden in found), "the backend is able to solve no easy golden instance"
         return found
+
+    def _share(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Return those that this backend is asked; of a few problems one at least."""
+        return [*problems[min(self.first, max(len(problems) - 1, 0)) :: self.every]]
 
     def _able(self, problem: Problem) -> bool:
         return not self.make_backend().capabilities.missing(problem)
@@ -122,10 +126,7 @@ class BackendConformance:
         A heuristic that checks plans may find none that passes; but it has to find one where a plan that it
         finds for the wide problem does.
 
-        Returns
-        -------
-        int
-            How many of the problems have to have an answer.
+        Returns how many of the problems have to have an answer.
         """
         assert problems, "nothing was tried: the backend refuses every variant of this kind"
         if self._support(wide).exact:
@@ -199,18 +200,18 @@ class BackendConformance:
                 later = texts[index - 2 :: max(1, len(problems) - 2)]
                 variants = [problem.with_objective(text) for text in (texts if index < 2 else later)]
                 asked += [variant for variant in variants if self._able(variant)]
-        self._compare(asked[:: self.every])
+        self._compare(self._share(asked))
 
     def test_every_sample_agrees_with_the_oracle(self) -> None:
         """Every way in which instances can differ, as it stands."""
-        self._compare([problem for problem, _ in self._problems()][:: self.every], top=6)
+        self._compare(self._share([problem for problem, _ in self._problems()]), top=6)
 
     def test_every_limit_agrees_with_the_oracle(self) -> None:
         """All filters of `Limits`, satisfiable or not."""
         due, tried = 0, False
         for problem, samples in self._problems(whole=False):
             variants = [problem.with_limits(**limits) for limits in samples.limits]
-            able = [variant for variant in variants if self._able(variant)][:: self.every]
+            able = self._share([variant for variant in variants if self._able(variant)])
             if able or (variants and self._takes_limits(problem)):
                 due, tried = due + self._compare_narrowed(problem, able), True
         assert due or not tried, "no plan was found under any limit"
@@ -225,7 +226,7 @@ class BackendConformance:
         for problem, samples in self._problems(whole=False):
             if self._support(problem).rules is not None:
                 variants = [problem.with_rules(*rules) for rules in _fitting(problem, samples)]
-                able = [variant for variant in variants if self._able(variant)][:: self.every]
+                able = self._share([variant for variant in variants if self._able(variant)])
                 due, tried = due + self._compare_narrowed(problem, able), True
                 self._tells_handling(able)
         assert due or not tried, "no plan was found under any rule"
@@ -241,7 +242,7 @@ class BackendConformance:
                 assert {_quantity(rule) for rule in rules} == set(problem.formulation.quantities)
                 rules += quantity_rules(problem, found, _same, most=1) if found is not None else ()
                 variants = [replace(problem, rules=(rule,)) for rule in rules]
-                able = [variant for variant in variants if self._able(variant)][:: self.every]
+                able = self._share([variant for variant in variants if self._able(variant)])
                 due, tried = due + self._compare_narrowed(problem, able, top=1), True
         assert due or not tried, "no plan was found under any rule"
 

@@ -35,14 +35,7 @@ class _Note:
 class Recorder:
     """Notes what a backend publishes: of each claim the first plan and the bound, where one got better.
 
-    Parameters
-    ----------
-    problem
-        What is solved; time counts from now.
-    publish
-        Who else is told.
-    clock
-        That of the search (`SolveOptions.clock`); None: one of its own.
+    `clock`: that of the search (`SolveOptions.clock`); None: one of its own.
     """
 
     def __init__(
@@ -155,14 +148,8 @@ class Pace:
 def pace_of(course: Sequence[Milestone], best: int | None, horizon_s: float) -> Pace:
     """Return how fast a course came to a good plan.
 
-    Parameters
-    ----------
-    course
-        Milestones in the order of time; empty: there was neither plan nor bound.
-    best
-        The best value that anybody has; None: nobody has a plan.
-    horizon_s
-        Until when the area is measured.
+    `course`: milestones in the order of time; empty: there was neither plan nor bound. `best`: the best value
+    that anybody has; None: nobody has a plan.
     """
     if best is None:
         return Pace()

@@ -56,13 +56,7 @@ _LONGEST = 5000
 
 
 def check_distance(distance: int, *, defined: bool) -> None:
-    """Refuse a distance between plans that cannot be; `defined`: whether plans have one at all.
-
-    Raises
-    ------
-    InvalidInputError
-        It is less than 1, or more than 1 where plans have no distance.
-    """
+    """Refuse a distance between plans that cannot be; `defined`: whether plans have one at all."""
     if distance < 1:
         raise InvalidInputError(f"distance is {distance}, must be at least 1")
     if distance > 1 and not defined:
@@ -90,16 +84,10 @@ def solve_diverse(
     Status, values and bound are about the best plan; `proven` counts the leading plans that are proven to
     be those of the greedy list, and `exhausted` says that no further plan is far enough from all of them.
 
-    Parameters
-    ----------
-    problem, options
-        What is asked; a time limit is for all lists together.
-    capabilities
-        Of the backend. One that takes no rules is asked for longer and longer lists only.
-    solve_one
-        Returns a list of the best plans, whatever their distance, judged.
-    present
-        Brings candidates into the order in which they are shown.
+    `problem`, `options`: what is asked; a time limit is for all lists together. `capabilities`: of the
+    backend. One that takes no rules is asked for longer and longer lists only. `solve_one`: returns a list of
+    the best plans, whatever their distance, judged. `present`: brings candidates into the order in which they
+    are shown.
     """
     search = _Search(problem, options, capabilities)
     while search.open:
@@ -222,13 +210,7 @@ class _Search:
         return {rule.name: handling[rule.name] for rule in self._problem.rules if rule.name in handling}
 
     def result(self, present: Present) -> SolveResult:
-        """Return the answer to the whole: that of the first list, with the plans of all.
-
-        Raises
-        ------
-        BackendDisagreementError
-            A later list has a plan that is better than the one that was proven to be the best.
-        """
+        """Return the answer to the whole: that of the first list, with the plans of all."""
         first, ranked = self._lists[0], sorted(self._chosen, key=self._rank)
         values = ranked[0].score.values(self._problem.objective.terms) if ranked else None
         if values != first.values and first.status is SolveStatus.OPTIMAL:

@@ -15,20 +15,7 @@ class TooManySetsError(Exception):
 
 
 def down_sets(before: Sequence[Set], most: int) -> tuple[Set, ...]:
-    """Return all down-sets of a graph, small ones first.
-
-    Parameters
-    ----------
-    before
-        For each node the nodes right before it.
-    most
-        How many there may be.
-
-    Raises
-    ------
-    TooManySetsError
-        There are more than `most`.
-    """
+    """Return all down-sets of a graph, small ones first."""
     after: list[list[int]] = [[] for _ in before]
     for node, others in enumerate(before):
         for other in members(others):

@@ -122,25 +122,8 @@ class ParetoFront:
 class ParetoSearch:
     """The state of one search for a front; see the module.
 
-    Parameters
-    ----------
-    problem
-        What is asked; its objective does not count.
-    terms
-        Names of two or three terms.
-    backend
-        Who solves.
-    options
-        A time limit is for all solves together; what is asked of lists does not count.
-    isolate, strict_rules
-        As for `session.solve`.
-    on_point
-        Called with each plan that is found.
-
-    Raises
-    ------
-    InvalidInputError
-        The terms are not two or three different ones of the problem.
+    `options`: a time limit is for all solves together; what is asked of lists does not count.
+    Raises InvalidInputError: the terms are not two or three different ones of the problem.
     """
 
     def __init__(
@@ -187,10 +170,7 @@ class ParetoSearch:
     def front(self, stop: StopReason | None = None) -> ParetoFront:
         """Return what is known so far.
 
-        Parameters
-        ----------
-        stop
-            Why the search ended before its time.
+        `stop`: why the search ended before its time.
         """
         found = [point for point in self._points.values() if not self._is_beaten(point)]
         found.sort(key=lambda point: point.values)
@@ -296,13 +276,7 @@ def within(problem: Problem, terms: Sequence[str], box: Box) -> Problem:
 
 
 def check_terms(problem: Problem, terms: Sequence[str]) -> None:
-    """Refuse terms that no front is of.
-
-    Raises
-    ------
-    InvalidInputError
-        They are not two or three different terms of the problem, or its data do not tell one of them.
-    """
+    """Refuse terms that no front is of."""
     known = problem.formulation.terms
     for term in terms:
         if term not in known:

@@ -24,28 +24,13 @@ CodeT = TypeVar("CodeT", bound=Hashable)
 
 
 class Pool(Generic[CodeT]):
-    """The best valid plans of one problem.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    most
-        How many plans are kept.
-
-    Attributes
-    ----------
-    broken
-        Some plans that break something.
-    rejected
-        How many plans break opaque rules alone.
-    """
+    """The best valid plans of one problem."""
 
     def __init__(self, problem: Problem, *, most: int = 1) -> None:
         self._problem, self._most = problem, most
         self._kept: dict[CodeT, tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self.broken: dict[CodeT, None] = {}
-        self.rejected = 0
+        self.broken: dict[CodeT, None] = {}  # some plans that break something
+        self.rejected = 0  # how many plans break opaque rules alone
 
     @property
     def codes(self) -> list[CodeT]:

@@ -43,16 +43,7 @@ def repair(
 ) -> int:
     """Repair those of some plans that break least; return how many that made valid.
 
-    Parameters
-    ----------
-    problem
-        The problem; one table of costs.
-    codes
-        Well-formed plans by index that break something.
-    deadline
-        When to stop.
-    keep
-        Called with each plan that was repaired.
+    `codes`: well-formed plans by index that break something.
     """
     keyed = sorted((_key(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
     count = 0

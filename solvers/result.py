@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..formulations.objective import Objective
 from ..formulations.plan import Plan
+from ..formulations.printing import html_table, shortened
 from ..formulations.scores import Score
 from .protocol import RuleHandling, SolveStatus, Statistics, StopReason
 from .sources import Source, StartMode, label_of
@@ -178,6 +179,28 @@ class SolveResult:
         wrong = [text for text, broken in self._contradictions() if broken]
         if wrong:
             raise ValueError(f"contradictory result of {self.backend!r}: {'; '.join(wrong)}")
+
+    def __repr__(self) -> str:
+        return f"<SolveResult {self._words}>"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: its plans, and what they are worth."""
+        terms = self.asked.terms
+        rows = [
+            [str(number), shortened(str(one.plan)), *(f"{value:,}" for value in one.score.values(terms))]
+            for number, one in enumerate(self.candidates, start=1)
+        ]
+        notes = ["times in microseconds, sizes in bytes, shares in permille"] if rows else []
+        return html_table(self._words, ["#", "plan", *terms], rows, notes)
+
+    @property
+    def _words(self) -> str:
+        """What is known, and of which plan, in a line."""
+        parts = [f"{self.status} by {self.label} in {self.runtime_s:.2f} s"]
+        parts += [] if self.objective is None else [f"{self.asked.terms[0]} {self.objective:,}"]
+        parts += [] if self.bound is None or self.bound == self.objective else [f"bound {self.bound:,}"]
+        parts += [f"{len(self.candidates)} plans"] if len(self.candidates) > 1 else []
+        return ", ".join(parts) + (f": {shortened(str(self.plan))}" if self.candidates else "")
 
     def _contradictions(self) -> list[tuple[str, bool]]:
         found = bool(self.candidates)

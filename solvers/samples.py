@@ -19,27 +19,14 @@ from ..formulations.terms import QuantityInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Small instances of one formulation, on which backends are compared with the oracle.
+    """Small instances of one formulation, on which backends are compared with the oracle."""
 
-    Attributes
-    ----------
-    plain
-        One that asks for no special feature and has few plans, two at least.
-    problems
-        Those with restrictions, by name.
-    rules
-        Rules for all of them, by name; at least one set of them is contradictory.
-    limits
-        Filters for all of them.
-    objectives
-        Objectives beyond each term by itself.
-    """
-
-    plain: Problem
-    problems: Mapping[str, Problem] = field(default_factory=dict)
+    plain: Problem  # one that asks for no special feature and has few plans, two at least
+    problems: Mapping[str, Problem] = field(default_factory=dict)  # those with restrictions, by name
     rules: Mapping[str, tuple[RuleFunction | AnyRule, ...]] = field(default_factory=dict)
-    limits: tuple[Mapping[str, int], ...] = ()
-    objectives: tuple[str, ...] = ()
+    """Rules for all of them, by name; at least one set of them is contradictory."""
+    limits: tuple[Mapping[str, int], ...] = ()  # filters for all of them
+    objectives: tuple[str, ...] = ()  # objectives beyond each term by itself
 
 
 def with_memory(problem: Problem, first_bytes: int) -> Problem:
@@ -69,31 +56,19 @@ def with_outputs(problem: Problem, names: str) -> Problem:
 class Golden:
     """A problem whose answer is known.
 
-    Attributes
-    ----------
-    name, why
-        What it is about, and how the optimum follows.
-    problem
-        The instance.
-    optimum, best
-        Values of the objective terms and the first plan in canonical order (the only best one where the
-        formulation has no tie-break, so that any may be found); None: infeasible.
-    invalid
-        Plans with the rule they break.
-    conflict
-        Names of the demands that contradict each other, when infeasible.
-    easy
-        Whether any heuristic that deserves the name finds a plan.
+    `name`, `why`: what it is about, and how the optimum follows. `optimum`, `best`: values of the objective
+    terms and the first plan in canonical order (the only best one where the formulation has no tie-break, so
+    that any may be found); None: infeasible.
     """
 
     name: str
     why: str
-    problem: Problem
+    problem: Problem  # the instance
     optimum: tuple[int, ...] | None
     best: Plan | None
-    invalid: tuple[tuple[str, Plan], ...]
-    conflict: tuple[str, ...]
-    easy: bool
+    invalid: tuple[tuple[str, Plan], ...]  # plans with the rule they break
+    conflict: tuple[str, ...]  # names of the demands that contradict each other, when infeasible
+    easy: bool  # whether any heuristic that deserves the name finds a plan
 
 
 def golden_instances() -> Iterator[Golden]:
@@ -125,15 +100,7 @@ def _plan(written: Any) -> Plan:
 def quantity_rules(
     problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int = 3
 ) -> Iterator[Rule]:
-    """Yield rules about each quantity, with at most so many of its indices.
-
-    Parameters
-    ----------
-    problem, plan
-        What it is about, and a plan.
-    say
-        From a quantity and its value on the plan to the rule.
-    """
+    """Yield rules about each quantity, with at most so many of its indices."""
     numbers, _ = examined(problem, problem.formulation.code(problem, plan))
     find = problem.formulation.variables(problem).find
     unknown = {problem.formulation.fields[term] for term in problem.formulation.unknown(problem)}

@@ -66,23 +66,10 @@ ForkingPickler.register(MappingProxyType, lambda held: (_frozen, (dict(held),)))
 def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> tuple[Claim, float, float]:
     """Run one backend in a child process.
 
-    Parameters
-    ----------
-    backend, problem, options
-        As for `Backend.solve`. `options.publish` is called in this process.
-
-    Returns
-    -------
-    Claim, float, float
-        The claim, the seconds until the backend was ready, and those of the search. When it overran its time
-        or its memory, the claim is the last one it published, with the reason.
-
-    Raises
-    ------
-    BackendFailedError
-        It crashed, was killed by someone else, was not ready within `WARM_UP_S`, or ended without an answer.
-    GaplessError
-        What the backend itself raised.
+    `backend`, `problem`, `options`: as for `Backend.solve`. `options.publish` is called in this process.
+    Returns the claim, the seconds until the backend was ready, and those of the search. When it overran its
+    time or its memory, the claim is the last one it published, with the reason.
+    Raises GaplessError: what the backend itself raised.
     """
     called, clock = time.monotonic(), options.clock or Clock()
     last = Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.TIME_LIMIT)
@@ -122,19 +109,7 @@ def run_isolated(backend: Backend, problem: Problem, options: SolveOptions) -> t
 def call_in_child(work: Callable[[], T], name: str) -> T:
     """Return what a function returns, called in a child process: solvers that it loads stay there.
 
-    Parameters
-    ----------
-    work
-        The function.
-    name
-        Name of the backend that it is about, for errors.
-
-    Raises
-    ------
-    BackendFailedError
-        The child ended without an answer, or the function raised something that is not ours.
-    GaplessError
-        What the function raised.
+    Raises GaplessError: what the function raised.
     """
     with _Child(lambda pipe: pipe.send(("done", work()))) as child:
         kind, *payload = next(child.messages(Deadline(None)))
@@ -152,11 +127,6 @@ class _Child:
     """A forked process with a pipe to here; it ends with the block, and with this process.
 
     Linux counts threads as parents: the thread that made it has to stay in the block.
-
-    Parameters
-    ----------
-    work
-        What it does, with its end of the pipe.
     """
 
     def __init__(self, work: Callable[[Connection], None]) -> None:

@@ -64,31 +64,12 @@ def solve(
 ) -> SolveResult:
     """Solve one problem with one backend, and judge the answer.
 
-    Parameters
-    ----------
-    problem
-        What is asked.
-    backend
-        A name of the registry, or a backend of your own.
-    options
-        Number of plans, limits, seed.
-    isolate
-        Run in a child process even if the backend does not need one: then the time limit is enforced
-        by killing it.
-    strict_rules
-        Refuse backends that merely check or repair plans against the rules.
-    explain
-        When infeasible, find a smallest set of rules and limits that contradict each other, as far as the
-        time limit goes.
-
-    Raises
-    ------
-    UnknownBackendError, BackendUnavailableError, UnsupportedFeatureError
-        The backend is not there, or not for this problem.
-    BackendFailedError
-        It crashed, was killed, or broke its protocol.
-    BackendDisagreementError
-        The judge refutes what it claims.
+    `isolate`: run in a child process even if the backend does not need one: then the time limit is enforced
+    by killing it; `strict_rules`: refuse backends that merely check or repair plans against the rules;
+    `explain`: when infeasible, find a smallest set of rules and limits that contradict each other, as far as
+    the time limit goes.
+    Raises BackendFailedError: it crashed, was killed, or broke its protocol; BackendDisagreementError: the
+    judge refutes what it claims.
     """
     started, options = time.monotonic(), options or SolveOptions()
     clock = options.clock or Clock()
@@ -271,21 +252,8 @@ def _solve_list(problem: Problem, backend: Backend, options: SolveOptions, run: 
 def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapsed_s: float) -> SolveResult:
     """Turn a claim into a result, after the judge has seen every plan.
 
-    Parameters
-    ----------
-    problem, backend, claim
-        What was asked of whom, and the answer.
-    top
-        How many plans were asked for.
-    elapsed_s
-        Seconds of the search.
-
-    Raises
-    ------
-    BackendFailedError
-        The claim contradicts itself.
-    BackendDisagreementError
-        The claim is a proof and the judge refutes it.
+    Raises BackendFailedError: the claim contradicts itself; BackendDisagreementError: the claim is a proof
+    and the judge refutes it.
     """
     _check_claim(backend.name, claim, top)
     judged, refused = _judge(problem, claim)

@@ -16,11 +16,6 @@ class Showing:
 
     Who watches wants every step: how fast a search comes to good plans is read off what it publishes. But a
     claim about a large workload takes milliseconds to write down, and the first plans come in bursts.
-
-    Parameters
-    ----------
-    options
-        Of the search.
     """
 
     def __init__(self, options: SolveOptions) -> None:

@@ -24,13 +24,7 @@ class StartMode(StrEnum):
 
 
 def start_mode(text: str | None) -> StartMode:
-    """Return a start mode by name; None: what is usual.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such mode.
-    """
+    """Return a start mode by name; None: what is usual."""
     if text is None:
         return StartMode.NATIVE
     if text not in list(StartMode):

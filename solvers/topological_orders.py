@@ -14,14 +14,7 @@ Order = list[int]
 def by_priority(blocks: Blocks, priority: Sequence[float], among: Iterable[int] | None = None) -> Order:
     """Return the order that takes, of the blocks that may come next, the one with the least priority.
 
-    Parameters
-    ----------
-    blocks
-        The graph.
-    priority
-        By block.
-    among
-        The blocks to order; None: all. What stands before them counts as done.
+    `among`: the blocks to order; None: all. What stands before them counts as done.
     """
     chosen = range(blocks.count) if among is None else list(among)
     waiting = dict.fromkeys(chosen, 0)

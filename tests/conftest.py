@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from gapless.solvers import protocol
 
 from .representatives import BUDGET_MINUTES, MAKE_TEST, REPRESENTATIVES
+from .shortened import load_for_children, shorten
 
 # Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +35,11 @@ _BEGAN = pytest.StashKey[float]()
 # Machines are shared and slow at times: how long an example took says nothing about the code.
 # Continuous integration draws the same examples each time, so that a failure points at the change.
 settings.register_profile(
-    "gapless", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+    "gapless",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", settings.get_profile("gapless"), max_examples=20)
 settings.load_profile("gapless")
@@ -58,6 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Remember when the run began."""
+    load_for_children()
     session.config.stash[_BEGAN] = time.monotonic()
 
 
@@ -76,6 +82,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with (Path(gettempdir()) / f"gapless-measures-{os.getuid()}.lock").open("w") as file:
         flock(file, LOCK_EX)
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def _shortened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what measures this machine do so for a moment only."""
+    if measures(request.node):
+        shorten(monkeypatch.setattr)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ A block that cannot run everywhere has `<!-- not run: REASON -->` on the line be
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
 A command that takes minutes as it is shown may be run with further options, so that it takes seconds:
 `<!-- tested with: gapless tune --budget 2 -->` on the line before the block adds them to its `gapless tune`.
-Only options that say how long it may take can be added: what is shown is what is tested.
+Only options that say how long it may take can be added: what is shown is what is tested. Profiles and races
+have fewer repetitions than those of users (`shortened.py`).
 
 What a block of `text` shows, and what stands below the commands of a console block, is what a command before
 it printed (`printed.py` says how that is compared). A text that no command of the page prints has
@@ -31,6 +32,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .printed import Output, missing, rewritten
+from .shortened import load_for_children, shorten
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -61,7 +63,6 @@ MEASURING = ("bench-engine", "contention", "doctor", "interference", "links", "p
 """Commands of gapless that measure this machine."""
 
 PRELUDES = {
-    "README.md": {"my_rules.py": "def rule(view):\n    return view.uses('GPU')\n"},
     "judge-your-heuristic.md": {"longest_first.py": (DOCS / "examples" / "longest_first.py").read_text()},
     "write-a-backend.md": {"shares_backend.py": (DOCS / "examples" / "shares_backend.py").read_text()},
     "write-a-policy.md": {"patient.py": (DOCS / "examples" / "patient.py").read_text()},
@@ -157,6 +158,8 @@ def run_page(page: Path, *, rewrite: bool = False) -> None:
 
     With `rewrite`, blocks that show other text than is printed are changed in the page instead.
     """
+    shorten()
+    load_for_children()
     for name, text in PRELUDES.get(page.name, {}).items():
         Path(name).write_text(text)
     sys.path.insert(0, "")  # Python blocks are typed into an interpreter, which imports from this folder

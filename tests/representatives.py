@@ -34,6 +34,10 @@ _CHOSEN = {
     "a sweep": ("gapless/sweeps/test_run.py", "test_a_sweep_that_is_killed_goes_on_where_it_was"),
     "a hostile model": ("executor/graph/test_opening.py", "test_a_file_that_takes_for_ever_meets_its_limit"),
     "a real model": ("executor/test_ocr.py", "test_cut_at_every_tenth_legal_cut_the_numbers_stay[cls]"),
+    "a page in a browser": (
+        "gapless/view/page/test_browser.py",
+        "test_pages_open_without_errors[steady]",
+    ),
     "a report": ("gapless/view/page/test_timeline.py", "test_bubbles_are_those_of_the_trace[small]"),
 }
 """What each one stands for, the file, and the test."""

@@ -84,6 +84,7 @@ def test_more_units_make_queues_shorter() -> None:
     assert queue.holds
 
 
+@pytest.mark.slow
 def test_bubbles_tell_the_latency_of_the_best_plans_of_each_size_only() -> None:
     (linear,) = statements(phones.figure_12(SMALL))
     assert linear.holds

@@ -25,15 +25,7 @@ def variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def check_token(address: str, *, allow_no_token: bool) -> None:
-    """Ask a cluster who may join it.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no token, or none is asked for.
-    ExecutionError
-        The cluster has another token, or takes orders from everybody although that was not allowed.
-    """
+    """Ask a cluster who may join it."""
     from ray._raylet import AuthenticationTokenLoader
 
     open_to_all = (

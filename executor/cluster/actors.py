@@ -47,7 +47,27 @@ def local_cluster(nodes: str = "3", *, report: Report = silent) -> Cluster:
 
 
 def join_cluster(address: str, *, allow_no_token: bool = False, report: Report = silent) -> Cluster:
-    """Join a cluster of Ray that runs already; parameters and errors as for `Membership.join`."""
+    """Join a cluster of Ray that runs already.
+
+    Its token is looked for where Ray does: `RAY_AUTH_TOKEN`, the file in `RAY_AUTH_TOKEN_PATH`, and
+    ~/.ray/auth_token. This machine must have joined it, too (`ray start --address=...`).
+
+    Parameters
+    ----------
+    address
+        "HOST:PORT" of its head.
+    allow_no_token
+        Whether a cluster that takes orders from everybody is good enough.
+    report
+        Told of each step.
+
+    Raises
+    ------
+    EngineUnavailableError
+        Ray is not installed (the extra `cluster`).
+    InvalidInputError, ExecutionError
+        As for `Membership.join`.
+    """
     return Cluster(RayMembers(Membership.join(address, report, allow_no_token=allow_no_token)), report=report)
 
 

@@ -32,12 +32,7 @@ DRIVER = ""
 class Device:
     """What runs on each device; made an actor by the membership.
 
-    Parameters
-    ----------
-    settings
-        JSON: name, host (its address that the others reach), rate (`LinkRate` of what it sends).
-    key
-        Of the cluster.
+    `settings`: JSON: name, host (its address that the others reach), rate (`LinkRate` of what it sends).
     """
 
     def __init__(self, settings: str, key: bytes) -> None:
@@ -101,13 +96,8 @@ class Device:
     def do(self, role: str, settings: str) -> str:
         """Have a function do something here, and return its answer; or {"error": [kind, words]}.
 
-        Parameters
-        ----------
-        role
-            "module:function" of gapless; called with the settings, and with a function that returns the
-            content of a piece by its digest.
-        settings
-            JSON, as is the answer.
+        `role`: "module:function" of gapless; called with the settings, and with a function that returns the
+        content of a piece by its digest.
         """
         module, _, name = role.partition(":")
         if not module.startswith(f"{__name__.partition('.')[0]}."):

@@ -78,19 +78,7 @@ class Result:
 class Driver:
     """Keeps the streams of a deployment full, and takes what comes out.
 
-    Parameters
-    ----------
-    cluster, deployment, model, engine, task, only, replan, revise, stall_limit_s, report
-        As for `ClusterPipeline`.
-
-    Attributes
-    ----------
-    deployment
-        What runs now.
-    receipts
-        One for each session.
-    losses
-        What was lost, in order.
+    `deployment`: what runs now.
     """
 
     def __init__(
@@ -107,8 +95,8 @@ class Driver:
         stall_limit_s: float | None,
         report: Report,
     ) -> None:
-        self.losses: list[Loss] = []
-        self.receipts: tuple[PlacementReceipt, ...] = ()
+        self.losses: list[Loss] = []  # what was lost, in order
+        self.receipts: tuple[PlacementReceipt, ...] = ()  # one for each session
         self._cluster = cluster
         self._model = model
         self._engine = engine
@@ -217,12 +205,8 @@ class Driver:
     def _next_result(self) -> tuple[int, Result]:
         """Wait for a result.
 
-        Raises
-        ------
-        UnitLostError
-            A device or a link was lost; it is the last of `losses`.
-        ExecutionError
-            An engine failed.
+        Raises UnitLostError: a device or a link was lost; it is the last of `losses`. ExecutionError: an
+        engine failed.
         """
         since_ns = monotonic_ns()
         while True:
@@ -290,10 +274,7 @@ class Driver:
     def _recovered(self, error: UnitLostError) -> list[Job]:
         """Go on without what was lost, and return the jobs that are not answered yet.
 
-        Raises
-        ------
-        UnitLostError
-            There is no plan without it.
+        Raises UnitLostError: there is no plan without it.
         """
         loss = self.losses[-1] if self.losses else None
         again = loss is not None and any(loss.what == before.what for before in self.losses[:-1])

@@ -53,21 +53,13 @@ _NS = 10**9
 class Frame:
     """A message that has come in.
 
-    Attributes
-    ----------
-    sender
-        Who sent it.
-    head
-        What it says.
-    tensors
-        What came with it, by name.
-    sent_ns, arrived_ns
-        When its sending began, by the sender's clock, and when it was here as a whole, by ours.
+    `sent_ns`, `arrived_ns`: when its sending began, by the sender's clock, and when it was here as a whole,
+    by ours.
     """
 
-    sender: str
-    head: Mapping[str, Any]
-    tensors: Tensors
+    sender: str  # who sent it
+    head: Mapping[str, Any]  # what it says
+    tensors: Tensors  # what came with it, by name
     sent_ns: int
     arrived_ns: int
 
@@ -104,16 +96,7 @@ class LinkRate:
 class Endpoint:
     """Where messages for one device come in; each connection has a thread that reads it.
 
-    Parameters
-    ----------
-    name
-        Of the device.
-    host
-        Address of this machine that the others reach.
-    key
-        That all members of the cluster know.
-    handler
-        Called with each message, by the thread of its connection: the messages of one sender in order.
+    `handler`: called with each message, by the thread of its connection: the messages of one sender in order.
     """
 
     def __init__(self, name: str, host: str, key: bytes, handler: Handler) -> None:
@@ -203,18 +186,7 @@ class Endpoint:
 class Outlet:
     """One link, from here to another device: what is to be sent waits in its queue.
 
-    Parameters
-    ----------
-    sender, target
-        Names of both ends.
-    address
-        Of the target.
-    key
-        As for `Endpoint`.
-    rate
-        Makes it slower than it is.
-    failed
-        Called once, by the sending thread, when the target can no longer be reached.
+    `failed`: called once, by the sending thread, when the target can no longer be reached.
     """
 
     def __init__(
@@ -274,13 +246,7 @@ class Outlet:
 
 
 def _connect(sender: str, target: str, address: Address, key: bytes) -> Connection:
-    """Return a connection to another device.
-
-    Raises
-    ------
-    ExecutionError
-        It cannot be reached, or does not know the key.
-    """
+    """Return a connection to another device."""
     try:
         connection = _connection(socket.create_connection(address, timeout=CONNECT_LIMIT_S))
         answer_challenge(connection, key)
@@ -314,10 +280,7 @@ def _limit_waiting(connection: Connection, seconds: int) -> None:
 def _receive(connection: Connection, sender: str) -> Frame:
     """Read one message.
 
-    Raises
-    ------
-    OSError, EOFError, ValueError
-        It has ended, or does not keep to the form.
+    Raises OSError, EOFError, ValueError: it has ended, or does not keep to the form.
     """
     import numpy as np
 

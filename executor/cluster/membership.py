@@ -35,42 +35,23 @@ JOIN_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A node of Ray that is a device.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    node_id
-        Ray's name of the node.
-    address
-        Where other devices reach it: host name or number.
-    local
-        How it is emulated, if it is a local node.
-    """
+    """A node of Ray that is a device."""
 
     name: str
-    node_id: str
-    address: str
-    local: LocalNode | None = None
+    node_id: str  # Ray's name of the node
+    address: str  # where other devices reach it: host name or number
+    local: LocalNode | None = None  # how it is emulated, if it is a local node
 
 
 class Membership:
     """The devices of a cluster, and actors on them; a context manager. See `local` and `join`.
 
     One process can be in one cluster at a time.
-
-    Attributes
-    ----------
-    devices
-        The devices by name, as they were at the start.
-    address
-        Where Ray's head is, e.g. to join it from another process.
     """
 
     def __init__(self) -> None:
-        self.devices: Mapping[str, Device] = {}
-        self.address = ""
+        self.devices: Mapping[str, Device] = {}  # the devices by name, as they were at the start
+        self.address = ""  # where Ray's head is, e.g. to join it from another process
         self._cluster: LocalCluster | None = None
         self._undo = contextlib.ExitStack()
 
@@ -182,19 +163,8 @@ class Membership:
     def start(self, name: str, role: type, *arguments: Any) -> Any:
         """Make an actor on a device and return Ray's handle of it, once it answers.
 
-        Parameters
-        ----------
-        name
-            The device.
-        role
-            Class of the actor; `CALLS` of its methods may run at once, in threads.
-        arguments
-            Of the class: text, numbers and bytes.
-
-        Raises
-        ------
-        ExecutionError
-            It did not start.
+        `role`: class of the actor; `CALLS` of its methods may run at once, in threads. `arguments`: of the
+        class: text, numbers and bytes.
         """
         import ray
 
@@ -218,13 +188,7 @@ class Membership:
         return handle
 
     def device(self, name: str) -> Device:
-        """Return the device of a name.
-
-        Raises
-        ------
-        InvalidInputError
-            There is none.
-        """
+        """Return the device of a name."""
         if name not in self.devices:
             raise InvalidInputError(f"there is no device {name!r} in the cluster{meant(name, self.devices)}")
         return self.devices[name]

@@ -32,10 +32,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 def keep_node(words: Sequence[str]) -> int:
     """Run a node until standard input is closed; the whole program.
 
-    Parameters
-    ----------
-    words
-        Process number of the parent, cores ("0,1"; empty: all), folder of the node, words of `ray start`.
+    `words`: process number of the parent, cores ("0,1"; empty: all), folder of the node, words of `ray
+    start`.
     """
     parent, cores, folder, *start = words
     if os.getppid() != int(parent):

@@ -62,21 +62,13 @@ _MICROSECONDS = {"us": 1, "ms": 1000}
 class LocalNode:
     """A device that is emulated on this machine.
 
-    Attributes
-    ----------
-    name
-        Name of the device.
-    cores
-        Cores of this machine that it may use.
-    quota_permille
-        Share of their time that it may use. None: all.
-    bytes_per_second, latency_us
-        How fast it sends, and what each message takes on top, microseconds. None and 0: as fast as it goes.
+    `bytes_per_second`, `latency_us`: how fast it sends, and what each message takes on top, microseconds.
+    None and 0: as fast as it goes.
     """
 
-    name: str
-    cores: tuple[int, ...]
-    quota_permille: int | None = None
+    name: str  # name of the device
+    cores: tuple[int, ...]  # cores of this machine that it may use
+    quota_permille: int | None = None  # share of their time that it may use. None: all
     bytes_per_second: int | None = None
     latency_us: int = 0
 
@@ -97,17 +89,9 @@ class LocalNode:
 def parse_local_nodes(text: str) -> tuple[LocalNode, ...]:
     """Return local nodes, given as their number or one by one.
 
-    Parameters
-    ----------
-    text
-        "3": node0, node1, node2 on the usable cores in turn; nodes that share a core get equal quotas of
-        it, so that they do not disturb each other. Or devices with their cores, and what is to be slower
-        about them: "a=core0:50%@20MB/s+500us,b=core1".
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read, or a core may not be used.
+    `text`: "3": node0, node1, node2 on the usable cores in turn; nodes that share a core get equal quotas of
+    it, so that they do not disturb each other. Or devices with their cores, and what is to be slower about
+    them: "a=core0:50%@20MB/s+500us,b=core1".
     """
     usable = usable_cores()
     if text.strip().isdecimal() and len(text.strip()) < 4:
@@ -164,17 +148,7 @@ def _parse_node(text: str) -> LocalNode:
 class LocalCluster:
     """Ray's processes on this machine; ended by `close`, and when this process ends.
 
-    Parameters
-    ----------
-    environment
-        What Ray's processes find in their environment: the token.
-
-    Raises
-    ------
-    PlacementError
-        This system cannot hold several nodes.
-    ExecutionError
-        The head did not start.
+    Raises PlacementError: this system cannot hold several nodes; ExecutionError: the head did not start.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -193,13 +167,7 @@ class LocalCluster:
             raise
 
     def start(self, node: LocalNode) -> None:
-        """Start a node, and wait until it has joined.
-
-        Raises
-        ------
-        ExecutionError
-            It did not start.
-        """
+        """Start a node, and wait until it has joined."""
         resources = json.dumps({f"{RESOURCE}{node.name}": 1})
         self._start(
             node.name,

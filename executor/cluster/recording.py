@@ -65,14 +65,7 @@ class Passed:
 def passed(route: Route, index: int, head: Mapping[str, Any], offsets_ns: Sequence[int]) -> Passed:
     """Return a result with its times by the driver's clock.
 
-    Parameters
-    ----------
-    route, index
-        Its stream.
-    head
-        Of the result.
-    offsets_ns
-        What is added to the times of each device; of a message the first two are the sender's.
+    `offsets_ns`: what is added to the times of each device; of a message the first two are the sender's.
     """
     rows = []
     for row, own_ns, source in zip(head["stamps"], offsets_ns, route.sources, strict=True):
@@ -84,15 +77,10 @@ def passed(route: Route, index: int, head: Mapping[str, Any], offsets_ns: Sequen
 
 
 class Recording:
-    """The requests of a run that count, of each stream; the latest `RECORDS` of each with all their times.
-
-    Attributes
-    ----------
-    begins_ns
-        When each stream put out its last request before those that count; 0: not yet.
-    """
+    """The requests of a run that count, of each stream; the latest `RECORDS` of each with all their times."""
 
     def __init__(self, routes: Sequence[Route], warm_up: int) -> None:
+        # when each stream put out its last request before those that count; 0: not yet
         self.begins_ns = [0] * len(routes)
         self._routes = routes
         self._warm_up = warm_up

@@ -130,19 +130,13 @@ class Route:
 class _Stage:
     """What the devices of a group do together; one device alone is a group, too, without shares.
 
-    Attributes
-    ----------
-    group, leader
-        Indices of its chunks, and of that of the leader.
-    shares
-        What each of them does, by index.
-    takes, makes
-        The tensors that it needs, and those that it makes; whole, by name.
+    `group`, `leader`: indices of its chunks, and of that of the leader. `takes`, `makes`: the tensors that it
+    needs, and those that it makes; whole, by name.
     """
 
     group: range
     leader: int
-    shares: Mapping[int, Share]
+    shares: Mapping[int, Share]  # what each of them does, by index
     takes: Mapping[str, TensorSpec]
     makes: Mapping[str, TensorSpec]
 
@@ -163,25 +157,8 @@ def route_of(
 ) -> Route:
     """Return what the devices of a stream open.
 
-    Parameters
-    ----------
-    stream
-        Its chunks; their units are devices.
-    model
-        What it runs.
-    units
-        What each device runs its chunk on, by its name (`unit_data`).
-    number, task
-        As in `StationSettings`.
-    engine
-        Who runs it.
-    only
-        One group alone, which gets the right inputs and gives everything that it makes.
-
-    Raises
-    ------
-    InvalidPlanError
-        A chunk needs tensors that nothing before it makes, or cannot be divided, or a device has two chunks.
+    `units`: what each device runs its chunk on, by its name (`unit_data`); `only`: one group alone, which
+    gets the right inputs and gives everything that it makes.
     """
     devices = [chunk.unit for chunk in stream.chunks]
     if len(set(devices)) < len(devices):

@@ -98,48 +98,20 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request that is at work here, or in tiles on other devices of the group.
+    """A request that is at work here, or in tiles on other devices of the group."""
 
-    Attributes
-    ----------
-    head
-        What its message said.
-    way
-        When that was queued, sent, and here.
-    inputs
-        What is computed here reads them.
-    tensors
-        What passes by, and what has been made so far.
-    rows
-        By device that has computed its tile, when that was.
-    """
-
-    head: Mapping[str, Any]
-    way: tuple[int, int, int]
-    inputs: Tensors
-    tensors: dict[str, NDArray[Any]]
+    head: Mapping[str, Any]  # what its message said
+    way: tuple[int, int, int]  # when that was queued, sent, and here
+    inputs: Tensors  # what is computed here reads them
+    tensors: dict[str, NDArray[Any]]  # what passes by, and what has been made so far
     rows: dict[str, list[int]] = field(default_factory=dict)
+    """By device that has computed its tile, when that was."""
 
 
 class Station:
     """A chunk that is open on a device: a pipeline of its units, fed by messages, in a thread of its own.
 
-    Parameters
-    ----------
-    settings
-        What it is.
-    contents
-        Content of each piece, by digest.
-    platform
-        The units that it runs on.
-    engine
-        Who runs it.
-    outlets
-        The links to its target and, of a leader, to the other devices of its group; by name.
-    turns
-        Of the device.
-    failed
-        Called with words and the kind of the error when it cannot go on.
+    `outlets`: the links to its target and, of a leader, to the other devices of its group; by name.
     """
 
     def __init__(

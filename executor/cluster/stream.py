@@ -26,26 +26,16 @@ _US = 1000
 class ClusterTask:
     """A network that has to process some items on a cluster.
 
-    Attributes
-    ----------
-    model, engine
-        The network, and who runs it.
-    deployment
-        Its plan.
-    items
-        How many.
-    replan
-        As for `ClusterPipeline`.
-    verification
-        What came of comparing its numbers before the stream; None: they were not compared.
+    `model`, `engine`: the network, and who runs it.
     """
 
     model: Model
     engine: str
-    deployment: Deployment
-    items: int
+    deployment: Deployment  # its plan
+    items: int  # how many
     replan: Replan | None = None
     verification: Verification | None = None
+    """What came of comparing its numbers before the stream; None: they were not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,20 +133,6 @@ def run_stream(cluster: Cluster, tasks: Sequence[ClusterTask], *, report: Report
 
     A device goes on to the next task when it has finished its last item of this one; the next task's
     sessions are opened meanwhile.
-
-    Parameters
-    ----------
-    cluster
-        The devices.
-    tasks
-        In their order.
-    report
-        Told when each task has been placed.
-
-    Raises
-    ------
-    UnitLostError, ExecutionError
-        As for `ClusterPipeline`.
     """
     origin_ns = monotonic_ns()
     cluster.set_clocks()

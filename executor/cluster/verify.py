@@ -22,19 +22,8 @@ if TYPE_CHECKING:
 def verify_on_cluster(pipeline: ClusterPipeline, references: References) -> Verification:
     """Send different inputs through all streams, and compare all outputs.
 
-    Parameters
-    ----------
-    pipeline
-        Open, and not running.
-    references
-        The right numbers.
-
-    Raises
-    ------
-    OutputMismatchError
-        Numbers differ; the message names the first chunk that is wrong, and its device.
-    UnitLostError, ExecutionError
-        As for `ClusterPipeline.measure`.
+    Raises OutputMismatchError: numbers differ; the message names the first chunk that is wrong, and its
+    device.
     """
     network = pipeline.deployment.networks[0]
     precisions = [receipt.precision for receipt in pipeline.receipts]

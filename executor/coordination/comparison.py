@@ -49,10 +49,7 @@ class Comparison:
     ) -> list[PlacementReceipt]:
         """Run all chunks of a unit on right inputs, compare what they make, and return receipts that say so.
 
-        Raises
-        ------
-        OutputMismatchError
-            Numbers differ; the message names the first chunk that is wrong.
+        Raises OutputMismatchError: numbers differ; the message names the first chunk that is wrong.
         """
         keys = sorted(key for key in self._held.keys if key[2] == index) if self._right else []
         compared = {piece for key in keys for piece in self._compared(key, unit, receipts, run)}

@@ -33,13 +33,7 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class ControlFile:
-    """A file that names units that are to be away, one a line; without it none are.
-
-    Attributes
-    ----------
-    path
-        Where it is, or will be.
-    """
+    """A file that names units that are to be away, one a line; without it none are."""
 
     path: Path
     why: str = "named in the control file"
@@ -53,18 +47,11 @@ class ControlFile:
 class HotZone:
     """A unit that is too hot, as the kernel measures it.
 
-    Attributes
-    ----------
-    unit
-        Its name.
-    path
-        Where its temperature is told, in thousandths of a degree Celsius.
-    limit_c, back_c
-        At the first it is away, at the second it is back.
+    `limit_c`, `back_c`: at the first it is away, at the second it is back.
     """
 
     unit: str
-    path: Path
+    path: Path  # where its temperature is told, in thousandths of a degree Celsius
     limit_c: float
     back_c: float
     why: str = "too hot"
@@ -72,13 +59,7 @@ class HotZone:
 
     @classmethod
     def of(cls, unit: str, zone: str, limit_c: float, *, root: Path = Path("/")) -> Self:
-        """Return the zone of a name, e.g. "thermal_zone0", or of a type, e.g. "cpu-big-thermal".
-
-        Raises
-        ------
-        InvalidInputError
-            There is no such zone.
-        """
+        """Return the zone of a name, e.g. "thermal_zone0", or of a type, e.g. "cpu-big-thermal"."""
         zones = sorted((root / "sys/class/thermal").glob("thermal_zone*"))
         names = {(read_text(path / "type") or "").strip(): path for path in reversed(zones)}
         names |= {path.name: path for path in zones}
@@ -96,19 +77,7 @@ class HotZone:
 
 
 class UnitWatch:
-    """Looks at sources now and then, and withdraws and restores units of a coordinator; a context manager.
-
-    Parameters
-    ----------
-    coordinator
-        Whose units.
-    sources
-        What to look at.
-    interval_s
-        How often.
-    report
-        Told of each unit that leaves or returns, and of names that are no unit.
-    """
+    """Looks at sources now and then, and withdraws and restores units of a coordinator; a context manager."""
 
     def __init__(
         self,

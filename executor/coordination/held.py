@@ -105,23 +105,8 @@ class HeldNetwork:
 def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, cannot: Cannot) -> Chain:
     """Return what each unit can run of a network, and what it costs there if that is known.
 
-    Parameters
-    ----------
-    model
-        The network.
-    platform
-        The units.
-    costs
-        Its costs; None: not known, each layer counts 1.
-    cannot
-        Rules about operators that units cannot run, besides those of the platform.
-
-    Raises
-    ------
-    InvalidInputError
-        A unit is not there.
-    LayerNotRunnableError
-        No unit can run a layer.
+    `costs`: its costs; None: not known, each layer counts 1. `cannot`: rules about operators that units
+    cannot run, besides those of the platform.
     """
     names, network = platform.unit_names, model.network
     for unit in cannot:
@@ -158,25 +143,9 @@ def hold(
 ) -> HeldNetwork:
     """Have engines prepare all chunks of a network.
 
-    Parameters
-    ----------
-    model
-        The network.
-    engines
-        Who prepares the chunks of each unit, and opens them later, in its worker.
-    chain
-        What each unit can run.
-    borders
-        Cuts where a section ends although the same units can run both sides.
-    routes
-        Only these chunks are held, so requests take them.
-
-    Raises
-    ------
-    InvalidInputError
-        A border is no legal cut, or the chunks are not those of a plan that can run.
-    ConversionError
-        As for `Engine.prepare`.
+    `engines`: who prepares the chunks of each unit, and opens them later, in its worker; `borders`: cuts
+    where a section ends although the same units can run both sides.
+    Raises InvalidInputError: a border is no legal cut, or the chunks are not those of a plan that can run.
     """
     ends = {chunk.stop for route in routes for chunk in route} - {chain.layer_count}
     sections = sections_of(chain, {*borders, *ends})
@@ -232,24 +201,8 @@ def _route_keys(chain: Chain, sections: tuple[Section, ...], route: Sequence[Chu
 class TaskSlots:
     """Task slots of one network: shared memory of which the pages are there once a request has used them.
 
-    Parameters
-    ----------
-    layout
-        Of each slot.
-    count
-        How many there are.
-    certain
-        How many of them have their memory at once; those with the lowest numbers are used first.
-
-    Attributes
-    ----------
-    memory
-        The memory.
-
-    Raises
-    ------
-    ExecutionError
-        There is not enough memory.
+    `certain`: how many of them have their memory at once; those with the lowest numbers are used first.
+    Raises ExecutionError: there is not enough memory.
     """
 
     def __init__(self, layout: SlotLayout, count: int, *, certain: int) -> None:

@@ -29,16 +29,7 @@ class LiveRequests:
 
     Everything is called from one thread.
 
-    Parameters
-    ----------
-    coordinator
-        Who serves; the networks are registered.
-    names
-        Names of the networks there, by the index that requests have.
-    inputs
-        What each of them is given.
-    ended
-        Called with each request that was answered, dropped, or refused.
+    `names`: names of the networks there, by the index that requests have.
     """
 
     def __init__(

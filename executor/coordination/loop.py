@@ -60,37 +60,18 @@ class Outage:
 class Loop:
     """The thread that owns the dispatcher and the workers; others only leave it word.
 
-    Parameters
-    ----------
-    platform
-        The units.
-    dispatcher
-        Decides.
-    restarts
-        How many times within a minute the worker of each unit may be started again.
-
-    Attributes
-    ----------
-    seats
-        The units.
-    networks
-        What is held, by index.
-    requests
-        What is accepted and not answered.
-    decisions
-        How many chunks were started.
-    outage
-        Since when, and why, there is no unit left to serve with; None: there is one.
+    `restarts`: how many times within a minute the worker of each unit may be started again.
     """
 
     def __init__(self, platform: Platform, dispatcher: Dispatcher, *, restarts: int) -> None:
         self.dispatcher = dispatcher
-        self.networks: list[OpenNetwork] = []
-        self.requests = Outstanding(self.networks)
-        self.decisions = 0
-        self.seats: list[Seat] = []
+        self.networks: list[OpenNetwork] = []  # what is held, by index
+        self.requests = Outstanding(self.networks)  # what is accepted and not answered
+        self.decisions = 0  # how many chunks were started
+        self.seats: list[Seat] = []  # the units
         self._calls: deque[Callable[[], None]] = deque()
         self._until_s: float | None = None
+        # since when, and why, there is no unit left to serve with; None: there is one
         self.outage: Outage | None = None
         self._loss: GaplessError | None = None  # the last of units that do not come back soon
         self._lock = threading.Lock()

@@ -26,29 +26,16 @@ class OpenNetwork:
 class Outstanding:
     """What waits for an answer. `admit` is for any thread, the rest for the one that serves.
 
-    Parameters
-    ----------
-    networks
-        Where the requests lie, by index of network.
-
-    Attributes
-    ----------
-    by_number
-        The requests.
-    tally, log
-        Counts them, and remembers the last ones.
-    waiting
-        How many were admitted and are not answered.
-    unanswered
-        What was not answered in the end, in words.
+    `networks`: where the requests lie, by index of network.
+    `tally`, `log`: counts them, and remembers the last ones.
     """
 
     def __init__(self, networks: Sequence[OpenNetwork]) -> None:
-        self.by_number: dict[int, Accepted] = {}
+        self.by_number: dict[int, Accepted] = {}  # the requests
         self.tally = Tally()
         self.log = Log()
-        self.waiting = 0
-        self.unanswered: tuple[str, ...] = ()
+        self.waiting = 0  # how many were admitted and are not answered
+        self.unanswered: tuple[str, ...] = ()  # what was not answered in the end, in words
         self._networks = networks
         self._answers: list[Callable[[], None]] = []
         self._lock = threading.Lock()

@@ -81,28 +81,10 @@ def open_network(
 ) -> tuple[int, list[PlacementReceipt]]:
     """Open a network on all its units, one after the other.
 
-    Parameters
-    ----------
-    loop, platform
-        Where.
-    held
-        The network.
-    known
-        What its chunks take; None: the largest chunk of each unit is measured, the others are estimated.
-    queue
-        Most requests of it on their way.
-    check
-        Whether every chunk of every unit is compared with the uncut model.
-
-    Raises
-    ------
-    OutputMismatchError
-        Numbers differ.
-
-    Returns
-    -------
-    tuple of int and list of PlacementReceipt
-        Its index, and what was granted for its sessions.
+    `known`: what its chunks take; None: the largest chunk of each unit is measured, the others are estimated.
+    `check`: whether every chunk of every unit is compared with the uncut model.
+    Raises OutputMismatchError: numbers differ.
+    Returns its index, and what was granted for its sessions.
     """
     units = platform.units
     # Beyond the requests: one for samples, and one for each unit that is taken away and still works.
@@ -146,15 +128,7 @@ def _run(loop: Loop, probe: Message, key: Key) -> None:
 
 
 def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
-    """Count a request of a model that will be submitted.
-
-    Raises
-    ------
-    QueueFullError
-        As many requests as are allowed wait for their answers.
-    RefusedRequestError
-        The coordinator is closed, or no unit that is there can run it.
-    """
+    """Count a request of a model that will be submitted."""
     refused = f"a request of {known.name!r} is not taken:"
     if not is_open:
         raise RefusedRequestError(f"{refused} the coordinator is closed")

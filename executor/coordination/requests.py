@@ -84,33 +84,15 @@ class Served:
 
 @dataclass(slots=True, kw_only=True)
 class Accepted:
-    """A request that was accepted and is not answered.
+    """A request that was accepted and is not answered."""
 
-    Attributes
-    ----------
-    name
-        Of the model, as it was asked for.
-    waiting
-        As policies see it when nothing of it is done.
-    slot
-        Its task slot.
-    arrival_ns
-        When it was submitted.
-    future
-        Where its answer goes.
-    chunks
-        What has run of it.
-    attempts
-        How many times a worker was lost, or failed, while it ran.
-    """
-
-    name: str
-    waiting: Waiting
-    slot: int
-    arrival_ns: int
-    future: Future[Served]
-    chunks: list[RanChunk] = field(default_factory=list)
-    attempts: int = 0
+    name: str  # of the model, as it was asked for
+    waiting: Waiting  # as policies see it when nothing of it is done
+    slot: int  # its task slot
+    arrival_ns: int  # when it was submitted
+    future: Future[Served]  # where its answer goes
+    chunks: list[RanChunk] = field(default_factory=list)  # what has run of it
+    attempts: int = 0  # how many times a worker was lost, or failed, while it ran
 
     def __str__(self) -> str:
         return f"request {self.waiting.number} of {self.name!r}"
@@ -132,12 +114,7 @@ class Accepted:
 def history_of(served: list[Served], networks: Mapping[str, str]) -> History:
     """Return when the chunks of answered requests ran; requests that took the same way are one stream.
 
-    Parameters
-    ----------
-    served
-        At least one, in any order.
-    networks
-        Name of the network of each model, as models are asked for.
+    `served`: at least one, in any order.
     """
     begin_ns = min(answer.chunks[0].times_ns[0] for answer in served)
     ways: dict[tuple[str, tuple[tuple[int, int, str], ...]], int] = {}

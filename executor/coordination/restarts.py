@@ -20,12 +20,7 @@ LONGEST_WAIT_S = 30.0
 class Restarts:
     """Counts losses and starts of the workers of one unit; nothing is counted for longer than a window.
 
-    Parameters
-    ----------
-    most
-        How many may start within `WINDOW_S`; 0: none at all.
-    clock
-        Tells seconds.
+    `most`: how many may start within `WINDOW_S`; 0: none at all. `clock`: tells seconds.
     """
 
     def __init__(self, most: int, *, clock: Callable[[], float] = monotonic) -> None:
@@ -40,10 +35,7 @@ class Restarts:
     def wait_s(self, *, worked: bool) -> float | None:
         """Return how long after a loss the next worker has to wait; None: there is no next one.
 
-        Parameters
-        ----------
-        worked
-            Whether the one that was lost had shown that it works; a start that failed has not.
+        `worked`: whether the one that was lost had shown that it works; a start that failed has not.
         """
         self._failed = 0 if worked else self._failed + 1
         if not self._starts.maxlen:

@@ -31,97 +31,46 @@ _PATIENCE = 20
 
 @dataclass(slots=True)
 class Errand:
-    """Something that a worker does while its unit may not be used for requests.
+    """Something that a worker does while its unit may not be used for requests."""
 
-    Attributes
-    ----------
-    message
-        What it is told; None: it speaks first.
-    answer
-        Where its answer goes.
-    vital
-        Whether nobody waits for it: the worker is of no use if it fails.
-    """
-
-    message: Message | None
-    answer: Future[Message] = field(default_factory=Future)
-    vital: bool = False
+    message: Message | None  # what it is told; None: it speaks first
+    answer: Future[Message] = field(default_factory=Future)  # where its answer goes
+    vital: bool = False  # whether nobody waits for it: the worker is of no use if it fails
 
 
 class Opened(NamedTuple):
-    """A network as workers of a unit are told of it.
+    """A network as workers of a unit are told of it."""
 
-    Attributes
-    ----------
-    message
-        What opens it.
-    probe
-        A chunk of it that says whether the unit works.
-    """
-
-    message: Message
-    probe: Message
+    message: Message  # what opens it
+    probe: Message  # a chunk of it that says whether the unit works
 
 
 @dataclass(slots=True)
 class Run:
-    """A chunk that is under way.
+    """A chunk that is under way."""
 
-    Attributes
-    ----------
-    start
-        As the dispatcher has it.
-    request
-        Whose chunk it is.
-    slot
-        The task slot in which it runs.
-    stale
-        Whether the request runs elsewhere by now: what comes out does not count.
-    """
-
-    start: Start
-    request: Accepted
-    slot: int
-    stale: bool = False
+    start: Start  # as the dispatcher has it
+    request: Accepted  # whose chunk it is
+    slot: int  # the task slot in which it runs
+    stale: bool = False  # whether the request runs elsewhere by now: what comes out does not count
 
 
 class Seat:
     """A unit.
 
-    Parameters
-    ----------
-    index, unit
-        Which one.
-    restarts
-        When its worker may be started again.
-
-    Attributes
-    ----------
-    rivals
-        Units that share a core with it.
-    reasons
-        Why it may not be used, besides errands.
-    errands
-        What its worker has to do before it may be used.
-    task
-        What its worker is at.
-    opened
-        By network, what workers are told of it.
-    due_s
-        When its next worker starts, by the clock of `restarts`; None: it has one, or gets none.
-    chunks, busy_ns, losses, restarts, rss_bytes
-        What is counted, see `UnitCounts`.
+    `chunks`, `busy_ns`, `losses`, `restarts`, `rss_bytes`: what is counted, see `UnitCounts`.
     """
 
     def __init__(self, index: int, unit: ProcessingUnit, *, restarts: Restarts) -> None:
         self.index = index
         self.unit = unit
-        self.rivals: list[Seat] = []
-        self.reasons: set[str] = set()
-        self.errands: deque[Errand] = deque()
-        self.task: Run | Errand | None = None
-        self.opened: dict[int, Opened] = {}
+        self.rivals: list[Seat] = []  # units that share a core with it
+        self.reasons: set[str] = set()  # why it may not be used, besides errands
+        self.errands: deque[Errand] = deque()  # what its worker has to do before it may be used
+        self.task: Run | Errand | None = None  # what its worker is at
+        self.opened: dict[int, Opened] = {}  # by network, what workers are told of it
         self.chunks = self.busy_ns = self.losses = self.restarts = self.rss_bytes = 0
+        # when its next worker starts, by the clock of `restarts`; None: it has one, or gets none
         self.due_s: float | None = None
         self._restarts = restarts
         self._worked = False

@@ -52,14 +52,9 @@ class NetworkSettings:
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: answer one message after the other.
 
-    Parameters
-    ----------
-    link
-        Messages from the parent: "open" (see `NetworkSettings`), answered by "opened"; "shut", by "closed";
-        "run" and "measure" (network, first section, one past the last, slot), by "done" and "measured". What
-        goes wrong is answered by "failed".
-    settings
-        None.
+    `link`: messages from the parent: "open" (see `NetworkSettings`), answered by "opened"; "shut", by
+    "closed"; "run" and "measure" (network, first section, one past the last, slot), by "done" and "measured".
+    What goes wrong is answered by "failed".
     """
     with ExitStack() as cleanup:
         held = _Held(link, cleanup)

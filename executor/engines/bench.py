@@ -103,23 +103,9 @@ def bench_engine(
 ) -> EngineBench:
     """Run a whole model on one unit in a worker of its own.
 
-    Parameters
-    ----------
-    model, unit, engine
-        What runs where, by what (registry name).
-    effort
-        How often.
-    seed
-        Seed of the sample inputs.
-
-    Raises
-    ------
-    ConversionError
-        The engine cannot run the model.
-    PlacementError
-        The unit did not get what it asks for.
-    ExecutionError
-        The engine failed, or took too long.
+    `model`, `unit`, `engine`: what runs where, by what (registry name).
+    Raises ConversionError: the engine cannot run the model; PlacementError: the unit did not get what it asks
+    for; ExecutionError: the engine failed, or took too long.
     """
     pieces = model.pieces(0, len(model.network.layers))
     artifacts = get_engine(engine).prepare(pieces)
@@ -167,13 +153,8 @@ def _worst(model: Model, unit: ProcessingUnit, found: Tensors, seed: int) -> tup
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of the worker: open all pieces, run them one after the other, and answer once ("measured").
 
-    Parameters
-    ----------
-    link
-        To the parent.
-    settings
-        "pieces" with their artifacts, "inputs" and "outputs" of the model, "effort", and "tensors": the path
-        of the file that holds the inputs, and afterwards the outputs.
+    `settings`: "pieces" with their artifacts, "inputs" and "outputs" of the model, "effort", and "tensors":
+    the path of the file that holds the inputs, and afterwards the outputs.
     """
     started_ns = time.perf_counter_ns()
     chain = [_Running(data, link.unit) for data in settings["pieces"]]

@@ -17,10 +17,7 @@ class EngineByKind:
 
     An artifact names the engine that prepared it, so workers never see this one.
 
-    Parameters
-    ----------
-    engines
-        In order of preference.
+    `engines`: in order of preference.
     """
 
     def __init__(self, engines: Sequence[Engine]) -> None:
@@ -48,12 +45,7 @@ class EngineByKind:
     def prepare(self, pieces: Sequence[Piece], *, folder: Path | None = None) -> tuple[Artifact, ...]:
         """Have each piece prepared by the first engine that takes it.
 
-        Raises
-        ------
-        InvalidInputError
-            No engine takes a piece.
-        ConversionError
-            As for `Engine.prepare`.
+        Raises InvalidInputError: no engine takes a piece.
         """
         chosen = [self._for(piece) for piece in pieces]
         made: dict[int, Artifact] = {}

@@ -69,18 +69,7 @@ class CallableEngine:
 
 
 class CallableSession:
-    """The functions of one piece, loaded in this process; see `Session`.
-
-    Parameters
-    ----------
-    artifact, unit
-        What to open, and for which unit.
-
-    Raises
-    ------
-    PlacementError, ExecutionError
-        As for `CallableEngine.open`.
-    """
+    """The functions of one piece, loaded in this process; see `Session`."""
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit) -> None:
         self.artifact = artifact
@@ -108,11 +97,8 @@ class CallableSession:
     def run(self) -> None:
         """Call the functions in order.
 
-        Raises
-        ------
-        ExecutionError
-            One of them raised an exception, or gave something of another shape or type than on the
-            sample; the message names the layer and the piece.
+        Raises ExecutionError: one of them raised an exception, or gave something of another shape or type
+        than on the sample; the message names the layer and the piece.
         """
         self._begin()
         for step in self._steps:
@@ -170,13 +156,7 @@ def _written(piece: Piece, folder: Path | None) -> Path:
 def load_steps(
     artifact: Artifact, unit: ProcessingUnit, kind: str
 ) -> tuple[tuple[LayerCall, ...], tuple[str, ...]]:
-    """Return the layers of a piece with their functions for a kind of unit, and which variants these are.
-
-    Raises
-    ------
-    PlacementError, ExecutionError
-        As for `CallableEngine.open`.
-    """
+    """Return the layers of a piece with their functions for a kind of unit, and which variants these are."""
     document = _document(artifact)
     declared = _declared(artifact, document)
     steps, variants = [], []

@@ -31,21 +31,11 @@ _MOST_IDLE, _LEAST_BUSY = 0.05, 0.01
 
 @dataclass(kw_only=True)
 class Bench:
-    """A worker on one unit that tries an engine.
-
-    Attributes
-    ----------
-    unit
-        Where.
-    content
-        Kind of content of the samples.
-    worker
-        The process.
-    """
+    """A worker on one unit that tries an engine."""
 
     unit: ProcessingUnit
-    content: str
-    worker: Worker
+    content: str  # kind of content of the samples
+    worker: Worker  # the process
     _receipt: PlacementReceipt | None = field(default=None, init=False)
 
     @classmethod

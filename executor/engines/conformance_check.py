@@ -14,21 +14,11 @@ from .registry import get_engine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformanceCheck:
-    """What came of one test.
+    """What came of one test."""
 
-    Attributes
-    ----------
-    name
-        What was tested, in words.
-    problem
-        What is wrong; None: it passed.
-    tried
-        What was exercised.
-    """
-
-    name: str
-    problem: str | None
-    tried: str
+    name: str  # what was tested, in words
+    problem: str | None  # what is wrong; None: it passed
+    tried: str  # what was exercised
 
 
 def check_engine(
@@ -40,23 +30,9 @@ def check_engine(
 ) -> tuple[ConformanceCheck, ...]:
     """Put an engine to all tests of `EngineConformance`.
 
-    Parameters
-    ----------
-    engine
-        Registry name, or "module:Class" or "file.py:Class".
-    units
-        Where; empty: as `EngineConformance.units` says.
-    model
-        To be run, too; None: only the samples.
-    report
-        Told the name of each test before it begins, how many are done, and how many there are.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such engine.
-    EngineUnavailableError
-        It cannot be loaded, or is not there.
+    `engine`: registry name, or "module:Class" or "file.py:Class". `units`: where; empty: as
+    `EngineConformance.units` says. `model`: to be run, too; None: only the samples. `report`: told the name
+    of each test before it begins, how many are done, and how many there are.
     """
     found = get_engine(engine)
     here = found.availability()

@@ -27,21 +27,14 @@ FIRST = {"onnx": "convolution", "callable": "product"}
 class Sample:
     """A piece, and what it computes.
 
-    Attributes
-    ----------
-    piece
-        What is run.
-    right
-        Function from its inputs to its outputs, in the order of the piece.
-    least
-        Least number of its inputs, where they are floating point; the largest is 2.
-    decision, behind
-        How its only output is decided, and function from its inputs to the values that decide.
+    `decision`, `behind`: how its only output is decided, and function from its inputs to the values that
+    decide.
     """
 
-    piece: Piece
+    piece: Piece  # what is run
     right: Callable[..., Sequence[Array]]
-    least: float = -2.0
+    """Function from its inputs to its outputs, in the order of the piece."""
+    least: float = -2.0  # least number of its inputs, where they are floating point; the largest is 2
     decision: Decision | None = None
     behind: Callable[..., Array] | None = None
 
@@ -69,13 +62,7 @@ class Sample:
 
 
 def samples(kind: str) -> Mapping[str, Sample]:
-    """Return the samples of a kind of content ("onnx", "callable"), by name.
-
-    Raises
-    ------
-    InvalidInputError
-        There are none of this kind.
-    """
+    """Return the samples of a kind of content ("onnx", "callable"), by name."""
     makers = {"onnx": _onnx_samples, "callable": _callable_samples}
     if kind not in makers:
         raise InvalidInputError(f"there are no samples of kind {kind!r}, only of {', '.join(makers)}")

@@ -43,12 +43,7 @@ _TASKS = Path("/proc/self/task")
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker: answer each question by "done", "refused" (an error of gapless) or "broke" (another).
 
-    Parameters
-    ----------
-    link
-        To the parent.
-    settings
-        "engine": its registry name; "content": kind of content ("onnx", "callable") of the samples.
+    `settings`: "engine": its registry name; "content": kind of content ("onnx", "callable") of the samples.
     """
     trial = _Trial(settings["engine"], settings["content"])
     while (question := link.receive()) is not None:

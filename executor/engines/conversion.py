@@ -30,37 +30,17 @@ _INSTEAD = "engine 'onnxruntime' may"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What became of one piece.
+    """What became of one piece."""
 
-    Attributes
-    ----------
-    content
-        The piece in MNN's form; None: it could not be converted.
-    problem
-        Why it could not be converted.
-    unsupported
-        Types of the operators that MNN lacks.
-    """
-
-    content: bytes | None = None
-    problem: str = ""
-    unsupported: tuple[str, ...] = ()
+    content: bytes | None = None  # the piece in MNN's form; None: it could not be converted
+    problem: str = ""  # why it could not be converted
+    unsupported: tuple[str, ...] = ()  # types of the operators that MNN lacks
 
 
 def convert(
     pieces: Sequence[Piece], *, role: str = ROLE, limit_s: float = LIMIT_S
 ) -> Generator[Conversion, None, None]:
-    """Yield what becomes of each piece; one that kills MNN's converter does not harm the next.
-
-    Parameters
-    ----------
-    pieces
-        Any number; they share a helper process.
-    role
-        What the helper does.
-    limit_s
-        How long one conversion may take.
-    """
+    """Yield what becomes of each piece; one that kills MNN's converter does not harm the next."""
     with NamelessFile() as source, NamelessFile() as target:
         settings = {"source": source.path, "options": OPTIONS}
         files = (source.descriptor, target.descriptor)

@@ -13,12 +13,8 @@ from ..workers import Message, Worker
 class Helper:
     """A child process that answers one question at a time; where one kills it, the next finds a new one.
 
-    Parameters
-    ----------
-    name
-        For messages.
-    role, settings, descriptors
-        As for `Worker`; the role answers each message by exactly one. It is not pinned.
+    `role`, `settings`, `descriptors`: as for `Worker`; the role answers each message by exactly one. It is
+    not pinned.
     """
 
     def __init__(
@@ -33,12 +29,7 @@ class Helper:
     def ask(self, question: Message, *, limit_s: float) -> Message:
         """Return the answer to a question.
 
-        Raises
-        ------
-        UnitLostError
-            The child died or took longer than `limit_s`, its start included.
-        GaplessError
-            What the child raised.
+        Raises GaplessError: what the child raised.
         """
         try:
             if self._worker is None:

@@ -25,13 +25,9 @@ _STANDARD_OUTPUT = 1
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a helper process: convert one model for each message.
 
-    Parameters
-    ----------
-    link
-        Each question holds the "artifact" to make; its answer says what is wrong with what was made
-        ("defect", None for a good one), and the "words" that MNN printed.
-    settings
-        "source": path of the file to read ONNX from; "options": what to tell MNN beside.
+    `link`: each question holds the "artifact" to make; its answer says what is wrong with what was made
+    ("defect", None for a good one), and the "words" that MNN printed. `settings`: "source": path of the file
+    to read ONNX from; "options": what to tell MNN beside.
     """
     _leave_the_folder()
     while (question := link.receive()) is not None:

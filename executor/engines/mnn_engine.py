@@ -27,10 +27,8 @@ _SUFFIX = ".mnn"
 class MnnEngine:
     """MNN, by its session interface.
 
-    Parameters
-    ----------
-    allow_mismatch
-        Whether sessions may open when MNN grants something else than was asked; their receipts tell.
+    `allow_mismatch`: whether sessions may open when MNN grants something else than was asked; their receipts
+    tell.
     """
 
     name: ClassVar[str] = "mnn"
@@ -55,14 +53,7 @@ class MnnEngine:
     def prepare(self, pieces: Sequence[Piece], *, folder: Path | None = None) -> tuple[Artifact, ...]:
         """Convert the pieces that the cache does not have yet, all in one child process.
 
-        Raises
-        ------
-        ConversionError
-            Some pieces cannot be converted; the message names each of them. The others are in the cache.
-        EngineUnavailableError
-            MNN is not installed.
-        StoreError
-            The cache cannot take the result.
+        Raises EngineUnavailableError: MNN is not installed; StoreError: the cache cannot take the result.
         """
         store = default_cache() if folder is None else Cache(folder)
         version = installed_version(self.availability())
@@ -84,12 +75,8 @@ class MnnEngine:
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> MnnSession:
         """Open a session in this process.
 
-        Raises
-        ------
-        PlacementError
-            MNN granted another backend, another number of threads or other cores than was asked.
-        ExecutionError
-            The artifact cannot be opened.
+        Raises PlacementError: MNN granted another backend, another number of threads or other cores than was
+        asked; ExecutionError: the artifact cannot be opened.
         """
         version = installed_version(self.availability())
         from .mnn_session import MnnSession
@@ -100,10 +87,7 @@ class MnnEngine:
 def trial(piece: Piece) -> Conversion:
     """Convert a piece, usually a whole model, only to see what stands in the way; nothing is kept.
 
-    Raises
-    ------
-    EngineUnavailableError
-        MNN is not installed.
+    Raises EngineUnavailableError: MNN is not installed.
     """
     installed_version(MnnEngine().availability())
     with closing(convert([piece])) as conversions:

@@ -31,21 +31,9 @@ class MnnSession:
     sessions that run one after the other all get it. Its threads spin while a session runs, and sleep
     between runs. `run` overwrites the inputs, so it is refused until they are copied in again.
 
-    Parameters
-    ----------
-    artifact, unit
-        What to open, and where.
-    version
-        Version of MNN, for the receipt.
-    allow_mismatch
-        Whether to go on when MNN grants something else than was asked; the receipt tells.
-
-    Raises
-    ------
-    PlacementError
-        MNN grants something else than was asked.
-    ExecutionError
-        The artifact cannot be opened.
+    `allow_mismatch`: whether to go on when MNN grants something else than was asked; the receipt tells.
+    Raises PlacementError: MNN grants something else than was asked; ExecutionError: the artifact cannot be
+    opened.
     """
 
     def __init__(
@@ -89,10 +77,7 @@ class MnnSession:
     def run(self) -> None:
         """Compute; releases the interpreter lock.
 
-        Raises
-        ------
-        ExecutionError
-            The inputs were not copied in since the last run, or MNN failed.
+        Raises ExecutionError: the inputs were not copied in since the last run, or MNN failed.
         """
         self._use_inputs()
         self._check(self._interpreter.runSession(self._session))

@@ -40,17 +40,7 @@ class MnnTensor:
     time of MNN's own copies. (`Tensor.fromNumpy` of MNN 3.6.1 copies nothing at all.) Elsewhere, and in MNN's
     own layout of channels, the copy goes through a host tensor.
 
-    Parameters
-    ----------
-    spec
-        What the piece says of the tensor.
-    tensor
-        MNN's tensor.
-
-    Raises
-    ------
-    ExecutionError
-        It holds something else.
+    Raises ExecutionError: it holds something else.
     """
 
     def __init__(self, spec: TensorSpec, tensor: Any) -> None:
@@ -69,10 +59,7 @@ class MnnTensor:
     def take(self, array: NDArray[Any]) -> None:
         """Copy an array into MNN.
 
-        Raises
-        ------
-        ExecutionError
-            It has another shape, or numbers that MNN cannot hold.
+        Raises ExecutionError: it has another shape, or numbers that MNN cannot hold.
         """
         self._check_shape(array)
         np.copyto(self._memory, self._narrowed(array, self._memory.dtype))

@@ -17,19 +17,7 @@ ELSEWHERE = "run this piece with engine 'onnxruntime'"
 def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine: str) -> None:
     """Refuse an array whose numbers an engine would change silently.
 
-    Parameters
-    ----------
-    array
-        What is to be copied.
-    dtype
-        Element type that the engine computes with: an integer type, or float32.
-    tensor, engine
-        For the message.
-
-    Raises
-    ------
-    ExecutionError
-        Some number is beyond the type.
+    `dtype`: element type that the engine computes with: an integer type, or float32.
     """
     if array.size == 0 or "b" in (array.dtype.kind, dtype.kind) or np.can_cast(array.dtype, dtype):
         return

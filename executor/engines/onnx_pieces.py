@@ -20,15 +20,8 @@ _SUFFIX = ".onnx"
 class OnnxEngine:
     """An engine of which a Python package opens ONNX files; what is left to say is how.
 
-    Parameters
-    ----------
-    allow_mismatch
-        Whether sessions may open when something else is granted than was asked; their receipts tell.
-
-    Attributes
-    ----------
-    name
-        Of the engine.
+    `allow_mismatch`: whether sessions may open when something else is granted than was asked; their receipts
+    tell.
     """
 
     name: ClassVar[str]
@@ -56,13 +49,7 @@ class OnnxEngine:
         return kind == "onnx"
 
     def prepare(self, pieces: Sequence[Piece], *, folder: Path | None = None) -> tuple[Artifact, ...]:
-        """Write pieces into the cache, or a folder, as they are; such engines share the files.
-
-        Raises
-        ------
-        StoreError
-            The cache cannot take them.
-        """
+        """Write pieces into the cache, or a folder, as they are; such engines share the files."""
         store = default_cache() if folder is None else Cache(folder)
         return tuple(artifact_of(piece, engine=self.name, path=_stored(piece, store)) for piece in pieces)
 

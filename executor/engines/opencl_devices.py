@@ -32,32 +32,17 @@ _ROLE = "gapless.executor.engines.opencl_devices:serve"
 class OpenClDevice:
     """A device that this process uses, with its queue.
 
-    Attributes
-    ----------
-    backend
-        What it is: "opencl" or "opencl-cpu".
-    name
-        Names of its platform and of itself.
-    context, queue
-        Of pyopencl; kernels run in the order in which they are enqueued.
-    programs
-        Compiled kernels by source.
+    `context`, `queue`: of pyopencl; kernels run in the order in which they are enqueued.
     """
 
-    backend: str
-    name: str
+    backend: str  # what it is: "opencl" or "opencl-cpu"
+    name: str  # names of its platform and of itself
     context: pyopencl.Context
     queue: pyopencl.CommandQueue
-    programs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    programs: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # compiled kernels by source
 
     def kernels(self, source: str) -> Mapping[str, Any]:
-        """Return the kernels of a source by name, compiled when they are first asked for.
-
-        Raises
-        ------
-        ExecutionError
-            They cannot be compiled; the message holds what the compiler says.
-        """
+        """Return the kernels of a source by name, compiled when they are first asked for."""
         import pyopencl as cl
 
         if source not in self.programs:
@@ -74,13 +59,7 @@ class OpenClDevice:
 
 @cache
 def open_device(backend: str) -> OpenClDevice:
-    """Return the device of a backend; there is one in a process.
-
-    Raises
-    ------
-    PlacementError
-        There is none.
-    """
+    """Return the device of a backend; there is one in a process."""
     import pyopencl as cl
 
     for kind, device in _devices():

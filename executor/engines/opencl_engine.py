@@ -50,14 +50,9 @@ class OpenClEngine(CallableEngine):
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> Session:
         """Load the functions of a piece for a unit, and compile those that are OpenCL kernels.
 
-        Raises
-        ------
-        EngineUnavailableError
-            pyopencl is not installed.
-        PlacementError
-            There is no such device, or a layer has no function for it.
-        ExecutionError
-            As for `CallableEngine.open`; or kernels do not compile, or the device has too little memory.
+        Raises EngineUnavailableError: pyopencl is not installed. PlacementError: there is no such device, or
+        a layer has no function for it. ExecutionError: as for `CallableEngine.open`; or kernels do not
+        compile, or the device has too little memory.
         """
         version = installed_version(self.availability())
         if unit.engine.backend not in (GPU_BACKEND, CPU_BACKEND):
@@ -108,20 +103,7 @@ class _Call:
 
 
 class OpenClSession:
-    """The OpenCL functions of one piece on one device; see `Session`.
-
-    Parameters
-    ----------
-    artifact, unit
-        What to open, and for which unit.
-    version
-        Of pyopencl.
-
-    Raises
-    ------
-    PlacementError, ExecutionError
-        As for `OpenClEngine.open`.
-    """
+    """The OpenCL functions of one piece on one device; see `Session`."""
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit, *, version: str) -> None:
         self.artifact = artifact
@@ -149,10 +131,7 @@ class OpenClSession:
     def run(self) -> None:
         """Run the kernels of all layers in order, and wait for them.
 
-        Raises
-        ------
-        ExecutionError
-            A kernel cannot be enqueued, or fails; the message names the layer.
+        Raises ExecutionError: a kernel cannot be enqueued, or fails; the message names the layer.
         """
         with self._named():
             for call in self._calls:

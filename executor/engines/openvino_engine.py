@@ -23,12 +23,8 @@ class OpenVinoEngine(OnnxEngine):
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> OpenVinoSession:
         """Compile a piece for a unit, in this process.
 
-        Raises
-        ------
-        PlacementError
-            Another device, another number of threads or other cores were granted than was asked.
-        ExecutionError
-            OpenVINO cannot run the piece.
+        Raises PlacementError: another device, another number of threads or other cores were granted than was
+        asked; ExecutionError: OpenVINO cannot run the piece.
         """
         version = installed_version(self.availability())
         from .openvino_session import OpenVinoSession

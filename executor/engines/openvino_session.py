@@ -56,21 +56,9 @@ class OpenVinoSession:
 
     Inputs and outputs are arrays of ours that the request uses as they are.
 
-    Parameters
-    ----------
-    artifact, unit
-        What to open, and where.
-    version
-        Version of OpenVINO, for the receipt.
-    allow_mismatch
-        Whether to go on when something else is granted than was asked; the receipt tells.
-
-    Raises
-    ------
-    PlacementError
-        OpenVINO grants something else than was asked.
-    ExecutionError
-        OpenVINO cannot run the artifact.
+    `allow_mismatch`: whether to go on when something else is granted than was asked; the receipt tells.
+    Raises PlacementError: OpenVINO grants something else than was asked; ExecutionError: OpenVINO cannot run
+    the artifact.
     """
 
     def __init__(
@@ -106,10 +94,7 @@ class OpenVinoSession:
     def copy_in(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Copy the inputs.
 
-        Raises
-        ------
-        ExecutionError
-            Numbers of 64 bits do not fit into the 32 bits with which OpenVINO computes.
+        Raises ExecutionError: numbers of 64 bits do not fit into the 32 bits with which OpenVINO computes.
         """
         for (name, own), array in zip(self._inputs.items(), arrays, strict=True):
             if narrow := _COMPUTED_AS.get(array.dtype.name):
@@ -119,10 +104,7 @@ class OpenVinoSession:
     def run(self) -> None:
         """Compute; releases the interpreter lock.
 
-        Raises
-        ------
-        ExecutionError
-            OpenVINO failed.
+        Raises ExecutionError: OpenVINO failed.
         """
         self._infer(self._request)
 

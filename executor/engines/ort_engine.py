@@ -23,12 +23,8 @@ class OrtEngine(OnnxEngine):
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> OrtSession:
         """Open a session in this process.
 
-        Raises
-        ------
-        PlacementError
-            Another backend, another number of threads or other cores were granted than was asked.
-        ExecutionError
-            The artifact cannot be opened.
+        Raises PlacementError: another backend, another number of threads or other cores were granted than was
+        asked; ExecutionError: the artifact cannot be opened.
         """
         version = installed_version(self.availability())
         from .ort_session import OrtSession

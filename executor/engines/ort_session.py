@@ -42,23 +42,8 @@ def reference_outputs(
     emulate them in floats, and differ by a step here and there from every runtime that does compute in
     integers.
 
-    Parameters
-    ----------
-    model
-        A serialised, self-contained ModelProto.
-    inputs
-        All inputs, by name.
-    wanted
-        Names of the outputs that are wanted; None: all of them.
-    quantised
-        Whether the model rounds what it computes to few bits on the way.
-
-    Raises
-    ------
-    InvalidInputError
-        An input is missing, or a wanted tensor is no output of the model.
-    ExecutionError
-        ONNX Runtime cannot run the model.
+    `wanted`: names of the outputs that are wanted; None: all of them. `quantised`: whether the model rounds
+    what it computes to few bits on the way.
     """
     options = _options(threads=len(os.sched_getaffinity(0)))
     chosen = options if quantised else _exact(options)
@@ -85,23 +70,8 @@ def observed_outputs(
 ) -> list[dict[str, Any]]:
     """Run a model for each of some requests and return all outputs, of whatever type: sequences are lists.
 
-    Parameters
-    ----------
-    model
-        A serialised, self-contained ModelProto; its outputs need no types.
-    requests
-        All inputs of each, by name.
-    seconds
-        How long each may run: after that it is stopped.
-    quantised
-        As for `reference_outputs`.
-
-    Raises
-    ------
-    StoppedError
-        A run took too long.
-    ExecutionError
-        ONNX Runtime cannot run the model.
+    `model`: a serialised, self-contained ModelProto; its outputs need no types.
+    Raises StoppedError: a run took too long; ExecutionError: ONNX Runtime cannot run the model.
     """
     options = _options(threads=min(_FEW_THREADS, len(os.sched_getaffinity(0))))
     chosen = options if quantised else _exact(options)
@@ -131,21 +101,9 @@ class OrtSession:
     Inputs and outputs are arrays that are bound once. Idle threads sleep: spinning would disturb the
     other units.
 
-    Parameters
-    ----------
-    artifact, unit
-        What to open, and where.
-    version
-        Version of ONNX Runtime, for the receipt.
-    allow_mismatch
-        Whether to go on when something else is granted than was asked; the receipt tells.
-
-    Raises
-    ------
-    PlacementError
-        ONNX Runtime grants something else than was asked.
-    ExecutionError
-        The artifact cannot be opened.
+    `allow_mismatch`: whether to go on when something else is granted than was asked; the receipt tells.
+    Raises PlacementError: ONNX Runtime grants something else than was asked; ExecutionError: the artifact
+    cannot be opened.
     """
 
     def __init__(
@@ -174,13 +132,7 @@ class OrtSession:
             np.copyto(self._arrays[spec.name], array, casting="no")
 
     def run(self) -> None:
-        """Compute; releases the interpreter lock.
-
-        Raises
-        ------
-        ExecutionError
-            ONNX Runtime failed.
-        """
+        """Compute; releases the interpreter lock."""
         try:
             self._session.run_with_iobinding(self._binding)
         except Exception as error:

@@ -48,10 +48,7 @@ TINY = Piece(
 def working_backends(engine: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """Return those of some backends that open a piece and say that it is they who run it.
 
-    Raises
-    ------
-    ExecutionError
-        The engine cannot even prepare the piece.
+    Raises ExecutionError: the engine cannot even prepare the piece.
     """
     artifact = get_engine(engine).prepare([TINY])[0]
     working = []

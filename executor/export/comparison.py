@@ -27,11 +27,6 @@ def compared(folder: Path, manifest: Manifest, models: Mapping[str, Model]) -> V
     """Run every chunk of a folder alone on the right inputs, and compare what it makes.
 
     What cannot be run here (no such engine, no such device) is said in `problem`.
-
-    Raises
-    ------
-    OutputMismatchError
-        Numbers differ; the message names the first chunk that is wrong.
     """
     gathered = Gathered("tensor", manifest.tolerance)
     right = {

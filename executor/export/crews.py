@@ -36,23 +36,10 @@ class PendingRequest(NamedTuple):
 
 
 class Threads:
-    """All units in this process, a thread for each.
-
-    Parameters
-    ----------
-    export
-        What to run.
-    pinned
-        Whether the threads are kept on the cores of their units.
-
-    Attributes
-    ----------
-    events
-        Results, as (stream, job), and errors.
-    """
+    """All units in this process, a thread for each."""
 
     def __init__(self, export: Export, *, pinned: bool) -> None:
-        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()  # results, as (stream, job), and errors
         self._export, self._pinned, self._stopped = export, pinned, False
         places = [(s, c) for s, stream in enumerate(export.streams) for c in range(len(stream["chunks"]))]
         self._queues: dict[tuple[int, int], queue.SimpleQueue[PendingRequest | None]] = {
@@ -218,15 +205,7 @@ def write_frame(target: IO[bytes], job: PendingRequest | None, specs: Sequence[A
 
 
 def serve_chunk(export: Export, stream: int, number: int, target: IO[bytes], *, pinned: bool) -> None:
-    """Run one chunk of a stream on what comes in through standard input, until the last request.
-
-    Parameters
-    ----------
-    export, stream, number, pinned
-        As for `OpenChunk` and `Threads`.
-    target
-        The pipe to whoever comes next.
-    """
+    """Run one chunk of a stream on what comes in through standard input, until the last request."""
     if pinned:
         pin_thread(export.units[export.streams[stream]["chunks"][number]["unit"]])
     chunk = OpenChunk(export, stream, number, {})

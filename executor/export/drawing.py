@@ -58,14 +58,9 @@ Contents = dict[str, Content]
 class Order:
     """What is to be exported.
 
-    Attributes
-    ----------
-    kind, engine
-        To what, and for which engine ("onnxruntime" or "mnn").
-    deployment, models, platform
-        What runs, the networks by name, and the units.
-    gapless, plan_id, problem, predicted, chunk_us
-        For the manifest, as there; the time of each chunk by stream.
+    `kind`, `engine`: to what, and for which engine ("onnxruntime" or "mnn"). `deployment`, `models`,
+    `platform`: what runs, the networks by name, and the units. `gapless`, `plan_id`, `problem`, `predicted`,
+    `chunk_us`: for the manifest, as there; the time of each chunk by stream.
     """
 
     kind: ExportKind
@@ -82,33 +77,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """An export that can be written.
+    """An export that can be written."""
 
-    Attributes
-    ----------
-    manifest
-        Its `files` are still empty: digests are known when the files are.
-    contents
-        All other files by name.
-    notes
-        What the user should know.
-    """
-
-    manifest: Manifest
-    contents: Contents
-    notes: tuple[str, ...]
+    manifest: Manifest  # its `files` are still empty: digests are known when the files are
+    contents: Contents  # all other files by name
+    notes: tuple[str, ...]  # what the user should know
 
 
 def draw(order: Order) -> Drawing:
     """Return what an export holds.
 
-    Raises
-    ------
-    InvalidInputError
-        A network has no ONNX form, an engine cannot drive a unit, or the kind does not suit the plan; or
-        several units compute tiles of one chunk.
-    ConversionError, EngineUnavailableError
-        MNN cannot convert a chunk, or is not there.
+    Raises ConversionError, EngineUnavailableError: MNN cannot convert a chunk, or is not there.
     """
     if order.deployment.is_divided:
         raise InvalidInputError(

@@ -22,24 +22,12 @@ _EXECUTABLE = (RUNNER_NAME, SCRIPT_NAME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """An export that was written.
-
-    Attributes
-    ----------
-    folder
-        Where.
-    manifest
-        Its content, digests included.
-    bytes
-        Size of each file by name, the manifest among them.
-    notes
-        What the user should know.
-    """
+    """An export that was written."""
 
     folder: Path
-    manifest: Manifest
-    bytes: dict[str, int]
-    notes: tuple[str, ...] = ()
+    manifest: Manifest  # its content, digests included
+    bytes: dict[str, int]  # size of each file by name, the manifest among them
+    notes: tuple[str, ...] = ()  # what the user should know
 
 
 def load_manifest(folder: str | Path) -> Manifest:
@@ -48,26 +36,14 @@ def load_manifest(folder: str | Path) -> Manifest:
 
 
 def changed_files(folder: str | Path) -> tuple[str, ...]:
-    """Return the files of an export that are missing, or not as its manifest says.
-
-    Raises
-    ------
-    InvalidInputError
-        The manifest cannot be read.
-    """
+    """Return the files of an export that are missing, or not as its manifest says."""
     place = Path(folder)
     files = load_manifest(place).files
     return tuple(name for name, digest in files.items() if _digest_of(place / name) != digest)
 
 
 def require_free(folder: Path) -> None:
-    """Refuse a folder that an export may not be written to: one that holds something else.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no folder, holds files but no manifest, or files of an export that were changed since.
-    """
+    """Refuse a folder that an export may not be written to: one that holds something else."""
     if not os.path.lexists(folder):
         if not folder.absolute().parent.is_dir():
             raise InvalidInputError(f"cannot write {folder}: the folder {folder.parent} does not exist")
@@ -96,13 +72,6 @@ def write_export(drawing: Drawing, folder: Path, check: Check | None = None) -> 
     """Write an export; one that is there already is replaced, and what else lies beside it stays.
 
     Before it is put there, it is checked; None: it is not, and the manifest says so.
-
-    Raises
-    ------
-    OutputMismatchError
-        As `check` does.
-    InvalidInputError
-        As for `require_free`, or the place cannot be written.
     """
     require_free(folder)
     try:

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 class Frames:
     """Inputs of all streams, and what should come out; request n takes the arrays at n modulo their number.
 
-    Parameters
-    ----------
-    export
-        What is run.
-    given, expected
-        Files of the user; None: those of the manifest, and nothing for inputs of the user.
+    `given`, `expected`: files of the user; None: those of the manifest, and nothing for inputs of the user.
     """
 
     def __init__(self, export: Export, given: Path | None, expected: Path | None) -> None:

@@ -34,14 +34,7 @@ NO_LIMIT = 1 << 30
 class RequestFeeder:
     """Lets requests in, in threads of their own, and keeps as few on their way as the plan says.
 
-    Parameters
-    ----------
-    export, frames
-        What is run, on what.
-    crew
-        Who runs it.
-    total
-        How many requests of each stream; where streams run side by side, of all of them together.
+    `total`: how many requests of each stream; where streams run side by side, of all of them together.
     """
 
     def __init__(self, export: Export, frames: Frames, crew: Threads | Processes, total: int) -> None:

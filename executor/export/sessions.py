@@ -26,15 +26,7 @@ BAD_INPUT, FAILED, WRONG, INTERRUPTED = 2, 5, 6, 130
 
 
 class Stopped(Exception):
-    """What ends the program.
-
-    Parameters
-    ----------
-    text
-        What is wrong.
-    code
-        Exit code.
-    """
+    """What ends the program."""
 
     def __init__(self, text: str, code: int = FAILED) -> None:
         super().__init__(text)
@@ -157,12 +149,7 @@ SESSIONS = {"onnxruntime": OrtFileSession, "mnn": MnnFileSession}
 class OpenChunk:
     """One chunk, open in this thread, which has been pinned before.
 
-    Parameters
-    ----------
-    export, stream, number
-        Which one.
-    opened
-        Sessions of the same unit by file: requests of one network share them.
+    `opened`: sessions of the same unit by file: requests of one network share them.
     """
 
     def __init__(self, export: Export, stream: int, number: int, opened: dict[str, Any]) -> None:

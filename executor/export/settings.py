@@ -58,19 +58,7 @@ ENGINES = tuple(_SETTINGS)
 def exported_unit(unit: ProcessingUnit, engine: str, kind: ExportKind) -> ExportedUnit:
     """Return a unit with the settings of its sessions.
 
-    Parameters
-    ----------
-    unit
-        What is asked.
-    engine
-        One of `ENGINES`.
-    kind
-        Plain ONNX files are for any runtime, so there a unit may be one that the engine cannot drive.
-
-    Raises
-    ------
-    InvalidInputError
-        The engine cannot drive the unit.
+    `kind`: plain ONNX files are for any runtime, so there a unit may be one that the engine cannot drive.
     """
     session = _SETTINGS[engine](unit)
     if session is None and kind is not ExportKind.ONNX:

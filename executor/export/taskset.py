@@ -11,13 +11,7 @@ _RUN = f'"$PYTHON" {RUNNER_NAME}'
 
 
 def script_for(manifest: Manifest) -> str:
-    """Return the script.
-
-    Raises
-    ------
-    InvalidInputError
-        A unit serves several streams, whose order processes side by side would not keep.
-    """
+    """Return the script."""
     users = [{chunk.unit for chunk in stream.chunks} for stream in manifest.streams]
     shared = [unit.name for unit in manifest.units if sum(unit.name in units for units in users) > 1]
     if shared:

@@ -32,20 +32,6 @@ def divided(
     """Return a model in layers of what a runtime fuses, each of operators of one class only.
 
     Layers have their operators in words instead of plain types, which rules about units can name.
-
-    Parameters
-    ----------
-    graph
-        Its operators.
-    classes
-        One for each operator, say the units that can run it.
-    name, source
-        Of the network.
-
-    Raises
-    ------
-    InvalidModelError
-        As for `grouping.group`.
     """
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     grouping = group(graph, costs, Granularity.LAYER, classes=classes)

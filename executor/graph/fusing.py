@@ -24,13 +24,7 @@ _TINY_SHARE = 0.05
 
 
 class Clusters:
-    """Sets of operators, contracted step by step.
-
-    Parameters
-    ----------
-    graph
-        The operators.
-    """
+    """Sets of operators, contracted step by step."""
 
     def __init__(self, graph: OperatorGraph) -> None:
         count = len(graph.operators)

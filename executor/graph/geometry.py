@@ -121,13 +121,7 @@ class _Reading:
         self.splits = (False, False)
 
     def windows(self, sizes: set[tuple[int, int]]) -> dict[str, Windows]:
-        """Return what is read of each tensor; sets `splits`.
-
-        Raises
-        ------
-        _NoSplitError
-            It cannot be split along any axis.
-        """
+        """Return what is read of each tensor; sets `splits`."""
         operator = self.operator
         if operator.domain or operator.has_subgraphs or len(self.output) != _RANK or len(sizes) != 1:
             raise _NoSplitError

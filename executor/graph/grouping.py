@@ -81,26 +81,10 @@ def group(
     A tensor that cannot wait between two chunks (see `OperatorGraph.obstacles`) makes one layer of
     everything from its producer to its last consumer.
 
-    Parameters
-    ----------
-    graph
-        The operators.
-    costs
-        Their costs.
-    granularity
-        How finely to divide.
-    pieces
-        For granularity "piece" the number of the piece of each operator.
-    classes
-        Operators of different classes (say, that other units can run) are in different layers, and layers
-        of one class come one after the other as far as possible.
-    limited
-        Whether more layers than the planner takes are refused.
-
-    Raises
-    ------
-    InvalidModelError
-        There are more layers than the planner takes.
+    `pieces`: for granularity "piece" the number of the piece of each operator; `classes`: operators of
+    different classes (say, that other units can run) are in different layers, and layers of one class come
+    one after the other as far as possible; `limited`: whether more layers than the planner takes are refused.
+    Raises InvalidModelError: there are more layers than the planner takes.
     """
     if granularity == Granularity.PIECE:
         groups = _by_piece(pieces)

@@ -14,62 +14,24 @@ from .onnx_model import OnnxModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerSummary:
-    """One layer.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    op_types
-        Types of its operators.
-    operators
-        Number of its operators.
-    flops
-        Floating-point operations; None when unknown.
-    weight_bytes
-        Bytes of its weights.
-    out_bytes
-        Bytes of the tensors that it makes for others.
-    """
+    """One layer."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
-    op_types: tuple[str, ...]
+    op_types: tuple[str, ...]  # types of its operators
     operators: int
-    flops: int | None
+    flops: int | None  # floating-point operations; None when unknown
     weight_bytes: int
-    out_bytes: int
+    out_bytes: int  # bytes of the tensors that it makes for others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """Everything about a model that matters for planning.
 
-    Attributes
-    ----------
-    network
-        Its name.
-    path, digest
-        The file, and the SHA-256 of its content.
-    granularity
-        How operators were grouped.
-    inputs, outputs
-        Those of the model.
-    layers, cuts
-        In order.
-    op_counts
-        Operators by type, the most frequent first.
-    flops
-        Floating-point operations whose number is known.
-    layers_without_flops
-        Layers of which it is not known.
-    weight_bytes
-        Bytes of all weights, each counted once.
-    foreign_operators
-        Types that are not part of ONNX: an engine may not know them.
-    warnings
-        What a user should know, in words.
+    `path`, `digest`: the file, and the SHA-256 of its content; `inputs`, `outputs`: those of the model;
+    `layers`, `cuts`: in order.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -77,17 +39,17 @@ class Inspection:
     network: str
     path: str
     digest: str
-    granularity: str
+    granularity: str  # how operators were grouped
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     layers: tuple[LayerSummary, ...]
     cuts: tuple[CutSummary, ...]
-    op_counts: tuple[tuple[str, int], ...]
-    flops: int
-    layers_without_flops: int
-    weight_bytes: int
-    foreign_operators: tuple[str, ...]
-    warnings: tuple[str, ...]
+    op_counts: tuple[tuple[str, int], ...]  # operators by type, the most frequent first
+    flops: int  # floating-point operations whose number is known
+    layers_without_flops: int  # layers of which it is not known
+    weight_bytes: int  # bytes of all weights, each counted once
+    foreign_operators: tuple[str, ...]  # types that are not part of ONNX: an engine may not know them
+    warnings: tuple[str, ...]  # what a user should know, in words
 
 
 def inspect_model(model: OnnxModel) -> Inspection:

@@ -36,24 +36,12 @@ _HEAD = "gapless"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A simplified model, and what was found out while it was made.
-
-    Attributes
-    ----------
-    model
-        The model.
-    inputs
-        Names of the inputs in the file.
-    shapes
-        The given shapes by input name.
-    warnings
-        What could not be done, in words.
-    """
+    """A simplified model, and what was found out while it was made."""
 
     model: ModelProto
-    inputs: tuple[str, ...]
-    shapes: tuple[tuple[str, Shape], ...]
-    warnings: tuple[str, ...]
+    inputs: tuple[str, ...]  # names of the inputs in the file
+    shapes: tuple[tuple[str, Shape], ...]  # the given shapes by input name
+    warnings: tuple[str, ...]  # what could not be done, in words
 
 
 def key_of(digest: str, shapes: Shapes, how: str) -> str:
@@ -103,15 +91,7 @@ def keep(cache: Cache, key: str, kept: Kept, places: Mapping[str, int]) -> None:
 
 
 def find(cache: Cache, key: str, weights: Sequence[TensorProto]) -> Kept | None:
-    """Return what was kept, or None.
-
-    Parameters
-    ----------
-    cache, key
-        Where, and what.
-    weights
-        The initializers of the file.
-    """
+    """Return what was kept, or None."""
     path = cache.path(key, SUFFIX)
     if path is None:
         return None

@@ -46,22 +46,13 @@ _OTHER_FORMATS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A model with all its weights in memory; the rest holds once it is `checked`.
+    """A model with all its weights in memory; the rest holds once it is `checked`."""
 
-    Attributes
-    ----------
-    path
-        Absolute path it was read from.
-    digest
-        SHA-256 over the file and its external data, hexadecimal.
-    model
-        Self-contained, without local functions; no initializer stands among the inputs of its graph, and
-        its tensors have printable names of bounded length.
-    """
-
-    path: Path
-    digest: str
+    path: Path  # absolute path it was read from
+    digest: str  # SHA-256 over the file and its external data, hexadecimal
     model: ModelProto
+    """Self-contained, without local functions; no initializer stands among the inputs of its graph, and its
+    tensors have printable names of bounded length."""
 
 
 def read_model_file(
@@ -69,23 +60,9 @@ def read_model_file(
 ) -> ModelFile:
     """Read and validate an ONNX file with its external data.
 
-    Parameters
-    ----------
-    path
-        The file.
-    materialize
-        Accept external data behind symbolic and hard links (a Hugging Face cache is full of them), by
-        reading it through them; the model is self-contained from then on.
-    digest
-        The digest that it must have: another file is refused before more is done with it.
-    watch
-        Is told of each step.
-
-    Raises
-    ------
-    InvalidModelError
-        The file cannot be read, is no ONNX model, is damaged, too large, too new, or its external data is
-        missing, too short, or outside its folder. All defects at once where possible.
+    `materialize`: accept external data behind symbolic and hard links (a Hugging Face cache is full of them),
+    by reading it through them; the model is self-contained from then on. `digest`: the digest that it must
+    have: another file is refused before more is done with it.
     """
     file = read_contents(path, materialize=materialize, watch=watch)
     if digest not in (None, file.digest):
@@ -125,10 +102,7 @@ def read_contents(path: str | Path, *, materialize: bool = False, watch: Watch |
 def checked(file: ModelFile, *, watch: Watch | None = None) -> ModelFile:
     """Return a file that was read, checked and in its normal form; its model is used up.
 
-    Raises
-    ------
-    InvalidModelError
-        The checker has something against it, or its functions cannot be inlined.
+    Raises InvalidModelError: the checker has something against it, or its functions cannot be inlined.
     """
     watch = watch or Watch()
     watch.step("the check")
@@ -139,17 +113,8 @@ def checked(file: ModelFile, *, watch: Watch | None = None) -> ModelFile:
 def external_files(path: str | Path, *, materialize: bool = False) -> tuple[str, ...]:
     """Return the files in which an ONNX file keeps weights, by their paths below its folder.
 
-    Parameters
-    ----------
-    path
-        The file.
-    materialize
-        Accept external data behind symbolic and hard links.
-
-    Raises
-    ------
-    InvalidModelError
-        As for `read_model_file`, as far as it can be told without reading the weights.
+    `materialize`: accept external data behind symbolic and hard links.
+    Raises InvalidModelError: as for `read_model_file`, as far as it can be told without reading the weights.
     """
     absolute = Path(os.path.abspath(path))
     data = _read(absolute, Watch())

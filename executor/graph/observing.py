@@ -48,15 +48,8 @@ def unknown_tensors(model: ModelProto) -> list[str]:
 def observe_shapes(model: ModelProto) -> str | None:
     """Write shapes that are observed into a model, in place; return why none can be, or None.
 
-    Parameters
-    ----------
-    model
-        Self-contained, with inferred shapes; those of its inputs are fixed.
-
-    Raises
-    ------
-    MemoryError
-        There is too little memory.
+    `model`: self-contained, with inferred shapes; those of its inputs are fixed.
+    Raises MemoryError: there is too little memory.
     """
     unknown = unknown_tensors(model)
     inputs = [tensor_spec(value.name, value) for value in model.graph.input]

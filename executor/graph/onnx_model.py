@@ -52,50 +52,25 @@ PieceFinder = Callable[[SpatialNetwork], Sequence[int]]
 class OnnxModel:
     """A model from an ONNX file, divided into layers (see `executor.model.Model`).
 
-    Attributes
-    ----------
-    network
-        Its layers, and the tensors between them.
-    inputs, outputs
-        Those of the simplified model; an input that changes nothing is left out.
-    graph
-        Its operators.
-    content_digest
-        SHA-256 of the file with its external data.
-    warnings
-        What a user should know: unsupported operators, several layers that had to become one, ...
-    path
-        Where the file lies.
-    cutter
-        Makes the pieces.
-    makers
-        The layer that makes each tensor.
-    materialize
-        Whether its weights are read through links.
-    division
-        Of the warnings, those of how it is divided: why several layers are one.
-    rewriting
-        Of the warnings, those of what was made of the file: why it was not simplified, or not wholly.
-    idle_inputs
-        Names of the inputs that change nothing.
-    samples
-        What it is tried with.
+    `inputs`, `outputs`: those of the simplified model; an input that changes nothing is left out.
     """
 
-    network: Network
+    network: Network  # its layers, and the tensors between them
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     graph: OperatorGraph = field(repr=False)
-    content_digest: str
+    content_digest: str  # SHA-256 of the file with its external data
     warnings: tuple[str, ...]
-    path: Path
-    cutter: Cutter = field(repr=False)
-    makers: Mapping[str, int] = field(repr=False)
-    materialize: bool
-    division: tuple[str, ...] = ()
+    """What a user should know: unsupported operators, several layers that had to become one, ..."""
+    path: Path  # where the file lies
+    cutter: Cutter = field(repr=False)  # makes the pieces
+    makers: Mapping[str, int] = field(repr=False)  # the layer that makes each tensor
+    materialize: bool  # whether its weights are read through links
+    division: tuple[str, ...] = ()  # of the warnings, those of how it is divided: why several layers are one
     rewriting: tuple[str, ...] = ()
-    idle_inputs: tuple[str, ...] = ()
-    samples: Samples = field(default=Samples(), repr=False)
+    """Of the warnings, those of what was made of the file: why it was not simplified, or not wholly."""
+    idle_inputs: tuple[str, ...] = ()  # names of the inputs that change nothing
+    samples: Samples = field(default=Samples(), repr=False)  # what it is tried with
 
     def pieces(self, start: int, stop: int) -> tuple[Piece, ...]:
         """Return the chunk [start, stop) as one piece; errors as for `executor.model.Model.pieces`."""
@@ -137,11 +112,6 @@ class OnnxModel:
         """Return the right outputs: of the model as it stands in its file, before simplification.
 
         Tensors in `also` are those of the simplified model, as the file makes them where it has them.
-
-        Raises
-        ------
-        InvalidModelError
-            The file has changed since it was loaded.
         """
         from ..engines.ort_session import reference_outputs
 
@@ -185,32 +155,12 @@ def load_onnx(
 ) -> OnnxModel:
     """Read an ONNX file and divide it into layers.
 
-    Parameters
-    ----------
-    path
-        The file.
-    shapes
-        Shapes of the inputs with open dimensions, by name (see `shapes.parse_shapes`).
-    granularity
-        What becomes a layer.
-    name
-        Name of the network; None: from the file name.
-    materialize
-        Accept external data behind symbolic and hard links.
-    simplification
-        How far it is simplified.
-    locator
-        What the network says it was read from; None: the absolute path.
-    opener
-        The process in which the file is checked and simplified; None: this one, without limits, for files
-        that are trusted.
-    pieces
-        Who finds pieces, for granularity "piece".
-
-    Raises
-    ------
-    InvalidModelError
-        The file, its shapes or its content cannot be used; the message says what to do.
+    `shapes`: shapes of the inputs with open dimensions, by name (see `shapes.parse_shapes`). `name`: name of
+    the network; None: from the file name. `materialize`: accept external data behind symbolic and hard links.
+    `locator`: what the network says it was read from; None: the absolute path. `opener`: the process in which
+    the file is checked and simplified; None: this one, without limits, for files that are trusted. `pieces`:
+    who finds pieces, for granularity "piece".
+    Raises InvalidModelError: the file, its shapes or its content cannot be used; the message says what to do.
     """
     prepared = (opener.prepare if opener else prepare)(
         path, shapes=shapes, materialize=materialize, simplification=simplification

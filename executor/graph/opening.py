@@ -50,28 +50,14 @@ _BYTES_PER_BYTE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningLimits:
-    """What opening one model file may take.
+    """What opening one model file may take."""
 
-    Attributes
-    ----------
-    seconds
-        Time; None: 45 seconds, and half a second for each megabyte of the model.
-    memory_bytes
-        Memory; None: 2 GiB, and eight times the bytes of the model.
-    """
-
-    seconds: float | None = None
-    memory_bytes: int | None = None
+    seconds: float | None = None  # time; None: 45 seconds, and half a second for each megabyte of the model
+    memory_bytes: int | None = None  # memory; None: 2 GiB, and eight times the bytes of the model
 
     @classmethod
     def usual(cls) -> OpeningLimits:
-        """Return the limits that the environment sets: `$GAPLESS_OPEN_SECONDS`, `$GAPLESS_OPEN_MEMORY_MB`.
-
-        Raises
-        ------
-        InvalidInputError
-            One of them is no positive number.
-        """
+        """Return the limits that the environment sets: `$GAPLESS_OPEN_SECONDS`, `$GAPLESS_OPEN_MEMORY_MB`."""
         memory = _number(MEMORY_VARIABLE)
         return cls(
             seconds=_number(SECONDS_VARIABLE), memory_bytes=None if memory is None else int(memory * 2**20)
@@ -92,13 +78,7 @@ def _number(variable: str) -> float | None:
 
 
 def positive_number(name: str, text: str, of: str = "") -> float:
-    """Return the number that a limit has; `of` ends the sentence of what it must be, e.g. " of seconds".
-
-    Raises
-    ------
-    InvalidInputError
-        It is no positive number.
-    """
+    """Return the number that a limit has; `of` ends the sentence of what it must be, e.g. " of seconds"."""
     try:
         number = float(text)
     except ValueError:
@@ -111,10 +91,7 @@ def positive_number(name: str, text: str, of: str = "") -> float:
 class Opener:
     """A child process that opens model files, one after the other; after a death it is a new one.
 
-    Parameters
-    ----------
-    limits
-        For each file; None: `OpeningLimits.usual`.
+    `limits`: for each file; None: `OpeningLimits.usual`.
     """
 
     def __init__(self, limits: OpeningLimits | None = None) -> None:
@@ -135,10 +112,8 @@ class Opener:
 
         Where the comparison of the simplified model with the file is what cannot be done, it is left out.
 
-        Raises
-        ------
-        InvalidModelError
-            As for `prepare`; or a step met a limit, failed, or ended the child: the message says which.
+        Raises InvalidModelError: as for `prepare`; or a step met a limit, failed, or ended the child: the
+        message says which.
         """
         absolute = Path(os.path.abspath(path))
         question = {

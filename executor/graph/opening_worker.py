@@ -17,16 +17,11 @@ from .watching import Watch
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of the child: open one file for each message.
 
-    Parameters
-    ----------
-    link
-        Each question names the "path", the "shapes" by input, the "simplification", whether to "materialize"
-        and whether what is made is "compared" with the file. The answers say
-        which "step" begins, the "size" of the model, and at the end what was "prepared" or why it was
-        "refused", or that the "memory" did not suffice.
-    settings
-        "target": path of the file for the simplified model; "least_bytes", "bytes_per_byte": the memory that
-        may be taken, and that for each byte of a model.
+    `link`: each question names the "path", the "shapes" by input, the "simplification", whether to
+    "materialize" and whether what is made is "compared" with the file. The answers say which "step" begins,
+    the "size" of the model, and at the end what was "prepared" or why it was "refused", or that the "memory"
+    did not suffice. `settings`: "target": path of the file for the simplified model; "least_bytes",
+    "bytes_per_byte": the memory that may be taken, and that for each byte of a model.
     """
     while (question := link.receive()) is not None:
         watch = _Watch(link, settings)

@@ -124,18 +124,9 @@ class OperatorGraph:
 def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
     """Return the operators of a model whose shapes are inferred.
 
-    Parameters
-    ----------
-    model
-        Simplified; initializers are not among its inputs.
-    complaint
-        What shape inference said, for messages.
-
-    Raises
-    ------
-    InvalidModelError
-        An input or output has no fixed shape, or an element type that cannot be passed between units;
-        or nothing depends on the inputs.
+    `complaint`: what shape inference said, for messages.
+    Raises InvalidModelError: an input or output has no fixed shape, or an element type that cannot be passed
+    between units; or nothing depends on the inputs.
     """
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}

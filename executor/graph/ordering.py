@@ -16,12 +16,8 @@ def thrifty_order(count: int, tensors: Sequence[Tensor]) -> tuple[int, ...]:
     alive, the first in the given order among equals); the better of the two by the sum of bytes over all
     cuts is returned, the given one when they are equal.
 
-    Parameters
-    ----------
-    count
-        Number of nodes, numbered in a topological order.
-    tensors
-        What flows between them; `count` as target stands for an output, -1 as source for an input.
+    `count`: number of nodes, numbered in a topological order. `tensors`: what flows between them; `count` as
+    target stands for an output, -1 as source for an input.
     """
     given = tuple(range(count))
     return min((given, _greedy(count, tensors)), key=lambda order: _bytes_at_cuts(order, tensors))
@@ -34,12 +30,7 @@ def order_in_runs(classes: Sequence[Hashable], tensors: Sequence[Tensor]) -> tup
     is the one with most such nodes. Delegates of TensorFlow Lite are made in this way; it is no proof that
     there are not fewer runs.
 
-    Parameters
-    ----------
-    classes
-        Of each node, numbered in a topological order.
-    tensors
-        As for `thrifty_order`.
+    `classes`: of each node, numbered in a topological order.
     """
     after: list[set[int]] = [set() for _ in classes]
     for tensor in tensors:

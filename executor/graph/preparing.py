@@ -22,30 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What is left of a model file once all that somebody else's code does with it is done.
+    """What is left of a model file once all that somebody else's code does with it is done."""
 
-    Attributes
-    ----------
-    path
-        Absolute path of the file.
-    digest
-        SHA-256 over the file and its external data, hexadecimal.
-    inputs
-        Names of the inputs in the file, also of those that change nothing.
-    shapes
-        The given shapes by input name.
-    model
-        Simplified, with inferred shapes.
-    warnings
-        What could not be done, in words.
-    """
-
-    path: Path
-    digest: str
-    inputs: tuple[str, ...]
-    shapes: tuple[tuple[str, Shape], ...]
-    model: ModelProto = field(repr=False)
-    warnings: tuple[str, ...]
+    path: Path  # absolute path of the file
+    digest: str  # SHA-256 over the file and its external data, hexadecimal
+    inputs: tuple[str, ...]  # names of the inputs in the file, also of those that change nothing
+    shapes: tuple[tuple[str, Shape], ...]  # the given shapes by input name
+    model: ModelProto = field(repr=False)  # simplified, with inferred shapes
+    warnings: tuple[str, ...]  # what could not be done, in words
 
 
 def prepare(
@@ -60,25 +44,9 @@ def prepare(
 ) -> Prepared:
     """Read, check and simplify an ONNX file in this process.
 
-    Parameters
-    ----------
-    path, shapes, materialize
-        As for `load_onnx`.
-    simplification
-        How far the file is simplified.
-    compared
-        Whether the simplified model is compared with the file: it runs then.
-    watch
-        Is told of each step.
-    cache
-        Where simplified models are kept; None: nowhere.
-
-    Raises
-    ------
-    InvalidModelError
-        As for `load_onnx`.
-    MemoryError
-        There is too little memory.
+    `compared`: whether the simplified model is compared with the file: it runs then. `cache`: where
+    simplified models are kept; None: nowhere.
+    Raises MemoryError: there is too little memory.
     """
     watch = watch or Watch()
     read = read_contents(path, materialize=materialize, watch=watch)

@@ -138,13 +138,7 @@ def _replace(graph: GraphProto, nodes: Sequence[NodeProto]) -> None:
 def side_of_cut(
     op_type: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Literal["maker", "reader"] | None:
-    """Return whom an operator belongs to that stands at the side of a possible cut; None: it does not.
-
-    Parameters
-    ----------
-    op_type, inputs, outputs
-        Of the operator; tensors only, no weights.
-    """
+    """Return whom an operator belongs to that stands at the side of a possible cut; None: it does not."""
     if op_type == QUANTISE or (op_type == "Transpose" and CHANNELS_LAST in outputs[0]):
         return "maker"
     if op_type == DEQUANTISE or (op_type == "Transpose" and CHANNELS_LAST in "".join(inputs)):

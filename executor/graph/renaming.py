@@ -36,12 +36,7 @@ def make_names_safe(model: ModelProto) -> None:
 def renamed(content: bytes, outer: Callable[[str], str]) -> bytes:
     """Return a serialised model without local functions, with other names for all its tensors.
 
-    Parameters
-    ----------
-    content
-        The model.
-    outer
-        From a name to the new one; different names stay different.
+    `outer`: from a name to the new one; different names stay different.
     """
     model = ModelProto.FromString(content)
     for graph in all_graphs(model):

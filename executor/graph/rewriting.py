@@ -156,19 +156,8 @@ class _File:
     def run(self, model: ModelProto, wanted: Sequence[str] = ()) -> list[Found]:
         """Return some tensors of a model, or its outputs, for each seed.
 
-        Parameters
-        ----------
-        model
-            Without other inputs than the file has.
-        wanted
-            Names of tensors; empty: the outputs.
-
-        Raises
-        ------
-        _IncomparableError
-            It takes too much time or memory, or nothing is installed to run it.
-        ExecutionError
-            ONNX Runtime cannot run it.
+        `wanted`: names of tensors; empty: the outputs.
+        Raises ExecutionError: ONNX Runtime cannot run it.
         """
         try:
             from ..engines.ort_session import StoppedError, observed_outputs
@@ -188,13 +177,7 @@ class _File:
 
 
 def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
-    """Return in what a model differs from its file, and since which operator, in words; "" if in nothing.
-
-    Raises
-    ------
-    _IncomparableError
-        It cannot be compared.
-    """
+    """Return in what a model differs from its file, and since which operator, in words; "" if in nothing."""
     if _is_same(file.model, made):
         return ""
     if not compared:

@@ -19,13 +19,7 @@ _OPEN = "?"
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, Shape]:
-    """Return shapes from texts such as "x=1,3,480,640", or "1,3,480,640" for a model with one input.
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or an input is given twice; all defects at once.
-    """
+    """Return shapes from texts such as "x=1,3,480,640", or "1,3,480,640" for a model with one input."""
     shapes: dict[str, Shape] = {}
     defects = []
     for text in texts:
@@ -51,18 +45,7 @@ def fix_shapes(model: ModelProto, given: Shapes) -> tuple[tuple[str, Shape], ...
     What else the file calls by the same symbol gets the same size: an output (batch, 10) of a model whose
     input is (batch, 3, 64, 64). Where inference knows better, that counts.
 
-    Parameters
-    ----------
-    model
-        Its initializers are not among its inputs.
-    given
-        Shapes of inputs; those that the model fixes itself need none.
-
-    Raises
-    ------
-    OpenShapesError
-        A dimension stays open (the message shows the option to type), a shape contradicts the model, or
-        names an input that it does not have; all defects at once.
+    `given`: shapes of inputs; those that the model fixes itself need none.
     """
     declared = {value.name: _declared(value) for value in model.graph.input}
     named = _with_names(given, tuple(declared))

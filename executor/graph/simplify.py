@@ -52,21 +52,13 @@ _INFERRED_DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simplified:
-    """A model with inferred shapes, after what can be computed beforehand has been.
+    """A model with inferred shapes, after what can be computed beforehand has been."""
 
-    Attributes
-    ----------
-    model
-        The model; same outputs, and those of its inputs that still matter.
-    warnings
-        What could not be done, in words: why it was not simplified, what shape inference complains about.
-    failure
-        In what the simplifier failed, in words; "": in nothing, or in what leaving out more cannot mend.
-    """
-
-    model: ModelProto
+    model: ModelProto  # the model; same outputs, and those of its inputs that still matter
     warnings: tuple[str, ...] = ()
+    """What could not be done, in words: why it was not simplified, what shape inference complains about."""
     failure: str = ""
+    """In what the simplifier failed, in words; "": in nothing, or in what leaving out more cannot mend."""
 
 
 class _RefusedError(ValueError):
@@ -78,21 +70,8 @@ def simplify(model: ModelProto, *, watch: Watch | None = None, left_out: Collect
 
     Where simplification fails, the model stays as it is, and a warning says why.
 
-    Parameters
-    ----------
-    model
-        The model.
-    watch
-        Is told of each step.
-    left_out
-        Of `ALL`, what is not to be done.
-
-    Raises
-    ------
-    InvalidModelError
-        A tensor would be larger than any engine can hold.
-    MemoryError
-        There is too little memory.
+    Raises InvalidModelError: a tensor would be larger than any engine can hold; MemoryError: there is too
+    little memory.
     """
     watch = watch or Watch()
     watch.step("inferring shapes")
@@ -240,10 +219,7 @@ def _infer_shapes(model: ModelProto) -> str | None:
 
     What the file says of the shapes of its outputs counts where nothing can be inferred.
 
-    Raises
-    ------
-    InvalidModelError
-        A tensor is too large.
+    Raises InvalidModelError: a tensor is too large.
     """
     light = _without_weights(model)
     _forget_shapes(light)

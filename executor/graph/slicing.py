@@ -18,20 +18,13 @@ from .operators import Operator, OperatorGraph
 class OnnxContent:
     """A chunk of a model, serialised when it is read.
 
-    Attributes
-    ----------
-    cutter
-        Who makes it.
-    start, stop
-        Which layers.
-    kind
-        Always "onnx".
+    `start`, `stop`: which layers.
     """
 
-    cutter: Cutter = field(repr=False)
+    cutter: Cutter = field(repr=False)  # who makes it
     start: int
     stop: int
-    kind: str = "onnx"
+    kind: str = "onnx"  # always "onnx"
 
     def read(self) -> bytes:
         """Return the chunk as a serialised, self-contained ModelProto; always the same bytes."""
@@ -42,30 +35,16 @@ class OnnxContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutter:
-    """Cuts a model; what it does for a chunk takes time in proportion to that chunk alone.
+    """Cuts a model; what it does for a chunk takes time in proportion to that chunk alone."""
 
-    Attributes
-    ----------
-    name
-        Name of the network, for messages.
-    graph
-        The operators.
-    layers
-        Indices of the operators of each layer.
-    last_use
-        For each tensor the last layer that uses it; the number of layers for an output of the model.
-    weight_digests
-        SHA-256 of each initializer: chunks are told apart without reading their weights again.
-    numbers
-        Of each layer the number by which people know it.
-    """
-
-    name: str
+    name: str  # name of the network, for messages
     graph: OperatorGraph
-    layers: tuple[tuple[int, ...], ...]
+    layers: tuple[tuple[int, ...], ...]  # indices of the operators of each layer
     last_use: Mapping[str, int]
+    """For each tensor the last layer that uses it; the number of layers for an output of the model."""
     weight_digests: Mapping[str, bytes]
-    numbers: tuple[int, ...]
+    """SHA-256 of each initializer: chunks are told apart without reading their weights again."""
+    numbers: tuple[int, ...]  # of each layer the number by which people know it
 
     @classmethod
     def of(cls, name: str, graph: OperatorGraph, layers: tuple[tuple[int, ...], ...]) -> Cutter:

@@ -76,18 +76,8 @@ def small_piece(
 ) -> Piece:
     """Return a piece of some operators.
 
-    Parameters
-    ----------
-    name
-        Of the piece.
-    operators
-        In the order in which they run.
-    inputs, outputs
-        The tensors at its borders.
-    weights
-        Constants by name.
-    weights_file
-        Name of a file beside the model that the weights are said to be in; None: they are in the model.
+    `operators`: in the order in which they run. `weights_file`: name of a file beside the model that the
+    weights are said to be in; None: they are in the model.
     """
     tensors = [from_array(array, key) for key, array in (weights or {}).items()]
     if weights_file is not None:

@@ -125,18 +125,11 @@ def inline_defect(tensor: TensorProto) -> str | None:
 class ExternalData:
     """Where the data of one tensor lies outside the model file.
 
-    Attributes
-    ----------
-    tensor
-        Name of the tensor.
-    location
-        Path of the file, relative to the folder of the model.
-    offset, length
-        Which bytes of it; None where the model file does not say.
+    `offset`, `length`: which bytes of it; None where the model file does not say.
     """
 
     tensor: str
-    location: str
+    location: str  # path of the file, relative to the folder of the model
     offset: int
     length: int | None
 
@@ -159,16 +152,8 @@ class ExternalData:
 def external_defect(data: ExternalData, claimed: int, folder: Path, *, follow_links: bool) -> str | None:
     """Return why the data of a tensor cannot be read from another file, or None.
 
-    Parameters
-    ----------
-    data
-        Where it should be.
-    claimed
-        Bytes that the tensor needs by its type and dimensions.
-    folder
-        Folder of the model; the file must lie in it.
-    follow_links
-        Accept files that are reached through symbolic links, and files with several names.
+    `claimed`: bytes that the tensor needs by its type and dimensions; `follow_links`: accept files that are
+    reached through symbolic links, and files with several names.
     """
     label = f"tensor {data.tensor!r} has its data in the file {data.location!r}"
     parts = PurePosixPath(data.location).parts
@@ -198,13 +183,7 @@ def external_defect(data: ExternalData, claimed: int, folder: Path, *, follow_li
 
 
 def read_external(data: ExternalData, size: int, folder: Path, *, follow_links: bool) -> bytes:
-    """Return the data of a tensor from another file; `external_defect` has found nothing wrong.
-
-    Raises
-    ------
-    OSError
-        It has changed in the meantime.
-    """
+    """Return the data of a tensor from another file; `external_defect` has found nothing wrong."""
     flags = os.O_RDONLY | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     descriptor = os.open(folder / data.location, flags)
     with os.fdopen(descriptor, "rb") as file:

@@ -28,45 +28,24 @@ class CannotSplitError(Exception):
 class Step:
     """One operator of a tile.
 
-    Attributes
-    ----------
-    graph, operator
-        What it is, and where it comes from.
-    axis
-        Along which side the tile is cut.
-    rows
-        What is needed of its results.
-    read
-        What it reads of its first input, and with which window (None: all of it).
-    window
-        See `read`.
+    `graph`, `operator`: what it is, and where it comes from.
     """
 
     graph: OperatorGraph
     operator: Operator
-    axis: Axis
-    rows: Interval
-    read: Interval
-    window: Window | None
+    axis: Axis  # along which side the tile is cut
+    rows: Interval  # what is needed of its results
+    read: Interval  # what it reads of its first input, and with which window (None: all of it)
+    window: Window | None  # see `read`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapted:
-    """How an operator runs in a tile.
+    """How an operator runs in a tile."""
 
-    Attributes
-    ----------
-    rows
-        What it makes: what is needed, or more.
-    attributes
-        New values of attributes; None: left out.
-    constants
-        New constant inputs, by position.
-    """
-
-    rows: Interval
-    attributes: Mapping[str, Any]
-    constants: Mapping[int, Sequence[int]]
+    rows: Interval  # what it makes: what is needed, or more
+    attributes: Mapping[str, Any]  # new values of attributes; None: left out
+    constants: Mapping[int, Sequence[int]]  # new constant inputs, by position
 
     def node(self, operator: Operator) -> NodeProto:
         """Return the node with its new attributes; inputs are as before."""
@@ -80,13 +59,7 @@ class Adapted:
 
 
 def adapted(step: Step) -> Adapted:
-    """Return how an operator runs in a tile.
-
-    Raises
-    ------
-    CannotSplitError
-        It does not.
-    """
+    """Return how an operator runs in a tile."""
     return _RULES.get(step.operator.op_type, _plain)(step)
 
 

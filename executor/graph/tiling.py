@@ -35,20 +35,13 @@ _SLICE_INPUTS_SINCE = 10
 class TileContent:
     """A tile, serialised when it is read.
 
-    Attributes
-    ----------
-    cutter, model
-        Who has the weights, and the model without them.
-    weights
-        Names of the weights that it uses as they are.
-    kind
-        Always "onnx".
+    `cutter`, `model`: who has the weights, and the model without them.
     """
 
     cutter: Cutter = field(repr=False)
     model: ModelProto = field(repr=False)
-    weights: tuple[str, ...] = field(repr=False)
-    kind: str = "onnx"
+    weights: tuple[str, ...] = field(repr=False)  # names of the weights that it uses as they are
+    kind: str = "onnx"  # always "onnx"
 
     def read(self) -> bytes:
         """Return the tile as a serialised, self-contained ModelProto; always the same bytes."""
@@ -62,22 +55,9 @@ class TileContent:
 class Tiler:
     """Makes tiles of the chunks of one model.
 
-    Parameters
-    ----------
-    model
-        From one ONNX file: of others it is not known which part of its input each part of a result needs.
-
-    Attributes
-    ----------
-    cutter
-        Of the model.
-    network
-        Its spatial side: the inputs of the model, then its operators, in their order.
-
-    Raises
-    ------
-    InvalidPlanError
-        It is another kind of model.
+    `model`: from one ONNX file: of others it is not known which part of its input each part of a result
+    needs.
+    Raises InvalidPlanError: it is another kind of model.
     """
 
     def __init__(self, model: Model) -> None:
@@ -87,18 +67,12 @@ class Tiler:
                 "says which part of its input each part of a result needs; run each of its chunks on one unit"
             )
         self._layers = model.network
-        self.cutter = model.cutter
+        self.cutter = model.cutter  # of the model
+        # its spatial side: the inputs of the model, then its operators, in their order
         self.network = model.spatial()
 
     def rows(self, start: int, stop: int, axis: Axis) -> int:
-        """Return into how many rows (or columns) the results of the chunk [start, stop) can be divided.
-
-        Raises
-        ------
-        InvalidPlanError
-            It cannot be divided (the message names each operator that is in the way), or does not lie
-            between two legal cuts.
-        """
+        """Return into how many rows (or columns) the results of the chunk [start, stop) can be divided."""
         check_range(self._layers, start, stop)
         members = self._members(start, stop)
         defects = list(obstacles(self.network, members, axis))
@@ -108,22 +82,7 @@ class Tiler:
         return reference_rows(self.network, members, axis)
 
     def piece(self, start: int, stop: int, axis: Axis, rows: Interval) -> Piece:
-        """Return what computes some rows of the results of the chunk [start, stop).
-
-        Parameters
-        ----------
-        start, stop
-            The chunk.
-        axis
-            Whether these are rows or columns.
-        rows
-            Which of them, of those that `rows` counts.
-
-        Raises
-        ------
-        InvalidPlanError
-            The chunk cannot be divided, or does not have these rows.
-        """
+        """Return what computes some rows of the results of the chunk [start, stop)."""
         total = self.rows(start, stop, axis)
         side = axis.name.lower()
         if not 0 <= rows[0] < rows[1] <= total:

@@ -193,13 +193,7 @@ class CpuGroupsV2(CpuGroups):
 
 
 def find_cpu_groups(*, root: Path = Path("/")) -> CpuGroups:
-    """Return where groups with a quota can be made; `root` is what stands for "/".
-
-    Raises
-    ------
-    PlacementError
-        This system has no control groups that share out processor time.
-    """
+    """Return where groups with a quota can be made; `root` is what stands for "/"."""
     place = find_place("cpu", root=root)
     if place is None:
         raise PlacementError(
@@ -218,10 +212,7 @@ def group_name(number: int) -> str:
 def write_control(path: Path, text: str) -> None:
     """Write a control file.
 
-    Raises
-    ------
-    PlacementError
-        The kernel refuses.
+    Raises PlacementError: the kernel refuses.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY)  # never creates one: a control file that is missing is news

@@ -33,53 +33,29 @@ SPEED_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreCache:
-    """A cache, as one core sees it.
-
-    Attributes
-    ----------
-    level
-        1, 2, 3, ...
-    kind
-        "data", "instruction" or "unified".
-    size_bytes
-        Its size, or None.
-    cores
-        The cores that share it, whether they may be used or not.
-    """
+    """A cache, as one core sees it."""
 
     level: int
-    kind: str
+    kind: str  # "data", "instruction" or "unified"
     size_bytes: int | None
-    cores: tuple[int, ...]
+    cores: tuple[int, ...]  # the cores that share it, whether they may be used or not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     """One logical core, by its number.
 
-    Attributes
-    ----------
-    number
-        As the scheduler counts.
-    capacity
-        Speed relative to the fastest core, which has 1024.
-    max_khz
-        Top frequency in kHz.
-    package, node
-        Socket, and memory node.
-    siblings
-        Logical cores of the same physical core (SMT), itself among them, ascending.
-    caches
-        Its caches, lowest level first.
+    `package`, `node`: socket, and memory node.
     """
 
-    number: int
-    capacity: int | None = None
-    max_khz: int | None = None
+    number: int  # as the scheduler counts
+    capacity: int | None = None  # speed relative to the fastest core, which has 1024
+    max_khz: int | None = None  # top frequency in kHz
     package: int | None = None
     node: int | None = None
     siblings: tuple[int, ...] = ()
-    caches: tuple[CoreCache, ...] = ()
+    """Logical cores of the same physical core (SMT), itself among them, ascending."""
+    caches: tuple[CoreCache, ...] = ()  # its caches, lowest level first
 
     @property
     def last_cache(self) -> CoreCache | None:
@@ -91,22 +67,14 @@ class Core:
 class Cluster:
     """Usable cores that are equally fast, in one package, and share their last cache.
 
-    Attributes
-    ----------
-    name
-        See `SPEED_NAMES`; more than four speeds are "speed0", "speed1", ...; several clusters of one
-        speed are counted: "little0", "little1".
-    speed_rank
-        0 for the fastest, 1 for the next speed, ...
-    cores
-        Numbers, ascending.
-    capacity, max_khz, package
-        Of its fastest core.
+    `capacity`, `max_khz`, `package`: of its fastest core.
     """
 
     name: str
-    speed_rank: int
-    cores: tuple[int, ...]
+    """See `SPEED_NAMES`; more than four speeds are "speed0", "speed1", ...; several clusters of one speed are
+    counted: "little0", "little1"."""
+    speed_rank: int  # 0 for the fastest, 1 for the next speed, ...
+    cores: tuple[int, ...]  # numbers, ascending
     capacity: int | None
     max_khz: int | None
     package: int | None
@@ -122,18 +90,10 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """The cores that this process may use.
+    """The cores that this process may use."""
 
-    Attributes
-    ----------
-    cores
-        By ascending number.
-    clusters
-        The same cores, grouped; fast to slow.
-    """
-
-    cores: tuple[Core, ...]
-    clusters: tuple[Cluster, ...]
+    cores: tuple[Core, ...]  # by ascending number
+    clusters: tuple[Cluster, ...]  # the same cores, grouped; fast to slow
 
     @property
     def physical(self) -> tuple[int, ...]:
@@ -167,13 +127,8 @@ def usable_cores() -> tuple[int, ...]:
 def read_topology(*, root: Path = Path("/sys"), usable: Iterable[int] | None = None) -> Topology:
     """Return the usable cores with everything that the kernel says about them.
 
-    Parameters
-    ----------
-    root
-        Where the kernel's `sysfs` lies.
-    usable
-        Numbers of the cores to look at; None: those that this process may use. Cores that are
-        offline are left out.
+    `root`: where the kernel's `sysfs` lies. `usable`: numbers of the cores to look at; None: those that this
+    process may use. Cores that are offline are left out.
     """
     folder = root / "devices/system/cpu"
     numbers = sorted(usable_cores() if usable is None else set(usable))

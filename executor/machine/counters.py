@@ -50,15 +50,10 @@ _REASONS = {
 class CounterEvent:
     """Something that the kernel can count.
 
-    Attributes
-    ----------
-    name
-        For people.
-    kind, number
-        `type` and `config` of `perf_event_attr`; kind 0 is the processor's generic events.
+    `kind`, `number`: `type` and `config` of `perf_event_attr`; kind 0 is the processor's generic events.
     """
 
-    name: str
+    name: str  # for people
     number: int
     kind: int = 0
 
@@ -73,15 +68,8 @@ STALLED_BACKEND = CounterEvent(name="stalled cycles of the backend", number=8)
 class Counters:
     """Counts events of this thread, and of all threads that it starts from now on; a context manager.
 
-    Parameters
-    ----------
-    events
-        What to count, in user mode.
-
-    Raises
-    ------
-    ProfilingError
-        The system does not let this process count one of them; the message says why, and what to do.
+    Raises ProfilingError: the system does not let this process count one of them; the message says why, and
+    what to do.
     """
 
     def __init__(self, events: Sequence[CounterEvent]) -> None:
@@ -99,10 +87,8 @@ class Counters:
         Where there are more events than counters the kernel takes turns, and what is returned is
         extrapolated from the time for which an event was really counted.
 
-        Raises
-        ------
-        ProfilingError
-            An event was not counted at all: cores of different clusters have counters of their own.
+        Raises ProfilingError: an event was not counted at all: cores of different clusters have counters of
+        their own.
         """
         before = self._read()
         work()

@@ -23,35 +23,17 @@ _MODEL_KEYS = ("model name", "Hardware", "cpu model", "cpu", "uarch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFingerprint:
-    """The machine as far as it matters for measurements.
-
-    Attributes
-    ----------
-    model
-        Name of the processor or board.
-    architecture
-        Machine type, e.g. "x86_64" or "aarch64".
-    clusters
-        One line for each cluster of usable cores.
-    cores
-        Numbers of the usable cores.
-    memory_bytes
-        Main memory, or None.
-    system
-        Kernel and its release.
-    python
-        Version of Python.
-    """
+    """The machine as far as it matters for measurements."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    model: str
-    architecture: str
-    clusters: tuple[str, ...]
-    cores: tuple[int, ...]
-    memory_bytes: int | None
-    system: str
-    python: str
+    model: str  # name of the processor or board
+    architecture: str  # machine type, e.g. "x86_64" or "aarch64"
+    clusters: tuple[str, ...]  # one line for each cluster of usable cores
+    cores: tuple[int, ...]  # numbers of the usable cores
+    memory_bytes: int | None  # main memory, or None
+    system: str  # kernel and its release
+    python: str  # version of Python
 
     @property
     def digest(self) -> str:
@@ -73,12 +55,7 @@ class DeviceFingerprint:
 def fingerprint(*, topology: Topology | None = None, root: Path = Path("/")) -> DeviceFingerprint:
     """Return the fingerprint of this machine.
 
-    Parameters
-    ----------
-    topology
-        Its usable cores; None: as `read_topology` finds them.
-    root
-        What stands for "/".
+    `topology`: its usable cores; None: as `read_topology` finds them.
     """
     found = read_topology(root=root / "sys") if topology is None else topology
     return DeviceFingerprint(

@@ -13,21 +13,11 @@ from .kernel_files import read_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The group of this process in the hierarchy of one controller.
-
-    Attributes
-    ----------
-    version
-        1 or 2.
-    top
-        Where the hierarchy is mounted.
-    folder
-        The group: `top`, or a folder below it.
-    """
+    """The group of this process in the hierarchy of one controller."""
 
     version: int
-    top: Path
-    folder: Path
+    top: Path  # where the hierarchy is mounted
+    folder: Path  # the group: `top`, or a folder below it
 
     @property
     def upwards(self) -> Iterator[Path]:
@@ -41,17 +31,7 @@ class Place:
 def find_place(controller: str, *, root: Path = Path("/")) -> Place | None:
     """Return the group of this process that a controller ("cpu", "memory") governs.
 
-    Parameters
-    ----------
-    controller
-        Its name.
-    root
-        What stands for "/".
-
-    Returns
-    -------
-    Place or None
-        None where no mounted hierarchy offers the controller to this process.
+    None: no mounted hierarchy offers the controller to this process.
     """
     own = _own_groups(read_text(root / "proc/self/cgroup") or "")
     for mount in _mounts(read_text(root / "proc/self/mountinfo") or ""):

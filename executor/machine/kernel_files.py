@@ -32,13 +32,7 @@ def read_cores(path: Path) -> tuple[int, ...]:
 
 
 def parse_cores(text: str) -> tuple[int, ...]:
-    """Return the core numbers of a list like "0-3,8", ascending.
-
-    Raises
-    ------
-    ValueError
-        It is no such list.
-    """
+    """Return the core numbers of a list like "0-3,8", ascending."""
     numbers: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")

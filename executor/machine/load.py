@@ -18,19 +18,9 @@ def machine_load(
 ) -> float | None:
     """Return which share of the usable cores is busy, by all processes together, 0 to 1.
 
-    Parameters
-    ----------
-    interval_s
-        For how long to look; the kernel counts in hundredths of a second.
-    cores
-        Their numbers; None: those that this process may use.
-    proc
-        Where the kernel's `proc` files lie.
-
-    Returns
-    -------
-    float or None
-        None where the system does not say (Android does not, to apps).
+    `interval_s`: for how long to look; the kernel counts in hundredths of a second. `cores`: their numbers;
+    None: those that this process may use. `proc`: where the kernel's `proc` files lie.
+    None: the system does not say (Android does not, to apps).
     """
     watched = frozenset(usable_cores() if cores is None else cores)
     before = core_ticks(proc, watched)

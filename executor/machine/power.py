@@ -19,21 +19,13 @@ _MICRO = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSource:
-    """Where the power of a machine is read.
+    """Where the power of a machine is read."""
 
-    Attributes
-    ----------
-    name
-        What people call it.
-    files
-        Counters of energy in microjoules that begin again at 0, or one sensor of power in microwatts.
-    wraps_at
-        For each counter the value after which it begins again, microjoules; none for a sensor.
-    """
-
-    name: str
+    name: str  # what people call it
     files: tuple[Path, ...]
+    """Counters of energy in microjoules that begin again at 0, or one sensor of power in microwatts."""
     wraps_at: tuple[int, ...] = ()
+    """For each counter the value after which it begins again, microjoules; none for a sensor."""
 
 
 def power_source(root: Path = Path("/")) -> PowerSource | None:
@@ -85,15 +77,7 @@ def _chips(files: Iterable[Path]) -> str:
 
 
 class PowerMeter:
-    """Adds up what a source says: `look` is called at the beginning, now and then, and at the end.
-
-    Parameters
-    ----------
-    source
-        Where the power is read.
-    clock
-        Seconds of a clock that never goes back.
-    """
+    """Adds up what a source says: `look` is called at the beginning, now and then, and at the end."""
 
     def __init__(self, source: PowerSource, clock: Callable[[], float] = time.monotonic) -> None:
         self._source, self._clock = source, clock

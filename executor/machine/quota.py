@@ -39,10 +39,7 @@ _numbers = itertools.count()
 class CpuQuota:
     """A control group with a quota of processor time; freed by `close`.
 
-    Attributes
-    ----------
-    quota_us, period_us
-        Its processes together get the quota in each period.
+    `quota_us`, `period_us`: its processes together get the quota in each period.
     """
 
     def __init__(self, groups: CpuGroups, *, quota_us: int, period_us: int) -> None:
@@ -55,10 +52,7 @@ class CpuQuota:
     def create(cls, permille: int, *, cores: int) -> Self:
         """Make a group whose processes together get `permille` of the time of `cores` cores.
 
-        Raises
-        ------
-        PlacementError
-            This machine, or this user, may not make one.
+        Raises PlacementError: this machine, or this user, may not make one.
         """
         period_us = choose_period_us(permille * cores, tick_us=kernel_tick_us())
         return cls(find_cpu_groups(), quota_us=permille * cores * period_us // 1000, period_us=period_us)
@@ -69,13 +63,7 @@ class CpuQuota:
         return self._groups.mechanism
 
     def add(self, pid: int) -> None:
-        """Put a process, with its threads, under the quota.
-
-        Raises
-        ------
-        PlacementError
-            The kernel refuses, or did not do it.
-        """
+        """Put a process, with its threads, under the quota."""
         write_control(self._group / "cgroup.procs", str(pid))
         if self._group.name not in (read_text(Path(f"/proc/{pid}/cgroup")) or ""):
             raise PlacementError(f"process {pid} is not in {self._group} although it was put there")
@@ -104,12 +92,7 @@ def quota_availability() -> Availability:
 def choose_period_us(permille: int, *, tick_us: int) -> int:
     """Return the shortest period that is kept: two ticks, or what the least quota needs.
 
-    Parameters
-    ----------
-    permille
-        Share of one core, may be above 1000.
-    tick_us
-        See `kernel_tick_us`.
+    `permille`: share of one core, may be above 1000.
     """
     return max(2 * tick_us, math.ceil(MIN_QUOTA_US * 1000 / permille))
 

@@ -52,12 +52,8 @@ class MachineState:
 class MachineWatch:
     """Watches the machine inside a `with` block; `state` says afterwards what it was like.
 
-    Parameters
-    ----------
-    processes
-        Numbers of the processes that are not "other programs": those that are measured, and this one.
-    root
-        What stands for "/".
+    `processes`: numbers of the processes that are not "other programs": those that are measured, and this
+    one.
     """
 
     def __init__(self, processes: Iterable[int], *, root: Path = Path("/")) -> None:

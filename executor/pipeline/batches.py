@@ -18,14 +18,8 @@ _NS = 1e3
 def by_round(found: Measurement, evidence: Evidence, *, blocks: int) -> Measurement:
     """Return a measurement of a batch with what its rounds took, without the pauses between them.
 
-    Parameters
-    ----------
-    found
-        As the chunks show it.
-    evidence
-        What the run has left behind; rounds count as far as time stamps are kept of them.
-    blocks
-        Into how many blocks the rounds are divided, where there are as many.
+    `evidence`: what the run has left behind; rounds count as far as time stamps are kept of them. `blocks`:
+    into how many blocks the rounds are divided, where there are as many.
     """
     import numpy as np
 

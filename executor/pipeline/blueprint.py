@@ -51,24 +51,13 @@ class SessionSpec:
 class StreamBlueprint:
     """One stream.
 
-    Attributes
-    ----------
-    stream
-        What it runs.
-    chunks
-        The steps of each of its chunks.
-    layout
-        Of its task slots.
-    slots_at
-        Where its first slot starts in the shared memory.
-    inputs, outputs
-        Names and shapes of what goes in and what comes out.
+    `inputs`, `outputs`: names and shapes of what goes in and what comes out.
     """
 
-    stream: Stream
-    chunks: tuple[tuple[SessionSpec, ...], ...]
-    layout: SlotLayout
-    slots_at: int
+    stream: Stream  # what it runs
+    chunks: tuple[tuple[SessionSpec, ...], ...]  # the steps of each of its chunks
+    layout: SlotLayout  # of its task slots
+    slots_at: int  # where its first slot starts in the shared memory
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
 
@@ -94,24 +83,12 @@ class StreamBlueprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """A whole pipeline.
+    """A whole pipeline."""
 
-    Attributes
-    ----------
-    deployment
-        What it runs.
-    units
-        The units in use; one worker stands for each.
-    streams
-        In the order of the deployment.
-    slots_end
-        Where the task slots end in the shared memory, and the time stamps begin.
-    """
-
-    deployment: Deployment
-    units: tuple[ProcessingUnit, ...]
-    streams: tuple[StreamBlueprint, ...]
-    slots_end: int
+    deployment: Deployment  # what it runs
+    units: tuple[ProcessingUnit, ...]  # the units in use; one worker stands for each
+    streams: tuple[StreamBlueprint, ...]  # in the order of the deployment
+    slots_end: int  # where the task slots end in the shared memory, and the time stamps begin
 
     @property
     def board(self) -> BoardShape:
@@ -136,23 +113,10 @@ def draw(
 ) -> Blueprint:
     """Have the engines prepare all pieces, and lay out the shared memory.
 
-    Parameters
-    ----------
-    deployment
-        What is to run.
-    models
-        The networks, by name.
-    platform
-        The units.
-    engine
-        Prepares the pieces, and opens them later, in the workers; on units that name another one, that does.
-
-    Raises
-    ------
-    InvalidPlanError
-        The deployment does not fit the models or the platform; the message lists all defects.
-    ConversionError
-        As for `Engine.prepare`.
+    `engine`: prepares the pieces, and opens them later, in the workers; on units that name another one, that
+    does.
+    Raises InvalidPlanError: the deployment does not fit the models or the platform; the message lists all
+    defects.
     """
     _check(deployment, models, platform)
     units = {unit.name: unit for unit in platform.units}
@@ -209,10 +173,7 @@ def _shares(stream: Stream) -> list[_Share]:
 def stream_pieces(stream: Stream, model: Model) -> list[tuple[Piece, ...]]:
     """Return the pieces of each chunk of a stream; of a tile, what computes its part.
 
-    Raises
-    ------
-    InvalidPlanError
-        A chunk cannot be divided, or its tiles are not all of it.
+    Raises InvalidPlanError: a chunk cannot be divided, or its tiles are not all of it.
     """
     found = _pieces(Deployment(streams=(stream,)), {stream.network: model})
     return [found[share] for share in _shares(stream)]
@@ -221,10 +182,7 @@ def stream_pieces(stream: Stream, model: Model) -> list[tuple[Piece, ...]]:
 def _pieces(deployment: Deployment, models: Mapping[str, Model]) -> dict[_Share, tuple[Piece, ...]]:
     """Return the pieces of all chunks.
 
-    Raises
-    ------
-    InvalidPlanError
-        A chunk cannot be divided, or its tiles are not all of it.
+    Raises InvalidPlanError: a chunk cannot be divided, or its tiles are not all of it.
     """
     found: dict[_Share, tuple[Piece, ...]] = {}
     for stream in deployment.streams:

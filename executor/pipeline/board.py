@@ -43,18 +43,10 @@ class Doing(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardShape:
-    """How large a board is.
+    """How large a board is."""
 
-    Attributes
-    ----------
-    units
-        Number of workers.
-    chunks
-        Number of chunks of each stream.
-    """
-
-    units: int
-    chunks: tuple[int, ...]
+    units: int  # number of workers
+    chunks: tuple[int, ...]  # number of chunks of each stream
 
     @property
     def word_bytes(self) -> int:
@@ -106,36 +98,19 @@ class WorkerProgress:
 
 
 class Board:
-    """Words and time stamps at known places of the shared memory.
-
-    Parameters
-    ----------
-    memory
-        Where it lies.
-    shape
-        How large it is.
-    stamps_at
-        Where the time stamps lie; the words are at the beginning.
-
-    Attributes
-    ----------
-    begins_ns
-        For each stream: when its warm-up was over; 0: not yet.
-    reached
-        For each stream: whether it has put out all the requests that are asked for.
-    progress
-        Of each worker.
-    """
+    """Words and time stamps at known places of the shared memory."""
 
     def __init__(self, memory: SharedMemory, shape: BoardShape, *, stamps_at: int) -> None:
         streams = len(shape.chunks)
         self._memory = memory
         self._shape = shape
         self._stamps_at = stamps_at
-        self.begins_ns = memory.words(0, streams)
+        self.begins_ns = memory.words(0, streams)  # for each stream: when its warm-up was over; 0: not yet
+        # for each stream: whether it has put out all the requests that are asked for
         self.reached = memory.words(streams * WORD_BYTES, streams)
         at = _STREAM_WORDS * streams * WORD_BYTES
         size = _UNIT_WORDS * WORD_BYTES
+        # of each worker
         self.progress = tuple(
             WorkerProgress(memory.words(at + unit * size, _UNIT_WORDS)) for unit in range(shape.units)
         )

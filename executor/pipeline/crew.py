@@ -31,20 +31,9 @@ _NEWS_LIMIT_S = 5.0
 class Crew:
     """One worker a unit, all with their sessions open.
 
-    Parameters
-    ----------
-    blueprint
-        Who does what.
-    state
-        What the parent shares with the workers.
-    stall_limit_s
-        How long a worker may make no progress although it has something to do. None: the larger of
-        `STALL_LIMIT_S` and 20 times the longest task so far.
-
-    Raises
-    ------
-    PlacementError, ExecutionError
-        A worker could not start, or not open a session.
+    `stall_limit_s`: how long a worker may make no progress although it has something to do. None: the larger
+    of `STALL_LIMIT_S` and 20 times the longest task so far.
+    Raises PlacementError, ExecutionError: a worker could not start, or not open a session.
     """
 
     def __init__(
@@ -120,10 +109,7 @@ class Crew:
     def finish(self, *, limit_s: float | None = None) -> list[Message]:
         """Wait until all workers have said that they are done, and return what they say.
 
-        Raises
-        ------
-        UnitLostError, ExecutionError
-            As for `wait`; or a worker has said nothing within the limit.
+        Raises UnitLostError, ExecutionError: as for `wait`; or a worker has said nothing within the limit.
         """
         until = None if limit_s is None else monotonic() + limit_s
         while len(self._done) < len(self._workers):

@@ -35,48 +35,26 @@ class TimeStamps(Protocol):
 class TaskCount:
     """What one chunk did in the measured window, exactly.
 
-    Attributes
-    ----------
-    count
-        Requests that count.
-    busy_ns
-        Time that they took.
-    start_ns, end_ns
-        Start of the first, end of the last.
+    `start_ns`, `end_ns`: start of the first, end of the last.
     """
 
-    count: int
-    busy_ns: int
+    count: int  # requests that count
+    busy_ns: int  # time that they took
     start_ns: int
     end_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a run has left behind.
+    """What a run has left behind."""
 
-    Attributes
-    ----------
-    deployment
-        What ran.
-    board
-        Time stamps of the latest `RECORDS` requests of each chunk.
-    warm_up
-        Number of the first request that counts.
-    tasks
-        Exact sums, by (stream, chunk).
-    rss_bytes
-        Largest resident memory of each worker, by unit.
-    begins_ns
-        When each round of a workload began, warm-up included; empty without rounds.
-    """
-
-    deployment: Deployment
-    board: TimeStamps
-    warm_up: int
-    tasks: Mapping[tuple[int, int], TaskCount]
-    rss_bytes: Mapping[str, int]
+    deployment: Deployment  # what ran
+    board: TimeStamps  # time stamps of the latest `RECORDS` requests of each chunk
+    warm_up: int  # number of the first request that counts
+    tasks: Mapping[tuple[int, int], TaskCount]  # exact sums, by (stream, chunk)
+    rss_bytes: Mapping[str, int]  # largest resident memory of each worker, by unit
     begins_ns: tuple[int, ...] = ()
+    """When each round of a workload began, warm-up included; empty without rounds."""
 
     def count(self, stream: int) -> int:
         """Return how many requests of a stream count: those of which all last chunks do."""

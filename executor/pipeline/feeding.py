@@ -54,16 +54,10 @@ class Feeder:
     Inputs stay in their task slots until the results are out, so a new crew can take over what a lost
     one had on its way: no request is lost, and none comes out twice.
 
-    Parameters
-    ----------
-    blueprint, state
-        The pipeline.
-    groups
-        Indices of streams; of every job, each group gets one part, which goes to the stream of the
-        group that has least to do. A group of several streams stands alone: streams that share
-        units with another group would have to be given as many requests as that.
-    wanted
-        For each stream: names of the tensors that are to come out.
+    `groups`: indices of streams; of every job, each group gets one part, which goes to the stream of the
+    group that has least to do. A group of several streams stands alone: streams that share units with another
+    group would have to be given as many requests as that. `wanted`: for each stream: names of the tensors
+    that are to come out.
     """
 
     def __init__(
@@ -125,13 +119,7 @@ class Feeder:
             yield [job.results[index] for index in range(len(job.results))]
 
     def collect(self, *, timeout_s: float | None = None, also: Collection[int] = ()) -> None:
-        """Wait until something comes out, and take it; or until one of other descriptors can be read.
-
-        Raises
-        ------
-        UnitLostError, ExecutionError
-            As for `Crew.wait`.
-        """
+        """Wait until something comes out, and take it; or until one of other descriptors can be read."""
         exits = self._crew.exits
         for descriptor in self._crew.wait((*exits, *also), timeout_s=timeout_s):
             if descriptor in exits:

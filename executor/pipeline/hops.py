@@ -25,28 +25,17 @@ class NeighbourGoneError(Exception):
 class Hop(NamedTuple):
     """What one message says.
 
-    Attributes
-    ----------
-    stream, request, slot
-        Which request it is about, and where its tensors are.
-    ends
-        The stream ends before this request.
+    `stream`, `request`, `slot`: which request it is about, and where its tensors are.
     """
 
     stream: int
     request: int
     slot: int
-    ends: bool = False
+    ends: bool = False  # the stream ends before this request
 
 
 def send_hop(descriptor: int, hop: Hop) -> None:
-    """Send a hop.
-
-    Raises
-    ------
-    NeighbourGoneError
-        Nobody will read it.
-    """
+    """Send a hop."""
     data = _FORMAT.pack(_MAGIC, hop.stream, hop.request, hop.slot, _ENDS if hop.ends else 0)
     try:
         os.write(descriptor, data)  # shorter than PIPE_BUF: all or nothing
@@ -55,15 +44,7 @@ def send_hop(descriptor: int, hop: Hop) -> None:
 
 
 def receive_hop(descriptor: int) -> Hop:
-    """Wait for the next hop.
-
-    Raises
-    ------
-    NeighbourGoneError
-        Nobody will send one.
-    ExecutionError
-        What came is no hop.
-    """
+    """Wait for the next hop."""
     data = os.read(descriptor, _FORMAT.size)
     if not data:
         raise NeighbourGoneError
@@ -77,12 +58,7 @@ def receive_hop(descriptor: int) -> Hop:
 class HopReader:
     """Takes hops that several neighbours send through one pipe: one has come when all of them have sent it.
 
-    Parameters
-    ----------
-    descriptor
-        Reading end of the pipe.
-    senders
-        How many neighbours there are; each sends its hops in the same order.
+    `senders`: how many neighbours there are; each sends its hops in the same order.
     """
 
     def __init__(self, descriptor: int, senders: int) -> None:
@@ -91,19 +67,18 @@ class HopReader:
         self._sent: Counter[Hop] = Counter()
 
     def take(self) -> Hop | None:
-        """Wait for the next message, and return its hop if nobody else has still to send it; else None.
-
-        Raises
-        ------
-        NeighbourGoneError, ExecutionError
-            As for `receive_hop`.
-        """
+        """Wait for the next message, and return its hop if nobody else has still to send it; else None."""
         hop = receive_hop(self._descriptor)
         self._sent[hop] += 1
         if self._sent[hop] < self._senders:
             return None
         del self._sent[hop]
         return hop
+
+    @property
+    def descriptor(self) -> int:
+        """The reading end of the pipe."""
+        return self._descriptor
 
     def receive(self) -> Hop:
         """Wait for the next hop that all have sent; errors as for `take`."""

@@ -19,15 +19,7 @@ WORD_BYTES = 8
 
 
 class SharedMemory:
-    """Anonymous memory that processes share through an inherited descriptor.
-
-    Parameters
-    ----------
-    descriptor
-        File descriptor; owned by this object.
-    size
-        Its size in bytes.
-    """
+    """Anonymous memory that processes share through an inherited descriptor."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.descriptor = descriptor
@@ -37,13 +29,7 @@ class SharedMemory:
 
     @classmethod
     def create(cls, size: int, *, reserved: int) -> Self:
-        """Make zeroed memory, the first `reserved` bytes of which are there for certain.
-
-        Raises
-        ------
-        ExecutionError
-            There is not enough memory.
-        """
+        """Make zeroed memory, the first `reserved` bytes of which are there for certain."""
         free = _available_bytes()
         if free is not None and reserved > free:
             raise ExecutionError(_refusal(reserved, f"{free:,} are free"))

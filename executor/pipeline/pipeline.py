@@ -369,13 +369,7 @@ class Pipeline:
         return found
 
     def _job(self, parts: Mapping[str, Sequence[int]], frame: Mapping[str, Any], number: int) -> Job:
-        """Return a frame as a job.
-
-        Raises
-        ------
-        InvalidInputError
-            Names, shapes or types do not fit.
-        """
+        """Return a frame as a job."""
         given = dict.fromkeys(parts, frame) if len(parts) == 1 else frame
         defects = check_names("network" if self.deployment.rounds is None else "request", parts, given)
         for name, (first, *_) in parts.items():

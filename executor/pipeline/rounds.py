@@ -13,15 +13,7 @@ from .state import SharedState
 
 
 class RoundKeeper:
-    """One run of a workload on inputs that lie in the task slots already.
-
-    Parameters
-    ----------
-    blueprint, state, crew
-        The pipeline.
-    rounds
-        How requests come in.
-    """
+    """One run of a workload on inputs that lie in the task slots already."""
 
     def __init__(self, blueprint: Blueprint, state: SharedState, crew: Crew, rounds: Rounds) -> None:
         self._crew = crew
@@ -35,18 +27,7 @@ class RoundKeeper:
         self._begins_ns: list[int] = []
 
     def play(self, asked: PipelineRun) -> tuple[int, ...]:
-        """Play round after round, and return when each of them began, in nanoseconds of the clock.
-
-        Parameters
-        ----------
-        asked
-            How many rounds, or for how long.
-
-        Raises
-        ------
-        UnitLostError, ExecutionError
-            As for `Crew.wait`.
-        """
+        """Play round after round, and return when each of them began, in nanoseconds of the clock."""
         self._crew.begin(PipelineRun(first=asked.first, warm_up=asked.warm_up, fed=True))
         while self._wants_another(asked):
             self._begins_ns.append(monotonic_ns())

@@ -25,20 +25,7 @@ class PipelineRunner:
     Pipelines stay open, idle, so that candidates which are measured in turns need not be opened anew
     each time; the one that was not used for longest is closed for a new one. One runs at a time.
 
-    Parameters
-    ----------
-    models
-        The networks, by name.
-    platform
-        The units.
-    engine
-        Runs the pieces; on units that name another one, that does.
-    device
-        On which device, for measurements.
-    max_open
-        Most pipelines that are open at once; each holds its weights and its worker processes.
-    stall_limit_s, restarts, report
-        As for `Pipeline`.
+    `max_open`: most pipelines that are open at once; each holds its weights and its worker processes.
     """
 
     def __init__(

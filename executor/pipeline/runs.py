@@ -14,31 +14,17 @@ from .board import Board
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """One run of an open pipeline.
+    """One run of an open pipeline."""
 
-    Attributes
-    ----------
-    first
-        Number of the first request of each stream.
-    warm_up
-        Requests of each stream that come first and do not count.
-    requests
-        Requests of each stream that count, or None.
-    duration_ns
-        How long requests are let in after the warm-up, nanoseconds, or None. At least one counts.
-    lingers
-        Whether a stream goes on until every stream has put out all that is asked for, so that the
-        last requests run beside the same load as the others.
-    fed
-        Whether the parent gives the inputs of every request, and says where a stream ends.
-    """
-
-    first: tuple[int, ...]
-    warm_up: int = 0
-    requests: int | None = None
+    first: tuple[int, ...]  # number of the first request of each stream
+    warm_up: int = 0  # requests of each stream that come first and do not count
+    requests: int | None = None  # requests of each stream that count, or None
     duration_ns: int | None = None
+    """How long requests are let in after the warm-up, nanoseconds, or None. At least one counts."""
     lingers: bool = False
-    fed: bool = False
+    """Whether a stream goes on until every stream has put out all that is asked for, so that the last
+    requests run beside the same load as the others."""
+    fed: bool = False  # whether the parent gives the inputs of every request, and says where a stream ends
 
     def message(self) -> dict[str, Any]:
         """Return it as a message to a worker."""
@@ -52,13 +38,7 @@ class PipelineRun:
 
 
 def run_for(budget: Budget, streams: int) -> PipelineRun:
-    """Return the run of a measurement.
-
-    Raises
-    ------
-    InvalidInputError
-        The budget allows nothing.
-    """
+    """Return the run of a measurement."""
     defects = []
     if budget.seconds is None and budget.requests is None:
         defects.append("give seconds, requests, or both")
@@ -82,12 +62,7 @@ def run_for(budget: Budget, streams: int) -> PipelineRun:
 class RequestWindow:
     """Which requests of a run are let in, and which of them count; each worker has its own.
 
-    Parameters
-    ----------
-    run
-        What is asked.
-    board
-        Where the workers tell each other when each stream is warm, and when it has got everything.
+    `board`: where the workers tell each other when each stream is warm, and when it has got everything.
     """
 
     def __init__(self, run: PipelineRun, board: Board) -> None:

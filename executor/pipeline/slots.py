@@ -79,12 +79,7 @@ class SlotHeader:
     The messages between workers say the same; whoever takes a request compares both, so that requests
     that have been mixed up are noticed where it happens. Each word but the first two has one writer.
 
-    Parameters
-    ----------
-    memory, offset
-        Where the slot lies.
-    waits
-        For each chunk of the stream the chunks that must be done right before it.
+    `waits`: for each chunk of the stream the chunks that must be done right before it.
     """
 
     def __init__(self, memory: SharedMemory, offset: int, waits: Sequence[Sequence[int]]) -> None:
@@ -103,6 +98,11 @@ class SlotHeader:
     def admit(self, request: int) -> None:
         """Say that the first chunk has taken up a request, so that others that begin with it may."""
         self._words[2] = request
+
+    def expects(self, request: int, slots: int) -> bool:
+        """Return whether a request has come in, or cannot yet, because the one before it is in the slot."""
+        _, entered, _, *done = self._words
+        return entered >= request or (entered == request - slots and set(done) != {entered})
 
     def finish(self, chunk: int, request: int) -> None:
         """Say that a chunk has done its part of a request."""
@@ -126,13 +126,7 @@ class SlotHeader:
         return None if len(set(done)) == 1 else (stream, max(done))
 
     def check(self, hop: Hop, expected: Hop, chunk: int) -> None:
-        """Require that a message, and the slot, hold the request that a chunk expects.
-
-        Raises
-        ------
-        ExecutionError
-            They do not.
-        """
+        """Require that a message, and the slot, hold the request that a chunk expects."""
         if hop != expected or self._words[0] != hop.stream or not self.is_ready(chunk, hop.request):
             stream, entered, _, *done = self._words
             raise ExecutionError(

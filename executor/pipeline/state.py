@@ -16,29 +16,14 @@ if TYPE_CHECKING:
 class SharedState:
     """The parent's view of the shared memory.
 
-    Parameters
-    ----------
-    blueprint
-        Where everything lies.
-
-    Attributes
-    ----------
-    memory
-        The memory itself.
-    board
-        How far everything is.
-    headers
-        Of the task slots, by [stream][slot].
-
-    Raises
-    ------
-    ExecutionError
-        There is not enough memory.
+    Raises ExecutionError: there is not enough memory.
     """
 
     def __init__(self, blueprint: Blueprint) -> None:
-        self.memory = SharedMemory.create(blueprint.size, reserved=blueprint.slots_end)
+        self.memory = SharedMemory.create(blueprint.size, reserved=blueprint.slots_end)  # the memory itself
+        # how far everything is
         self.board = Board(self.memory, blueprint.board, stamps_at=blueprint.slots_end)
+        # of the task slots, by [stream][slot]
         self.headers = [
             [
                 SlotHeader(self.memory, stream.slot_at(slot), stream.stream.waits)

@@ -114,12 +114,7 @@ class _Show:
 def trace_parts(trace: History, *, memory_steps: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
     """Yield the text of a Chrome trace document piece by piece, so that large ones need no memory.
 
-    Parameters
-    ----------
-    trace
-        Measured, or simulated.
-    memory_steps
-        (microsecond, bytes in use from then on), in order: memory over time, where it is known.
+    `memory_steps`: (microsecond, bytes in use from then on), in order: memory over time, where it is known.
     """
     title, origin = _origin(trace)
     tracks = {unit: track for track, unit in enumerate(trace.used_units, start=1)}

@@ -23,17 +23,8 @@ MAX_DEFECTS = 10
 def load_trace(path: str | Path) -> History:
     """Read a file that `trace_parts` wrote of a measured trace, exactly to the nanosecond.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    InvalidInputError
-        The file is missing, simulated, or not as it was written; what is wrong is named.
-    SchemaVersionError
-        It is a trace of another program, or of a version that this gapless does not read.
+    Raises SchemaVersionError: it is a trace of another program, or of a version that this gapless does not
+    read.
     """
     found = read_trace(path)
     if not found.measured:

@@ -26,13 +26,7 @@ REQUESTS = 3
 
 
 class References:
-    """Sample inputs and what is right for them, computed once for each network and its seeds.
-
-    Parameters
-    ----------
-    models
-        The networks, by name.
-    """
+    """Sample inputs and what is right for them, computed once for each network and its seeds."""
 
     def __init__(self, models: Mapping[str, Model]) -> None:
         self._models = models
@@ -61,19 +55,7 @@ class References:
 def verify(pipeline: Pipeline, references: References) -> Verification:
     """Send different inputs through all streams, and compare all outputs.
 
-    Parameters
-    ----------
-    pipeline
-        Open, and not running.
-    references
-        The right numbers.
-
-    Raises
-    ------
-    OutputMismatchError
-        Numbers differ; the message names the first chunk that is wrong.
-    UnitLostError, ExecutionError
-        As for `Pipeline.measure`.
+    Raises OutputMismatchError: numbers differ; the message names the first chunk that is wrong.
     """
     streams = pipeline.blueprint.streams
     networks = [stream.stream.network for stream in streams]

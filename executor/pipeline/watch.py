@@ -24,13 +24,8 @@ _LONGEST_SLEEP_S = 1.0
 class Watch:
     """Looks at the board now and then, and says who hangs and what is lost.
 
-    Parameters
-    ----------
-    blueprint, state
-        As for `Crew`.
-    stall_limit_s
-        How long a worker may make no progress although it has something to do. None: the larger of
-        `STALL_LIMIT_S` and 20 times the longest task so far.
+    `stall_limit_s`: how long a worker may make no progress although it has something to do. None: the larger
+    of `STALL_LIMIT_S` and 20 times the longest task so far.
     """
 
     def __init__(self, blueprint: Blueprint, state: SharedState, stall_limit_s: float | None) -> None:
@@ -58,10 +53,7 @@ class Watch:
     def hung(self, done: Collection[int]) -> int | None:
         """Return a worker that has had something to do for too long, if it is time to look again.
 
-        Parameters
-        ----------
-        done
-            Workers (indices) that are done with the run.
+        `done`: workers (indices) that are done with the run.
         """
         now_s = monotonic()
         if not self._seen or now_s - self._looked_s < self.sleep_s / 2:

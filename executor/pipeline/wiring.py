@@ -23,30 +23,20 @@ class Ends:
 
 
 class Pipes:
-    """One pipe into every chunk, and one from the end of every stream to the parent.
-
-    Attributes
-    ----------
-    into
-        (reading, writing) end of the pipe into each chunk, by [stream][chunk].
-    out
-        The same from the end of each stream.
-    entries
-        Writing ends of the pipes into the first chunks, which the parent keeps.
-    exits
-        Reading ends of the pipes from the ends.
-    """
+    """One pipe into every chunk, and one from the end of every stream to the parent."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         self._open: set[int] = set()
         try:
+            # (reading, writing) end of the pipe into each chunk, by [stream][chunk]
             self.into = [[self._pipe() for _ in stream.chunks] for stream in blueprint.streams]
-            self.out = [self._pipe() for _ in blueprint.streams]
+            self.out = [self._pipe() for _ in blueprint.streams]  # the same from the end of each stream
         except OSError:
             self.close()
             raise
+        # writing ends of the pipes into the first chunks, which the parent keeps
         self.entries = [pipes[0][1] for pipes in self.into]
-        self.exits = [reading for reading, _ in self.out]
+        self.exits = [reading for reading, _ in self.out]  # reading ends of the pipes from the ends
 
     def _pipe(self) -> tuple[int, int]:
         ends = os.pipe()
@@ -104,6 +94,8 @@ def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipe
 
 
 def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> TaskSettings:
+    cycle = blueprint.stream.cycle
+    order = None if cycle is None else cycle.order(blueprint.stream.slots)
     return TaskSettings(
         stream=stream,
         chunk=chunk,
@@ -119,5 +111,7 @@ def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> Ta
             for step in blueprint.chunks[chunk]
         ],
         slots_at=[blueprint.slot_at(slot) for slot in range(blueprint.stream.slots)],
+        turn=() if order is None else order.turns[chunk],
+        patience_ns=() if order is None else (1000 * order.patience_us, 1000 * order.news_us),
         **asdict(ends),
     )

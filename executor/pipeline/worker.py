@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import select
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -31,82 +32,57 @@ if TYPE_CHECKING:
 class TaskSettings:
     """What a worker needs to know about one of its chunks; travels as JSON.
 
-    Attributes
-    ----------
-    stream, chunk
-        Indices of the stream in the deployment, and of the chunk in the stream.
-    waits
-        See `SlotHeader`.
-    is_last
-        Whether no chunk waits for it: it is the last of its stream, or one of several.
-    where
-        The chunk in words.
-    steps
-        For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot.
-    slots_at
-        Where each task slot starts in the shared memory.
-    receives, senders
-        Descriptor of the pipe from the chunks that it waits for, and how many of them there are.
-    sends
-        Descriptors of the pipes to the chunks that wait for it; the last chunks send to the first, which so
-        learns that a slot is free.
-    leads
-        Descriptors of the pipes to the chunks that begin together with the first one: it alone decides
-        which requests come in.
-    delivers
-        Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds.
+    `stream`, `chunk`: indices of the stream in the deployment, and of the chunk in the stream; `receives`,
+    `senders`: descriptor of the pipe from the chunks that it waits for, and how many of them there are.
     """
 
     stream: int
     chunk: int
-    waits: Sequence[Sequence[int]]
-    is_last: bool
-    where: str
+    waits: Sequence[Sequence[int]]  # see `SlotHeader`
+    is_last: bool  # whether no chunk waits for it: it is the last of its stream, or one of several
+    where: str  # the chunk in words
     steps: Sequence[Mapping[str, Any]]
-    slots_at: Sequence[int]
+    """For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot."""
+    slots_at: Sequence[int]  # where each task slot starts in the shared memory
     receives: int
     senders: int
     sends: Sequence[int]
+    """Descriptors of the pipes to the chunks that wait for it; the last chunks send to the first, which so
+    learns that a slot is free."""
     leads: Sequence[int]
+    """Descriptors of the pipes to the chunks that begin together with the first one: it alone decides which
+    requests come in."""
     delivers: int
+    """Descriptor of the pipe to the parent, for the last chunk of a stream that the parent feeds."""
+    turn: Sequence[int]
+    """How many requests it is behind in the cycle of its stream, and when in the period its turn is; empty:
+    it has none, and requests are served by number."""
+    patience_ns: Sequence[int]
+    """How long its unit waits for it when it is its turn, and how long where its request could have come in
+    and has not; nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """What a worker needs to know; travels as JSON.
 
-    Attributes
-    ----------
-    unit
-        Its index among the units in use.
-    descriptor, size, stamps_at
-        The shared memory, and where the time stamps lie in it.
-    chunks
-        Number of chunks of each stream.
-    units
-        Number of workers.
-    tasks
-        Its chunks, in the order in which it serves the requests of one number.
+    `descriptor`, `size`, `stamps_at`: the shared memory, and where the time stamps lie in it.
     """
 
-    unit: int
+    unit: int  # its index among the units in use
     descriptor: int
     size: int
     stamps_at: int
-    chunks: Sequence[int]
+    chunks: Sequence[int]  # number of chunks of each stream
     units: int
     tasks: Sequence[Mapping[str, Any]]
+    """Its chunks, in the order in which it serves the requests of one number."""
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: open all sessions, then run whenever the parent says so.
 
-    Parameters
-    ----------
-    link
-        Messages from the parent: "run" (see `PipelineRun`), answered by "done"; "end".
-    settings
-        See `WorkerSettings`.
+    `link`: messages from the parent: "run" (see `PipelineRun`), answered by "done"; "end".
     """
     known = WorkerSettings(**settings)
     with ExitStack() as cleanup:
@@ -133,7 +109,7 @@ def largest_rss_bytes(process: int | str = "self") -> int:
 
 
 class _UnitWorker:
-    """All chunks of one unit, served in plan order: by request number, then in the order of the tasks."""
+    """All chunks of one unit, served in the order of a cycle, or by request number and then by task."""
 
     def __init__(self, link: Link, settings: WorkerSettings, cleanup: ExitStack) -> None:
         memory = SharedMemory(settings.descriptor, settings.size)
@@ -166,8 +142,9 @@ class _UnitWorker:
         for task in self._tasks:
             task.begin(run)
         going = list(self._tasks)
+        choose = _in_cycle if len(going) > 1 and all(task.settings.turn for task in going) else _in_order
         while going:
-            task = min(going, key=lambda task: (task.request, task.index))
+            task = choose(going)
             if not task.serve(run, window):
                 going.remove(task)
         self._progress.set(Doing.ENDING, 0, 0)
@@ -177,6 +154,33 @@ class _UnitWorker:
             {"stream": task.settings.stream, "chunk": task.settings.chunk, **vars(task.tally)}
             for task in self._tasks
         ]
+
+
+def _in_order(going: Sequence[_Task]) -> _Task:
+    """Return the task of the lowest request, and of these the first one."""
+    return min(going, key=lambda task: (task.request, task.index))
+
+
+def _in_cycle(going: Sequence[_Task]) -> _Task:
+    """Return the task whose turn it is, or if nothing comes for it in time, the oldest one that can begin.
+
+    The simulation does the same (`formulations/serving.py`).
+    """
+    planned = min(going, key=lambda task: task.turn)
+    planned.expect()
+    waiting = _readable(going, None)
+    if planned in waiting or _readable([planned], planned.patience_ns / 1e6):
+        return planned
+    return min(waiting, key=lambda task: (task.request, task.index))
+
+
+def _readable(tasks: Sequence[_Task], timeout_ms: float | None) -> list[_Task]:
+    """Wait until something has come for one of the tasks, and return those of which that is so."""
+    ready = select.poll()
+    for task in tasks:
+        ready.register(task.descriptor, select.POLLIN)
+    found = {descriptor for descriptor, _ in ready.poll(timeout_ms)}
+    return [task for task in tasks if task.descriptor in found]
 
 
 def _slots(
@@ -220,15 +224,37 @@ class _Task:
         self._progress = progress
         self._reader = HopReader(settings.receives, settings.senders)
 
+    @property
+    def descriptor(self) -> int:
+        """Where messages for it come in."""
+        return self._reader.descriptor
+
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        """When its next request is served: by number in the cycle, by its turn in it, by stream."""
+        behind, place = self.settings.turn
+        return self.request + behind, place, self.settings.stream
+
+    @property
+    def patience_ns(self) -> int:
+        """How long its unit waits for its next request."""
+        slots = len(self._slots)
+        header, _ = self._slots[self.request % slots]
+        return self.settings.patience_ns[not header.expects(self.request, slots)]
+
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
         self.request = run.first[self.settings.stream]
         self.tally = Tally()
 
+    def expect(self) -> None:
+        """Say that the unit waits for the next request of this chunk."""
+        self._progress.set(Doing.WAITING, self.index, self.request)
+
     def serve(self, run: PipelineRun, window: RequestWindow) -> bool:
         """Serve the next request; return False when the stream has ended instead."""
         settings, request = self.settings, self.request
-        self._progress.set(Doing.WAITING, self.index, request)
+        self.expect()
         hop = self._reader.receive()
         start_ns = monotonic_ns()
         if hop.ends or (settings.chunk == 0 and not run.fed and not window.admits(request)):

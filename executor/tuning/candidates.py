@@ -104,16 +104,9 @@ def plan_candidates(
 ) -> tuple[TuningCandidate, ...]:
     """Return plans, best first, as candidates.
 
-    Parameters
-    ----------
-    plans
-        Valid plans of one problem.
-    tables
-        The problem with each cost table that shall predict, by the name of the table; at least one.
-    first_rank
-        Rank of the first plan: more than 1 where others were proposed before.
-    planned
-        The problem that the plans are of, where that is another one (`Operation.rivals`).
+    `tables`: the problem with each cost table that shall predict, by the name of the table; at least one.
+    `first_rank`: rank of the first plan: more than 1 where others were proposed before. `planned`: the
+    problem that the plans are of, where that is another one (`Operation.rivals`).
     """
     problem = planned or next(iter(tables.values()))
     deployed = (operation_of(problem).deploy(problem, plan) for plan in plans)

@@ -58,28 +58,10 @@ def endure(
 ) -> Sustained:
     """Run finalists interleaved, for a given time.
 
-    Parameters
-    ----------
-    candidates
-        With distinct deployments.
-    runner, store, report
-        As for `tuner.tune`.
-    seconds
-        How long all of them together run, with what lies between visits; on a simulated device the time
-        that it would have taken.
-    options
-        Warm-up and seed.
-    problem, device
-        As in `tuner.TuningSubject`.
-    after
-        Number of the run that they are the finalists of.
-    resume
-        Go on with the latest run of the same finalists: what it has recorded is not done again.
-
-    Returns
-    -------
-    Sustained
-        After Ctrl-C it holds what is there so far and says so.
+    `seconds`: how long all of them together run, with what lies between visits; on a simulated device the
+    time that it would have taken. `problem`, `device`: as in `tuner.TuningSubject`. `resume`: go on with the
+    latest run of the same finalists: what it has recorded is not done again.
+    After Ctrl-C the result holds what is there so far and says so.
     """
     about = RunDescription(
         candidates=json.dumps([asdict(candidate) for candidate in candidates]),

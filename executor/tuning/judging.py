@@ -18,14 +18,7 @@ _CUTS = {TuningStop.BUDGET: "the budget was used up", TuningStop.INTERRUPTED: "i
 def judged(result: TuningResult, facts: TableFacts, others: float | None) -> TuningResult:
     """Return a result with its verdict.
 
-    Parameters
-    ----------
-    result
-        What a race has found.
-    facts
-        What is known of the table that plans were made from.
-    others
-        Share of the cores that other programs kept busy meanwhile; None: not known.
+    `others`: share of the cores that other programs kept busy meanwhile; None: not known.
     """
     return _with_verdict(
         result,

@@ -30,25 +30,9 @@ LEAST_REQUESTS = 8
 class Race:
     """The state of one race.
 
-    Parameters
-    ----------
-    candidates
-        With distinct deployments.
-    runner, run, options, report
-        Who executes; where trials are recorded; how; whom to tell.
-
-    Attributes
-    ----------
-    trials
-        What came of each visit, in the order of the visits.
-    alive
-        Candidates that are still in the race, by key.
-    left_after, failures
-        Rung after which a candidate left; why it could not be executed.
-    spent_s
-        Time of all visits, with preparation, checks and warm-up: what the budget limits.
-    number, reused
-        Number of the run in the store; how many trials it had when this race began.
+    `runner`, `run`, `options`, `report`: who executes; where trials are recorded; how; whom to tell.
+    `left_after`, `failures`: rung after which a candidate left; why it could not be executed. `number`,
+    `reused`: number of the run in the store; how many trials it had when this race began.
     """
 
     def __init__(
@@ -62,11 +46,12 @@ class Race:
         self.candidates = tuple(candidates)
         self.options = options
         self.number = run.number
-        self.trials: dict[Visit, Trial] = {}
+        self.trials: dict[Visit, Trial] = {}  # what came of each visit, in the order of the visits
+        # candidates that are still in the race, by key
         self.alive = {candidate.key: candidate for candidate in candidates}
         self.left_after: dict[str, int] = {}
         self.failures: dict[str, Failure] = {}
-        self.spent_s = 0.0
+        self.spent_s = 0.0  # time of all visits, with preparation, checks and warm-up: what the budget limits
         self._climbed_s = 0.0
         self._runner = runner
         self._run = run
@@ -80,10 +65,8 @@ class Race:
     def go(self) -> TuningStop:
         """Run to the end and return why it ended.
 
-        Raises
-        ------
-        StoreError, EngineUnavailableError
-            Nothing can be recorded or executed, whatever the candidate.
+        Raises StoreError, EngineUnavailableError: nothing can be recorded or executed, whatever the
+        candidate.
         """
         for number, rung in enumerate(self.options.steps):
             for turn in range(rung.rounds):
@@ -182,13 +165,7 @@ class Race:
         return self.options.budget_s is not None and self.spent_s >= self.options.budget_s
 
     def _say(self, visit: Visit, rest: int) -> None:
-        """Report how far the race is, in milliseconds of measuring, as if nobody left from now on.
-
-        Parameters
-        ----------
-        visit, rest
-            The next one, and how many are left in its round.
-        """
+        """Report how far the race is, in milliseconds of measuring, as if nobody left from now on."""
         rungs = self.options.steps
         rung = rungs[visit.rung]
         left_s = rung.seconds * (rest + len(self.alive) * (rung.rounds - visit.round - 1))

@@ -80,14 +80,7 @@ def lower_limit(found: list[float]) -> float:
 def clearly_slower(found: list[float], *, margin: float, foretold: bool = False) -> bool:
     """Return whether ratios to the leader say that a candidate is slower by more than a margin (rule 5).
 
-    Parameters
-    ----------
-    found
-        The ratios.
-    margin
-        How much slower.
-    foretold
-        Whether it is expected to be slower than the leader anyway.
+    `foretold`: whether it is expected to be slower than the leader anyway.
     """
     if len(found) < 2:
         return False

@@ -105,20 +105,13 @@ def is_blank(path: Path) -> bool:
 class RunDescription:
     """What a tuning run is about, as JSON texts: runs with equal descriptions can be resumed as each other.
 
-    Attributes
-    ----------
-    candidates, options
-        What is measured, and how.
-    problem
-        What the candidates are plans of; may be empty.
-    device
-        Fingerprint of the device; may be empty.
+    `candidates`, `options`: what is measured, and how.
     """
 
     candidates: str
     options: str
-    problem: str = ""
-    device: str = ""
+    problem: str = ""  # what the candidates are plans of; may be empty
+    device: str = ""  # fingerprint of the device; may be empty
 
     @property
     def key(self) -> str:
@@ -129,17 +122,10 @@ class RunDescription:
 class Store:
     """One file of measurements; implements `Ledger`. Several processes may have it open at once.
 
-    Parameters
-    ----------
-    path
-        The file; it and its folder are made where they are missing. ":memory:" keeps everything until
-        `close` only.
-
-    Raises
-    ------
-    StoreError
-        It cannot be opened or written, is damaged, is no store, or has another version. All methods
-        raise it when the file cannot be read or written.
+    `path`: the file; it and its folder are made where they are missing. ":memory:" keeps everything until
+    `close` only.
+    Raises StoreError: it cannot be opened or written, is damaged, is no store, or has another version. All
+    methods raise it when the file cannot be read or written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -181,10 +167,7 @@ class Store:
     def begin(self, description: RunDescription, *, resume: bool) -> TuningRun:
         """Begin a tuning run, or go on with the latest one of the same description; it is held from now on.
 
-        Raises
-        ------
-        StoreError
-            A process that is alive holds a run of this description.
+        Raises StoreError: a process that is alive holds a run of this description.
         """
         holder = this_process()
         with self.transaction() as connection:
@@ -289,16 +272,10 @@ class Store:
 
 
 class TuningRun:
-    """One tuning run that this process holds; it is given back at the end of a `with` block.
-
-    Attributes
-    ----------
-    number
-        Its number in the store.
-    """
+    """One tuning run that this process holds; it is given back at the end of a `with` block."""
 
     def __init__(self, store: Store, number: int, holder: Holder) -> None:
-        self.number = number
+        self.number = number  # its number in the store
         self._store = store
         self._holder = holder
 
@@ -313,10 +290,7 @@ class TuningRun:
     def record(self, visit: Visit, trial: str) -> None:
         """Record what came of a visit; it is there for good when this returns.
 
-        Raises
-        ------
-        StoreError
-            It was recorded before, or another process has taken the run over.
+        Raises StoreError: it was recorded before, or another process has taken the run over.
         """
         with self._store.transaction() as connection:
             self._require_held(connection)

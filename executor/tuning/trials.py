@@ -84,10 +84,7 @@ class Trial:
 def attempt(runner: Runner, deployment: Deployment, budget: Budget, *, verifies: bool) -> Trial:
     """Execute a candidate; its failure is data, unless it would befall every candidate.
 
-    Raises
-    ------
-    StoreError, EngineUnavailableError
-        Nothing can be recorded or executed, whatever the candidate.
+    Raises StoreError, EngineUnavailableError: nothing can be recorded or executed, whatever the candidate.
     """
     started = time.monotonic()
     verification: Verification | None = None

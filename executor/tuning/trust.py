@@ -138,31 +138,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What is known of the measured table that plans were made from, as shares; None: not known.
+    """What is known of the measured table that plans were made from, as shares; None: not known."""
 
-    Attributes
-    ----------
-    sums_error
-        Mean error of sums of layers against chunks that were measured as such.
-    unsteady
-        Share of the measured pieces that stayed unsteady.
-    """
-
-    sums_error: float | None = None
-    unsteady: float | None = None
+    sums_error: float | None = None  # mean error of sums of layers against chunks that were measured as such
+    unsteady: float | None = None  # share of the measured pieces that stayed unsteady
 
 
 def verdict_of(evidence: Sequence[Evidence], *, missing: Sequence[str], cut: Sequence[str]) -> Verdict:
     """Return a verdict.
 
-    Parameters
-    ----------
-    evidence
-        Numbers that it is based on.
-    missing
-        What was not measured and without which there is no answer, in words.
-    cut
-        What else speaks against the answer, in words.
+    `missing`: what was not measured and without which there is no answer, in words; `cut`: what else speaks
+    against the answer, in words.
     """
     doubts = [f"{one.ground} {one.words}" for one in evidence if one.doubtful]
     reasons = (*missing, *cut, *doubts)

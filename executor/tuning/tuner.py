@@ -21,21 +21,12 @@ from .trust import TableFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningSubject:
-    """What the candidates are about: two runs with the same subject, candidates and options are one.
+    """What the candidates are about: two runs with the same subject, candidates and options are one."""
 
-    Attributes
-    ----------
-    problem
-        The problem that the plans solve, as JSON.
-    device
-        Fingerprint of the device and of the engine that executes them.
-    after
-        Numbers of the runs whose findings the candidates were made from; empty for a first round.
-    """
-
-    problem: str = ""
-    device: str = ""
+    problem: str = ""  # the problem that the plans solve, as JSON
+    device: str = ""  # fingerprint of the device and of the engine that executes them
     after: tuple[int, ...] = ()
+    """Numbers of the runs whose findings the candidates were made from; empty for a first round."""
 
 
 def tune(
@@ -51,39 +42,13 @@ def tune(
 ) -> TuningResult:
     """Measure candidates and find the fastest; never a plan that is slower than the best baseline.
 
-    Parameters
-    ----------
-    candidates
-        Plans of a solver and baselines. Those with equal deployments are measured once, as a baseline
-        that bears all their labels.
-    runner
-        Executes them; it is not closed.
-    store
-        Keeps every trial.
-    options, subject
-        How to tune, and what it is about.
-    facts
-        What is known of the table that the plans were made from, for the verdict.
-    resume
-        Go on with the latest run of the same candidates, options and subject: what it has recorded, failures
-        too, is not done again. A run that had come to its end gives its result again.
-    report
-        Told about every visit.
-
-    Returns
-    -------
-    TuningResult
-        Candidates that could not be executed are rows with a reason. After Ctrl-C it holds what is
-        there so far and says so; the store can be resumed.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no candidates.
-    ExecutionError
-        None of the candidates could be executed.
-    StoreError
-        The store cannot be used, or another process works on this very run.
+    `candidates`: plans of a solver and baselines. Those with equal deployments are measured once, as a
+    baseline that bears all their labels. `resume`: go on with the latest run of the same candidates, options
+    and subject: what it has recorded, failures too, is not done again. A run that had come to its end gives
+    its result again.
+    Candidates that could not be executed are rows with a reason. After Ctrl-C the result holds what is there
+    so far and says so; the store can be resumed.
+    Raises StoreError: the store cannot be used, or another process works on this very run.
     """
     contest = without_duplicates(candidates)
     if not contest:

@@ -11,17 +11,7 @@ from ..streams import Stream
 def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:
     """Return a plan as a deployment: one stream for each network that it names.
 
-    Parameters
-    ----------
-    plan
-        A valid plan.
-    task_slots
-        Of each stream; None: as `Stream` says.
-
-    Raises
-    ------
-    InvalidPlanError
-        The plan is for a workload.
+    `task_slots`: of each stream; None: as `Stream` says.
     """
     if plan.order:
         raise InvalidPlanError(f"[{plan}] is a plan for a workload; say which one")

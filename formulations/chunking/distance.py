@@ -10,11 +10,6 @@ def plan_distance(first: Plan, second: Plan) -> int:
     """Return how many layers two plans of one network place on different units.
 
     0 for equal plans, at most the number of layers; a metric (the Hamming distance of the placements).
-
-    Raises
-    ------
-    InvalidPlanError
-        They are plans of different networks, or for a workload, where the order counts, too.
     """
     names, layers = {chunk.network for chunk in first.chunks + second.chunks}, first.chunks[-1].stop
     if len(names) > 1 or second.chunks[-1].stop != layers or first.order or second.order:

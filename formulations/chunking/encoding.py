@@ -79,13 +79,6 @@ def chunk_digits(chain: Chain, symbols: tuple[Expr, ...]) -> Digits[Parts]:
 
     The digit of a layer is the index of the unit whose chunk ends at it, or the number of units when none
     does.
-
-    Parameters
-    ----------
-    chain
-        The tables.
-    symbols
-        One expression a layer: its digit.
     """
 
     def digits(parts: Parts) -> list[int]:

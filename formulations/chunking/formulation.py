@@ -10,6 +10,7 @@ from ..chain import Chain
 from ..energy import unknown_energy
 from ..formulation import Difference, Formulation
 from ..model import Encoded
+from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -97,6 +98,10 @@ class Chunking(Formulation[Chain, Parts]):
     def outside(self, problem: Problem) -> str:
         """Return that units could be used twice."""
         return "Plans with several chunks on a unit are not looked at; one of them may do (--passage any)."
+
+    def wider(self, problem: Problem) -> tuple[str, Problem] | None:
+        """Return the problem whose units may come again."""
+        return "--passage any", problem.with_data(Passage())
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""

@@ -2,21 +2,23 @@
 
 A chunk starts when its request's previous chunk is done and its unit is free (`serving.py`). The steady
 state is known in closed form (period, bubbles, latency); the tests hold the simulation and the judge against
-each other.
+each other. Units with several chunks serve them in the order of the stream's cycle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from ..cycles import cycle_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
-from ..plan import Plan
+from ..plan import Plan, comes_back
 from ..problem import Problem
-from ..serving import Visit, checked_slots, saturated, served, steady_visits
+from ..serving import Turns, Visit, checked_slots, saturated, served, served_in_turns, steady_visits
 from ..streams import Stream
-from .judge import well_formed
+from .deployment import deploy
 from .tables import chain_of
 
 
@@ -30,9 +32,13 @@ def history(
 ) -> History:
     """Play a plan for a number of requests; see `simulate`."""
     requests, slots = checked_slots(requests, interval_us, task_slots)
-    chain = chain_of(problem.charged(plan))
-    busy_us = [chain.busy_us(*part) for part in well_formed(chain, plan)]
-    interval = max(busy_us) if interval_us is None else interval_us
+    charged = problem.charged(plan)
+    chain, parts = chain_of(charged), problem.formulation.code(charged, plan)
+    busy_us = [chain.busy_us(*part) for part in parts]
+    turns = turns_of(arranged(problem, plan))
+    interval = (
+        problem.formulation.numbers(charged, parts).term("period") if interval_us is None else interval_us
+    )
     arrivals = tuple(request * interval for request in range(requests))
     events = (
         Interval(
@@ -43,19 +49,33 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in served(busy_us, arrivals, slots)
+        for run in (
+            served(busy_us, arrivals, slots)
+            if turns is None
+            else served_in_turns(busy_us, arrivals, slots, turns)
+        )
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
 
-def check_device(problem: Problem) -> None:
-    """Do nothing for a problem that can be played on a simulated device.
+def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
+    """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
+    (stream,) = deploy(plan, task_slots=task_slots).streams
+    if not comes_back(plan.chunks) or task_slots == 1:
+        return stream
+    cycle = cycle_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
+    return replace(stream, cycle=cycle)
 
-    Raises
-    ------
-    InvalidInputError
-        It has several networks.
-    """
+
+def turns_of(stream: Stream) -> Turns | None:
+    """Return how the chunks of a stream share units; None: each has one of its own."""
+    if stream.cycle is None:
+        return None
+    return Turns(units=tuple(chunk.unit for chunk in stream.chunks), cycle=stream.cycle)
+
+
+def check_device(problem: Problem) -> None:
+    """Do nothing for a problem that can be played on a simulated device."""
     if len(problem.networks) != 1:
         raise InvalidInputError(
             f"a simulated device plays one network, the problem has {len(problem.networks)}"
@@ -66,7 +86,7 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     """Play a number of requests of each stream, which wait for task slots; streams share no unit."""
     events: list[Interval] = []
     for index, stream in enumerate(deployment.streams):
-        visits = saturated(_busy_us(problem, stream), stream.slots, rounds)
+        visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(stream))
         events += _with_parts(problem, stream, index, visits)
     return executed(deployment, events)
 
@@ -77,7 +97,7 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
 
 
 def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
-    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots)
+    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(stream))
     return SteadyState(period_us=period_us, events=tuple(_with_parts(problem, stream, index, visits)))
 
 

@@ -12,13 +12,7 @@ from .quantities import PlanValues
 
 
 def well_formed(chain: Chain, plan: Plan, *, once: bool = True) -> tuple[Part, ...]:
-    """Return the chunks of a plan by index, in order of their layers; `once`: at most one chunk per unit.
-
-    Raises
-    ------
-    MalformedPlanError
-        It has no score.
-    """
+    """Return the chunks of a plan by index, in order of their layers; `once`: at most one chunk per unit."""
     parts = chain.parts(plan)
     wrong = tuple(_malformations(chain, parts, once=once))
     if wrong:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,7 +13,8 @@ from ..errors import InvalidProblemError
 from ..history import History, SteadyState
 from ..objective import Objective
 from ..operation import Line, Server, ServerKind, StreamOperation
-from ..plan import Chunk, Plan
+from ..passages import Passage
+from ..plan import Chunk, Plan, comes_back
 from ..problem import Problem
 from ..rules import named
 from ..usage import Usage
@@ -36,6 +37,13 @@ class ChunkingOperation(StreamOperation):
         return deploy(plan)
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem whose units may come again, and that with pipelines side by side."""
+        yield problem.with_data(Passage()).with_rules(
+            named("again", "a unit has several chunks", lambda view: view.hops() >= view.units_used())
+        )
+        yield from self.several(problem)
+
+    def several(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem with two pipelines or more side by side; rules are about a single one."""
         if problem.rules or self.pace(problem) == "latency":
             return
@@ -56,6 +64,11 @@ class ChunkingOperation(StreamOperation):
                 yield f"serial on {names[0]}", self.deploy(problem, whole)
             elif self.pace(problem) != "latency":
                 yield f"replicas on {'+'.join(names)}", replicas(network, layers, names)
+
+    def matching(self, problem: Problem, lines: Iterable[Sequence[Chunk]]) -> Problem:
+        """Return the problem whose units may come again if a line of chunks comes back to one."""
+        back = problem.data is None and any(map(comes_back, lines))
+        return problem.with_data(Passage()) if back else problem
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the table of the network for each stream."""

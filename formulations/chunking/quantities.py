@@ -145,12 +145,7 @@ TERMS = table(
 class PlanValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    Parameters
-    ----------
-    chain
-        The tables of the problem.
-    parts
-        Chunks by index, in order of their layers; neighbours on different units.
+    `parts`: chunks by index, in order of their layers; neighbours on different units.
     """
 
     terms = TERMS

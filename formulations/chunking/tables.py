@@ -15,13 +15,7 @@ def chain_of(problem: Problem) -> Chain:
 
 
 def build_tables(problem: Problem) -> Chain:
-    """Return the tables of a problem with one network.
-
-    Raises
-    ------
-    InvalidProblemError
-        It has several.
-    """
+    """Return the tables of a problem with one network."""
     return build_chain(
         capped(problem.platform, problem.limits), problem.network, problem.costs.of(problem.network.name)
     )

@@ -25,16 +25,8 @@ def total_definitions(
 ) -> dict[VariableKey, Expr]:
     """Return the definitions of the totals of a plan over `uses`, `busy_us` and `memory_bytes`.
 
-    Parameters
-    ----------
-    chain
-        The tables.
-    variables
-        The quantities of the formulation.
-    hops
-        The number of borders between chunks.
-    peak_bytes
-        A definition of the peak that is tighter than the sum of the units' memory, or None.
+    `hops`: the number of borders between chunks; `peak_bytes`: a definition of the peak that is tighter than
+    the sum of the units' memory, or None.
     """
     units = range(chain.unit_count)
     busy, uses = (

@@ -19,11 +19,6 @@ def well_formed(groups: Groups, plan: Plan) -> Parts:
 
     Where groups may take steps, chunks that share devices are steps of one. How many there are, and how they
     share rows, is no part of a plan: it is worked out anew (`Groups.service`).
-
-    Raises
-    ------
-    MalformedPlanError
-        It has no score.
     """
     unknown = tuple(_unknown(groups, plan))
     if unknown:

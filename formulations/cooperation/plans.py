@@ -17,20 +17,14 @@ Parts = tuple[Part, ...]
 class Stage:
     """A chunk of a plan with its group.
 
-    Attributes
-    ----------
-    service
-        What a request takes of the group itself.
-    receive_us, send_us
-        How long the input from the host takes, and what its leader sends: to the next one, or to the host.
-    stage_us
-        How long a request takes of it.
+    `receive_us`, `send_us`: how long the input from the host takes, and what its leader sends: to the next
+    one, or to the host.
     """
 
-    service: Service
+    service: Service  # what a request takes of the group itself
     receive_us: int
     send_us: int
-    stage_us: int
+    stage_us: int  # how long a request takes of it
 
     @property
     def latency_us(self) -> int:

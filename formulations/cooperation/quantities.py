@@ -97,12 +97,7 @@ TERMS = table(
 class GroupValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    Parameters
-    ----------
-    groups
-        The tables of the problem.
-    parts
-        The chunks in order of their layers, each with its group; no device twice.
+    `parts`: the chunks in order of their layers, each with its group; no device twice.
     """
 
     terms = TERMS

@@ -21,10 +21,7 @@ from ..tiles import sources_of
 class Amount:
     """An amount of a tile [a, b): `ends[b] - starts[a]`.
 
-    Attributes
-    ----------
-    starts, ends
-        By border 0..H; `starts[H]` and `ends[0]` are of no tile.
+    `starts`, `ends`: by border 0..H; `starts[H]` and `ends[0]` are of no tile.
     """
 
     starts: Sequence[int]
@@ -61,24 +58,14 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Consecutive pieces as one chunk that may be computed in tiles.
-
-    Attributes
-    ----------
-    rows
-        Rows of the chunk's result that are dealt out (the least of all its results); 1: it does not split.
-    work
-        By piece, from the first on, the operations of a tile; at least one an operator.
-    received
-        Bytes that it reads.
-    sent
-        Bytes of its part of the results.
-    """
+    """Consecutive pieces as one chunk that may be computed in tiles."""
 
     rows: int
+    """Rows of the chunk's result that are dealt out (the least of all its results); 1: it does not split."""
     work: tuple[Amount, ...]
-    received: Amount
-    sent: Amount
+    """By piece, from the first on, the operations of a tile; at least one an operator."""
+    received: Amount  # bytes that it reads
+    sent: Amount  # bytes of its part of the results
 
 
 class Segments:

@@ -17,43 +17,21 @@ Part = tuple[int, int, Devices]
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """A chunk and the group that serves it: what a request takes of them.
+    """A chunk and the group that serves it: what a request takes of them."""
 
-    Attributes
-    ----------
-    part
-        The chunk.
-    leader
-        Index of the device that takes the inputs, sends them to the others and gathers results.
-    rows
-        Rows of the result that each device of the group computes, from the first row on; in steps: of the
-        last step that all compute together.
-    compute_us
-        By device of the group.
-    message_us
-        All messages between the leader and the others.
-    extra
-        By device of the group, the operations that others do, too (halos), and all that it does.
-    weight_bytes
-        By device of the group, the weights that it holds: those of the chunk.
-    memory_bytes
-        By device of the group, weights included.
-    energy_nj
-        Of computing, beyond what waiting takes.
-    ways
-        The steps, in order; empty: all is computed at once.
-    """
-
-    part: Part
-    leader: int
+    part: Part  # the chunk
+    leader: int  # index of the device that takes the inputs, sends them to the others and gathers results
     rows: Rows
-    compute_us: tuple[int, ...]
-    message_us: int
+    """Rows of the result that each device of the group computes, from the first row on; in steps: of the last
+    step that all compute together."""
+    compute_us: tuple[int, ...]  # by device of the group
+    message_us: int  # all messages between the leader and the others
     extra: tuple[tuple[int, int], ...]
-    weight_bytes: tuple[int, ...]
-    memory_bytes: tuple[int, ...]
-    energy_nj: int
-    ways: tuple[Service, ...] = ()
+    """By device of the group, the operations that others do, too (halos), and all that it does."""
+    weight_bytes: tuple[int, ...]  # by device of the group, the weights that it holds: those of the chunk
+    memory_bytes: tuple[int, ...]  # by device of the group, weights included
+    energy_nj: int  # of computing, beyond what waiting takes
+    ways: tuple[Service, ...] = ()  # the steps, in order; empty: all is computed at once
 
     @property
     def steps(self) -> tuple[Service, ...]:

@@ -19,50 +19,25 @@ Rows = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How a group shares the rows of a chunk.
+    """How a group shares the rows of a chunk."""
 
-    Attributes
-    ----------
-    leader
-        Place in the group of the device that sends inputs and gathers results.
-    rows
-        Rows of each device of the group, in its order.
-    deadline_us
-        Within this time all have computed.
-    message_us
-        How long all messages between the leader and the others take.
-    """
-
-    leader: int
-    rows: Rows
-    deadline_us: int
-    message_us: int
+    leader: int  # place in the group of the device that sends inputs and gathers results
+    rows: Rows  # rows of each device of the group, in its order
+    deadline_us: int  # within this time all have computed
+    message_us: int  # how long all messages between the leader and the others take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What a group has to know to split a chunk.
+    """What a group has to know to split a chunk."""
 
-    Attributes
-    ----------
-    total
-        Rows to be dealt out, at least one for each device.
-    compute_us
-        By device how long r rows take, by r = 0..total; not decreasing.
-    message_us
-        From a leader and the rows of all devices to how long their messages take; None: it has no links
-        to all of them.
-    overlap
-        Whether messages are sent while others are computed.
-    alike
-        Whether messages between any two devices take the same time.
-    """
-
-    total: int
-    compute_us: Sequence[Sequence[int]]
+    total: int  # rows to be dealt out, at least one for each device
+    compute_us: Sequence[Sequence[int]]  # by device how long r rows take, by r = 0..total; not decreasing
     message_us: Callable[[int, Rows], int | None]
-    overlap: bool
-    alike: bool = False
+    """From a leader and the rows of all devices to how long their messages take; None: it has no links to all
+    of them."""
+    overlap: bool  # whether messages are sent while others are computed
+    alike: bool = False  # whether messages between any two devices take the same time
 
     def time_us(self, compute_us: int, message_us: int) -> int:
         """Return what a request takes of the group."""

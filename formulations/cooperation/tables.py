@@ -23,18 +23,10 @@ PER_US = 10**6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What a message to a device and its answer take together.
+    """What a message to a device and its answer take together."""
 
-    Attributes
-    ----------
-    latency_ns
-        Of both when they are empty.
-    bytes_per_second
-        The slower of both rates; 0: messages take no time.
-    """
-
-    latency_ns: int
-    bytes_per_second: int
+    latency_ns: int  # of both when they are empty
+    bytes_per_second: int  # the slower of both rates; 0: messages take no time
 
     def time_ns(self, size: int) -> int:
         """Return the time of so many bytes there and back together."""
@@ -51,27 +43,14 @@ class SegmentTable(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed properties below are kept
 class Groups:
-    """Integer tables of one network on some devices that serve chunks in groups.
+    """Integer tables of one network on some devices that serve chunks in groups."""
 
-    Attributes
-    ----------
-    chain
-        The network on each device: times, copies, weights, tensors, cuts, who excludes whom.
-    data
-        What was asked.
-    boundary_bytes
-        Bytes that a cut at each boundary 0..n sends on.
-    links
-        By [source][target]; None: there is none. Without any links messages take no time.
-    segments
-        Tiles of chunks.
-    """
-
-    chain: Chain
-    data: Cooperation
-    boundary_bytes: tuple[int, ...]
+    chain: Chain  # the network on each device: times, copies, weights, tensors, cuts, who excludes whom
+    data: Cooperation  # what was asked
+    boundary_bytes: tuple[int, ...]  # bytes that a cut at each boundary 0..n sends on
     links: tuple[tuple[Link | None, ...], ...]
-    segments: SegmentTable
+    """By [source][target]; None: there is none. Without any links messages take no time."""
+    segments: SegmentTable  # tiles of chunks
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -14,18 +14,10 @@ FRAME_POOL = 1000
 
 @dataclass(frozen=True, slots=True)
 class FrameRequest:
-    """One request of a frame.
-
-    Attributes
-    ----------
-    network
-        Name of the network.
-    after
-        Indices in the frame of the requests that it waits for.
-    """
+    """One request of a frame."""
 
     network: str
-    after: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()  # indices in the frame of the requests that it waits for
 
 
 Frame = tuple[FrameRequest, ...]
@@ -61,12 +53,8 @@ def frames_of(workflow: Workflow, random: Random) -> Iterator[Frame]:
 def at_pace(scenario: Scenario, pace: float) -> Scenario:
     """Return a scenario whose requests come so many times as fast; deadlines and events stay as they are.
 
-    Parameters
-    ----------
-    scenario
-        The scenario. Frames that come when the one before is done still do so.
-    pace
-        E.g. 0.1: ten times as slowly, for a device that much slower.
+    `scenario`: the scenario. Frames that come when the one before is done still do so. `pace`: E.g. 0.1: ten
+    times as slowly, for a device that much slower.
     """
 
     def paced(arrivals: Arrivals) -> Arrivals:

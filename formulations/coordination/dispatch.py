@@ -35,48 +35,23 @@ class Late(StrEnum):
 class Start:
     """A chunk that is to start now.
 
-    Attributes
-    ----------
-    number
-        Of the start; unique.
-    request
-        The request as it waited: `done` is the first section of the chunk.
-    stop, unit
-        See `Decision`.
-    at_us
-        When.
-    expected_us
-        How long it is expected to take.
+    `stop`, `unit`: see `Decision`.
     """
 
-    number: int
-    request: Waiting
+    number: int  # of the start; unique
+    request: Waiting  # the request as it waited: `done` is the first section of the chunk
     stop: int
     unit: int
     at_us: int
-    expected_us: int
+    expected_us: int  # how long it is expected to take
 
 
 class Dispatcher:
     """What waits, what runs, and who decides. Times are microseconds of whoever owns it.
 
-    Parameters
-    ----------
-    policy
-        Who decides.
-    times
-        What chunks are expected to take; follows what is observed.
-    demand
-        See `Policy.begin`; empty: as many requests of each network.
-    exclusive
-        By unit, the units that share a core with it: only one of them runs at a time. Empty: none do.
-    late
-        What becomes of requests that cannot meet their deadline any more.
-
-    Attributes
-    ----------
-    decisions_ns
-        How long each call of the policy took that decided something, most recent last, at most 100,000.
+    `demand`: see `Policy.begin`; empty: as many requests of each network. `exclusive`: by unit, the units
+    that share a core with it: only one of them runs at a time. Empty: none do. `late`: what becomes of
+    requests that cannot meet their deadline any more.
     """
 
     def __init__(
@@ -91,6 +66,7 @@ class Dispatcher:
         self.policy = policy
         self.times = times
         self.late = late
+        # how long each call of the policy took that decided something, most recent last, at most 100,000
         self.decisions_ns: deque[int] = deque(maxlen=100_000)
         self._queue: list[Waiting] = []
         self._running: list[dict[int, Start]] = [{} for _ in times.units]
@@ -140,10 +116,7 @@ class Dispatcher:
     def decide(self, now_us: int) -> Iterator[Start]:
         """Yield what to start now: the units count as busy from then on.
 
-        Raises
-        ------
-        InvalidInputError
-            The policy wants what cannot be; the message says what.
+        Raises InvalidInputError: the policy wants what cannot be; the message says what.
         """
         while self._queue:
             states = self.states(now_us)

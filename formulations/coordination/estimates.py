@@ -53,19 +53,7 @@ def estimated_times(
     units: Sequence[ProcessingUnit],
     measured_us: Mapping[Key, float],
 ) -> NetworkTimes:
-    """Return the times of chunks by one measured chunk a unit.
-
-    Parameters
-    ----------
-    network, sections
-        The network.
-    keys
-        The chunks.
-    units
-        The units of the platform.
-    measured_us
-        What one chunk of each unit took.
-    """
+    """Return the times of chunks by one measured chunk a unit."""
     rates = {
         key[2]: time_us / chunk_work(network, sections, key, units[key[2]])
         for key, time_us in measured_us.items()

@@ -34,21 +34,8 @@ def expected_costs(
 
     What two neighbours cost beyond both together is a copy, and half of it is charged on each side.
 
-    Parameters
-    ----------
-    name
-        What to call it.
-    times
-        Expected times.
-    network, done
-        Index of the network, and how many of its sections are done.
-    units
-        The units that are there.
-
-    Returns
-    -------
-    tuple of (Network, NetworkCosts), or None
-        None: a section can run on none of them.
+    `network`, `done`: index of the network, and how many of its sections are done.
+    None: a section can run on none of the units.
     """
     rows: list[list[int | None]] = []
     copies = [[0] * len(times.units)]

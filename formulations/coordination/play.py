@@ -23,23 +23,10 @@ def play(
 ) -> Record:
     """Serve the requests of a scenario in simulated time.
 
-    Parameters
-    ----------
-    setting
-        The units, and what networks cost on them.
-    scenario
-        Who asks. The same requests come under every policy, except that frames without arrivals come when
-        the one before is done.
-    policy
-        Who decides; it must not have served anything else.
-    conditions
-        How requests are served, whatever the policy.
-
-    Raises
-    ------
-    InvalidInputError
-        The scenario asks for a network, or has an event of a unit, that the setting has not; or the policy
-        decides what cannot be.
+    `scenario`: who asks. The same requests come under every policy, except that frames without arrivals come
+    when the one before is done.
+    Raises InvalidInputError: the scenario asks for a network, or has an event of a unit, that the setting has
+    not; or the policy decides what cannot be.
     """
     demand = demand_of(scenario)
     traffic = Traffic(setting, scenario)
@@ -100,15 +87,7 @@ class _FrameAtWork:
 
 
 class Traffic:
-    """The requests of a scenario as they come: frame after frame, and what comes at its own time.
-
-    Parameters
-    ----------
-    setting
-        Where networks and units have their indices.
-    scenario
-        Who asks.
-    """
+    """The requests of a scenario as they come: frame after frame, and what comes at its own time."""
 
     def __init__(self, setting: Setting, scenario: Scenario) -> None:
         for name in scenario.networks:

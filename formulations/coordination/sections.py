@@ -38,17 +38,7 @@ def sections_of(chain: Chain, borders: Collection[int] = ()) -> tuple[Section, .
 
     Layers that must not be cut apart are one layer here, which only those units can run that run all of them.
 
-    Parameters
-    ----------
-    chain
-        Its costs: which unit can run which layer.
-    borders
-        Cuts at which a section ends although the same units can run both sides.
-
-    Raises
-    ------
-    InvalidInputError
-        A border is no legal cut.
+    `borders`: cuts at which a section ends although the same units can run both sides.
     """
     if strange := sorted(set(borders) - set(chain.cuts)):
         raise InvalidInputError(
@@ -103,21 +93,8 @@ def legs_of(
 ) -> tuple[tuple[int, int, int], ...]:
     """Return where the parts of a network run that is placed whole on a unit.
 
-    Parameters
-    ----------
-    sections
-        Its sections.
-    unit
-        Index of the unit.
-    fallback
-        How layers that the unit cannot run go to the processor.
-    processor
-        Index of the unit that they go to; it can run all of them.
-
-    Returns
-    -------
-    tuple of (int, int, int)
-        First section, one past the last, unit; in order.
+    `fallback`: how layers that the unit cannot run go to the processor.
+    First section, one past the last, unit of each, in order.
     """
     legs: list[tuple[int, int, int]] = []
     for index, section in enumerate(sections):

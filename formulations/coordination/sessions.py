@@ -57,19 +57,7 @@ def loaded_within(
 ) -> Loaded:
     """Return the sessions that are worth being loaded.
 
-    Parameters
-    ----------
-    times
-        Expected times of all chunks.
-    session_bytes
-        What each of them needs.
-    limit_bytes
-        What all may need together; None: only those go that no shortest way has.
-
-    Raises
-    ------
-    InvalidInputError
-        The network cannot run within the limit.
+    `limit_bytes`: what all may need together; None: only those go that no shortest way has.
     """
     units = sorted({unit for _, _, unit in times.chunk_us})
     sets = list(_sets(units))

@@ -63,19 +63,6 @@ class Simulation:
     """Requests and units in simulated time, microseconds.
 
     Whoever owns it asks for requests and sets it forward; `ended` tells of each that is answered.
-
-    Parameters
-    ----------
-    setting
-        The units, and what networks cost on them.
-    policy
-        Who decides.
-    conditions
-        How requests are served, whatever the policy.
-    demand
-        See `Policy.begin`.
-    ended
-        Called with each request that was answered or dropped; it may ask for others.
     """
 
     def __init__(
@@ -120,12 +107,7 @@ class Simulation:
     def ask(self, request: Answered, *, luck: str = "") -> None:
         """Let a request come: at its arrival, which is now, or when those are done that it waits for.
 
-        Parameters
-        ----------
-        request
-            Not answered yet; its number is its own.
-        luck
-            What is drawn for it depends on this; empty: on its number.
+        `luck`: what is drawn for it depends on this; empty: on its number.
         """
         ahead = [number for number in request.after if number not in self.answered]
         self._open[request.number] = _Open(request, luck or str(request.number), len(ahead))
@@ -184,17 +166,7 @@ class Simulation:
     def record(
         self, applications: tuple[str, ...], duration_us: int, frames: Iterable[FrameSpan] = ()
     ) -> Record:
-        """Return what has happened.
-
-        Parameters
-        ----------
-        applications
-            Names of those who asked.
-        duration_us
-            How long requests came in.
-        frames
-            Their frames.
-        """
+        """Return what has happened."""
         setting = self.setting
         requests = [*self.answered.values(), *self.unanswered]
         record = Record(

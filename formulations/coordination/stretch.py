@@ -19,15 +19,8 @@ from .simulation import Conditions, Simulation
 def problem_of(setting: Setting, jobs: Jobs, *terms: str) -> Problem:
     """Return the problem of serving requests that are all known, by one chunk at a time on each unit.
 
-    Parameters
-    ----------
-    setting
-        The units, and what networks cost on them; slowdown and behaviour do not count, so that what is
-        proved holds whatever they are.
-    jobs
-        The requests.
-    terms
-        What is minimised.
+    `setting`: the units, and what networks cost on them; slowdown and behaviour do not count, so that what is
+    proved holds whatever they are.
     """
     asked = {request.network for request in jobs.requests}
     networks = tuple(network for network in setting.networks if network.name in asked)
@@ -46,19 +39,8 @@ def problem_of(setting: Setting, jobs: Jobs, *terms: str) -> Problem:
 def first_frames(scenario: Scenario, most: int, *, most_requests: int = 1_000) -> list[tuple[str, Jobs]]:
     """Return the first frames of the workflows of a scenario, in turns: the same as policies are given.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    most
-        How many frames at most.
-    most_requests
-        Larger frames are left out.
-
-    Returns
-    -------
-    list of (str, Jobs)
-        Name of the workflow with the number of the frame, and its requests, all released at 0.
+    `most`: how many frames at most.
+    Name of the workflow with the number of the frame, and its requests, all released at 0.
     """
     drawn = []
     for workflow in scenario.workflows:

@@ -158,14 +158,7 @@ def whole_times(
 ) -> NetworkTimes:
     """Return the times of a network that is placed whole: as one section that every unit can run.
 
-    Parameters
-    ----------
-    chain, sections
-        Its costs and its sections.
-    fallback
-        How layers that a unit cannot run go to the processor.
-    processor
-        Index of the unit that they go to.
+    `fallback`: how layers that a unit cannot run go to the processor.
     """
     return NetworkTimes(
         sections=1,

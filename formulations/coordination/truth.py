@@ -32,15 +32,6 @@ class Truth:
 
     The same request has the same luck under every policy: what is drawn depends on its name, the section and
     the unit alone.
-
-    Parameters
-    ----------
-    setting
-        The table of costs, and how units behave.
-    times_permille
-        See `Noise`.
-    seed
-        Of what is drawn.
     """
 
     def __init__(self, setting: Setting, *, times_permille: int = 0, seed: int = 0) -> None:
@@ -87,13 +78,8 @@ def distortion(permille: int, seed: int) -> Callable[[int, int, int, int], float
 class Warmth:
     """The temperature of one unit over time.
 
-    Parameters
-    ----------
-    behaviour
-        Its powers; its heat model.
-    limit_c
-        At which temperature it is to be noticed. It is cool enough again as far below that as the model says,
-        or halfway to its temperature at rest if that is nearer.
+    `limit_c`: at which temperature it is to be noticed. It is cool enough again as far below that as the
+    model says, or halfway to its temperature at rest if that is nearer.
     """
 
     def __init__(self, behaviour: UnitBehaviour, heat: HeatModel, limit_c: float) -> None:

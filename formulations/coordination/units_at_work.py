@@ -15,39 +15,21 @@ MOST_LOSS = 0.75
 class Task:
     """A chunk, or a whole network, that was started.
 
-    Attributes
-    ----------
-    start
-        What was decided.
-    legs
-        First section, one past the last, and unit of its parts, in order; of a chunk there is one.
-    leg
-        Which of them runs.
-    unit, began_us
-        Where it runs, and since when.
-    left_us
-        What is left of it, as if it were alone.
-    pace
-        How much of that passes in a microsecond.
+    `unit`, `began_us`: where it runs, and since when.
     """
 
-    start: Start
+    start: Start  # what was decided
     legs: tuple[tuple[int, int, int], ...]
-    leg: int = 0
+    """First section, one past the last, and unit of its parts, in order; of a chunk there is one."""
+    leg: int = 0  # which of them runs
     unit: int = -1
     began_us: float = 0.0
-    left_us: float = 0.0
-    pace: float = 1.0
+    left_us: float = 0.0  # what is left of it, as if it were alone
+    pace: float = 1.0  # how much of that passes in a microsecond
 
 
 class UnitsAtWork:
-    """All that runs; a change of what runs changes how fast the rest goes on.
-
-    Parameters
-    ----------
-    setting
-        Slowdowns of units by each other, and of inferences on the same unit.
-    """
+    """All that runs; a change of what runs changes how fast the rest goes on."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting

@@ -29,17 +29,7 @@ from .values import WorkloadValues
 
 
 class AsynchronousClocks:
-    """Clocks of chunks that start as soon as they can.
-
-    Parameters
-    ----------
-    slicing, order, lengths
-        The other parts of the encoding.
-    exact
-        Whether chunks may not start later than they can.
-    horizon_us
-        A time by which every schedule of interest is done.
-    """
+    """Clocks of chunks that start as soon as they can."""
 
     def __init__(
         self, slicing: Slicing, order: RankedOrder, lengths: Lengths, *, exact: bool, horizon_us: int

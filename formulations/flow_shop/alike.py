@@ -16,12 +16,7 @@ Groups = tuple[tuple[int, ...], ...]
 def alike(shop: FlowShop, named: Collection[int]) -> Groups:
     """Return the groups of requests of one network that come and are due at the same times.
 
-    Parameters
-    ----------
-    shop
-        The tables.
-    named
-        Requests that rules tell from others: in no group.
+    `named`: requests that rules tell from others: in no group.
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for request, facts in enumerate(shop.workload.requests):

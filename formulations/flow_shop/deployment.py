@@ -21,19 +21,7 @@ _NOT_RUN = {
 def deploy(plan: Plan, workload: Workload, *, task_slots: int | None = None) -> Deployment:
     """Return a plan for a workload as a deployment.
 
-    Parameters
-    ----------
-    plan
-        A valid plan.
-    workload
-        What it was made for.
-    task_slots
-        Of each stream; None: one in a batch, which has one request of each, else as `Stream` says.
-
-    Raises
-    ------
-    InvalidPlanError
-        The plan is not for this workload, or the runtime does not work in the way that the workload asks.
+    `task_slots`: of each stream; None: one in a batch, which has one request of each, else as `Stream` says.
     """
     asks = [text for value, text in _NOT_RUN.items() if value in (workload.execution, workload.load_policy)]
     if asks:
@@ -42,13 +30,7 @@ def deploy(plan: Plan, workload: Workload, *, task_slots: int | None = None) -> 
 
 
 def arrange(plan: Plan, workload: Workload, *, task_slots: int | None = None) -> Deployment:
-    """Return a plan as `deploy` does, also for a workload that the runtime cannot serve: to be looked at.
-
-    Raises
-    ------
-    InvalidPlanError
-        The plan is not for this workload.
-    """
+    """Return a plan as `deploy` does, also for a workload that the runtime cannot serve: to be looked at."""
     arrivals = {request.name: request.arrival_us for request in workload.requests}
     if sorted(plan.order) != sorted(arrivals):
         raise InvalidPlanError(f"[{plan}] is no plan for the requests {', '.join(workload.names)}")

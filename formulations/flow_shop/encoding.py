@@ -42,15 +42,9 @@ from .values import WorkloadValues
 def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None) -> Encoded[Schedule]:
     """Return the formulation of a problem with a workload.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    top
-        How many plans are wanted; for one, plans that differ by the order of equal requests only need
-        not all be solutions.
-    known
-        A valid plan: for one wanted plan, no clock needs to go beyond the time that it takes.
+    `top`: how many plans are wanted; for one, plans that differ by the order of equal requests only need not
+    all be solutions. `known`: a valid plan: for one wanted plan, no clock needs to go beyond the time that it
+    takes.
     """
     needs = needs_of(problem)
     one = top == 1 and not problem.opaque_rules

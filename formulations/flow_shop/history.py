@@ -32,13 +32,7 @@ def history(problem: Problem, plan: Plan) -> History:
 
 
 def check_deployment(problem: Problem, deployment: Deployment) -> None:
-    """Do nothing for what serves the workload of the problem.
-
-    Raises
-    ------
-    InvalidPlanError
-        It serves another workload, or the runtime does not work in the way that the workload asks.
-    """
+    """Do nothing for what serves the workload of the problem."""
     workload = workload_of(problem)
     if deployment.plan is None or deploy(deployment.plan, workload).rounds != deployment.rounds:
         raise InvalidPlanError("it serves another workload")
@@ -97,16 +91,7 @@ def _intervals(
 ) -> Iterator[Interval]:
     """Yield what has run.
 
-    Parameters
-    ----------
-    values
-        Of the schedule that was played.
-    runs
-        What ran when, in order of the ends; positions count on from round to round.
-    streams
-        Index of the stream of each position in a round.
-    parts
-        Whether copies are told from running.
+    `runs`: what ran when, in order of the ends; positions count on from round to round.
     """
     shop, schedule = values.shop, values.schedule
     served: Counter[int] = Counter()

@@ -54,23 +54,15 @@ _REGULAR = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What an encoding has to offer.
-
-    Attributes
-    ----------
-    quantities
-        Those that the objective, the limits, the deadlines, the memory of the device or a rule mention.
-    exact
-        Whether anything could gain from a quantity that is larger than it is (a chunk that takes longer,
-        or starts later than it could). If not, "at least" conditions are enough: they make the smallest
-        values come out right, and leave the solver fewer choices.
-    named
-        Requests that rules tell from equal ones.
-    """
+    """What an encoding has to offer."""
 
     quantities: frozenset[FlowQuantity]
+    """Those that the objective, the limits, the deadlines, the memory of the device or a rule mention."""
     exact: bool
-    named: frozenset[int]
+    """Whether anything could gain from a quantity that is larger than it is (a chunk that takes longer, or
+    starts later than it could). If not, "at least" conditions are enough: they make the smallest values come
+    out right, and leave the solver fewer choices."""
+    named: frozenset[int]  # requests that rules tell from equal ones
 
     @property
     def clocks(self) -> bool:

@@ -25,15 +25,7 @@ from .values import WorkloadValues
 
 
 class Occupancy:
-    """Bytes in use at the starts of chunks.
-
-    Parameters
-    ----------
-    slicing, clocks
-        The other parts of the encoding.
-    quantities
-        What is asked for.
-    """
+    """Bytes in use at the starts of chunks."""
 
     def __init__(self, slicing: Slicing, clocks: Clocks, quantities: frozenset[FlowQuantity]) -> None:
         self._shop = slicing.shop

@@ -152,12 +152,7 @@ class FixedOrder:
 class Precedences:
     """One literal for each pair of requests.
 
-    Parameters
-    ----------
-    shop
-        The tables.
-    alike
-        Groups of requests that may be served in the given order without loss.
+    `alike`: groups of requests that may be served in the given order without loss.
     """
 
     def __init__(self, shop: FlowShop, alike: Sequence[Sequence[int]]) -> None:

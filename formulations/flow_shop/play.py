@@ -24,24 +24,13 @@ from .tables import MOST_LOSS_PERMILLE, FlowShop, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request at its position in the order.
+    """One request at its position in the order."""
 
-    Attributes
-    ----------
-    request
-        Index of the request.
-    chain
-        Index of its chain, for the losses.
-    arrival_us
-        When it comes in.
-    chunks
-        (unit, work in microseconds) of its chunks that are not empty, in order.
-    """
-
-    request: int
-    chain: int
-    arrival_us: int
+    request: int  # index of the request
+    chain: int  # index of its chain, for the losses
+    arrival_us: int  # when it comes in
     chunks: tuple[tuple[int, int], ...]
+    """(unit, work in microseconds) of its chunks that are not empty, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,25 +161,11 @@ def play_asynchronous(
     no job is further ahead of itself than the task slots of its stream allow, as on a device: a unit with
     little to do waits for the others.
 
-    Parameters
-    ----------
-    jobs
-        Of one round, in order.
-    unit_count
-        Number of units.
-    losses
-        `FlowShop.loss_permille`, or None for no slowdown.
-    task_slots
-        Most jobs on their way at once, or None.
-    rounds
-        How often the jobs come, without waiting; positions count on from round to round.
-    endless
-        Whether more rounds follow, so that the last of the rounds have company, too.
-
-    Returns
-    -------
-    list of Run
-        In order of their ends; of an endless play, up to the end of the rounds.
+    `jobs`: of one round, in order. `losses`: `FlowShop.loss_permille`, or None for no slowdown. `task_slots`:
+    most jobs on their way at once, or None. `rounds`: how often the jobs come, without waiting; positions
+    count on from round to round. `endless`: whether more rounds follow, so that the last of the rounds have
+    company, too.
+    Runs are in the order of their ends; of an endless play, up to the end of the rounds.
     """
     if losses is None and task_slots is None and rounds == 1:
         return _play_alone(jobs, unit_count)

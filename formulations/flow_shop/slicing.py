@@ -26,23 +26,13 @@ _Definition = tuple[tuple[int, ...], Expr]
 class Slicing:
     """The cuts of all requests.
 
-    Parameters
-    ----------
-    shop
-        The tables.
-    exact
-        Whether start, end and use literals are tied from both sides.
-    block_of
-        For each request the request whose cuts it shares; usually itself.
-
-    Attributes
-    ----------
-    constraints
-        The rows so far: those of a variable are added when it is first asked for.
+    `exact`: whether start, end and use literals are tied from both sides. `block_of`: for each request the
+    request whose cuts it shares; usually itself.
     """
 
     def __init__(self, shop: FlowShop, *, exact: bool, block_of: Sequence[int]) -> None:
         self.shop = shop
+        # the rows so far: those of a variable are added when it is first asked for
         self.constraints: list[Constraint] = []
         self._exact = exact
         self._block_of = block_of

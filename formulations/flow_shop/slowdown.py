@@ -31,17 +31,7 @@ Company = tuple[Cell, ...]
 
 
 class Lengths:
-    """How long each chunk runs: its work, and with slowdown what it loses to the others.
-
-    Parameters
-    ----------
-    slicing
-        The cuts.
-    exact
-        Whether chunks may not take longer than they need.
-    horizon_us
-        A time by which every schedule of interest is done.
-    """
+    """How long each chunk runs: its work, and with slowdown what it loses to the others."""
 
     def __init__(self, slicing: Slicing, *, exact: bool, horizon_us: int) -> None:
         self._shop = slicing.shop

@@ -20,15 +20,7 @@ from .values import WorkloadValues
 
 
 class Totals:
-    """Quantities of a whole plan.
-
-    Parameters
-    ----------
-    problem, needs
-        What is asked for.
-    slicing, lengths, clocks
-        The parts of the encoding; no clocks where times are not asked for.
-    """
+    """Quantities of a whole plan."""
 
     def __init__(
         self, problem: Problem, needs: Needs, slicing: Slicing, lengths: Lengths, clocks: Clocks | None

@@ -20,15 +20,7 @@ _WARM_ROUNDS, ROUNDS = 8, 16
 
 
 class WorkloadValues(PlanNumbers):
-    """Every quantity of one schedule, in exact integers, computed when it is asked for.
-
-    Parameters
-    ----------
-    shop
-        The tables of the problem.
-    schedule
-        A well-formed schedule.
-    """
+    """Every quantity of one schedule, in exact integers, computed when it is asked for."""
 
     terms = TERMS
     quantities = QUANTITIES
@@ -61,12 +53,7 @@ class WorkloadValues(PlanNumbers):
     def play(self, rounds: int, *, endless: bool = False) -> list[Run]:
         """Return what runs when in rounds that follow each other without waiting, in order of the ends.
 
-        Parameters
-        ----------
-        rounds
-            How many.
-        endless
-            Whether more rounds follow: their chunks run beside those of the last of these rounds.
+        `endless`: whether more rounds follow: their chunks run beside those of the last of these rounds.
         """
         shop, workload = self.shop, self.shop.workload
         jobs = jobs_of(shop, self.schedule)

@@ -20,14 +20,7 @@ from .tables import Option
 def by_counts(reach: Reach, least_us: int, horizon_us: int) -> Relaxation:
     """Return the model.
 
-    Parameters
-    ----------
-    reach
-        Heads and tails of the requests, all of which can run.
-    least_us
-        A lower bound on the makespan: the larger it is, the more windows count.
-    horizon_us
-        An upper bound on it.
+    `least_us`: a lower bound on the makespan: the larger it is, the more windows count.
     """
     makespan = IntVar("least_end", (), min(least_us, horizon_us), horizon_us)
     return Relaxation(constraints=tuple(_Counts(reach, makespan).rows(least_us)), objective=makespan)

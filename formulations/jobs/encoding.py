@@ -52,14 +52,8 @@ _TIMES = frozenset({Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS
 def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded[JobPlan]:
     """Return the model of a problem.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    top
-        How many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
-    known
-        A valid plan: for one wanted plan of least makespan, nothing needs to end later.
+    `top`: how many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
+    `known`: a valid plan: for one wanted plan of least makespan, nothing needs to end later.
     """
     return _JobsModel(problem, top=top, known=known).encoded()
 

@@ -13,15 +13,7 @@ from .tables import JobPlan, JobTables, Part
 
 
 def well_formed(tables: JobTables, plan: Plan) -> JobPlan:
-    """Return a plan by index.
-
-    Raises
-    ------
-    MalformedPlanError
-        It names what is not there, its chunks do not cover each request from border to border of sections
-        that their units can run, or its order does not name each request once for each of its chunks,
-        behind those that it waits for.
-    """
+    """Return a plan by index."""
     names = tables.jobs.names
     index = {name: number for number, name in enumerate(names)}
     own: list[list[Chunk]] = [[] for _ in names]

@@ -54,10 +54,7 @@ class Run(NamedTuple):
 class JobValues(PlanNumbers):
     """The numbers of one plan.
 
-    Parameters
-    ----------
-    tables, code
-        The requests, and the plan by index.
+    `tables`, `code`: the requests, and the plan by index.
     """
 
     def __init__(self, tables: JobTables, code: JobPlan) -> None:

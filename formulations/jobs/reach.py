@@ -15,15 +15,9 @@ Window = tuple[int, tuple[tuple[int, Option], ...]]
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
 class Reach:
-    """Heads and tails of requests that nothing waits for but each other.
+    """Heads and tails of requests that nothing waits for but each other."""
 
-    Attributes
-    ----------
-    tables
-        The requests.
-    """
-
-    tables: JobTables
+    tables: JobTables  # the requests
 
     @cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:
@@ -97,14 +91,7 @@ class Reach:
         On one unit, chunks that cannot begin before h and have at least q behind them take makespan - h - q
         at most: if there are any. Where h + q is at most a lower bound on the makespan it holds always.
 
-        Parameters
-        ----------
-        requests
-            Whose chunks.
-        least_us
-            A lower bound on the makespan.
-        enough
-            Whether those found by now will do: there are many of hundreds of requests.
+        `enough`: whether those found by now will do: there are many of hundreds of requests.
         """
         assert self.head_us is not None
         asked = list(requests)

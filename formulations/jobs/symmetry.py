@@ -14,11 +14,6 @@ class Alike:
 
     Two requests are equal if network, release, deadline, weight and what they wait for are, and if the
     requests that wait for them are equal, each of which waits for nothing else; or are the same ones.
-
-    Parameters
-    ----------
-    tables
-        The requests.
     """
 
     def __init__(self, tables: JobTables) -> None:
@@ -53,17 +48,7 @@ class Alike:
     ) -> tuple[tuple[int, ...], tuple[tuple[Part, ...], ...]]:
         """Return an equally good plan in which equal requests finish in the order of their indices.
 
-        Parameters
-        ----------
-        finish_us
-            When each request is done.
-        parts, order
-            The plan.
-
-        Returns
-        -------
-        tuple
-            Order and chunks.
+        Order and chunks.
         """
         stands_for = list(range(len(parts)))
         # Those behind come first: whole requests swap together with what waits for them.

@@ -20,20 +20,13 @@ Part = tuple[int, int, int]
 class Option(NamedTuple):
     """A chunk that a network can have.
 
-    Attributes
-    ----------
-    start, stop
-        First section, and one past the last.
-    unit
-        Where it runs.
-    time_us
-        How long, copies included.
+    `start`, `stop`: first section, and one past the last.
     """
 
     start: int
     stop: int
-    unit: int
-    time_us: int
+    unit: int  # where it runs
+    time_us: int  # how long, copies included
 
     @property
     def part(self) -> Part:
@@ -43,51 +36,26 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A plan by index.
-
-    Attributes
-    ----------
-    order
-        A request for each of its chunks, in the order in which units serve them: the k-th time that a
-        request stands here means its k-th chunk. Plans whose units serve the same chunks in the same order
-        are equal: chunks stand in the order of their starts (`ordered`).
-    parts
-        The chunks of each request.
-    """
+    """A plan by index."""
 
     order: tuple[int, ...]
-    parts: tuple[tuple[Part, ...], ...]
+    """A request for each of its chunks, in the order in which units serve them: the k-th time that a request
+    stands here means its k-th chunk. Plans whose units serve the same chunks in the same order are equal:
+    chunks stand in the order of their starts (`ordered`)."""
+    parts: tuple[tuple[Part, ...], ...]  # the chunks of each request
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
 class JobTables:
-    """Integer tables of requests.
+    """Integer tables of requests."""
 
-    Attributes
-    ----------
-    jobs
-        The requests.
-    units
-        Names of the units.
-    chains
-        Tables of each network in use.
-    chain_of
-        Index into `chains`, by request.
-    layer_names
-        Names of the layers, by index of the chain.
-    sections
-        Sections of each network, by index of the chain.
-    after
-        By request, the indices of those that it waits for.
-    """
-
-    jobs: Jobs
-    units: tuple[str, ...]
-    chains: tuple[Chain, ...]
-    chain_of: tuple[int, ...]
-    layer_names: tuple[tuple[str, ...], ...]
-    sections: tuple[tuple[Section, ...], ...]
-    after: tuple[tuple[int, ...], ...]
+    jobs: Jobs  # the requests
+    units: tuple[str, ...]  # names of the units
+    chains: tuple[Chain, ...]  # tables of each network in use
+    chain_of: tuple[int, ...]  # index into `chains`, by request
+    layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
+    sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
+    after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
 
     @property
     def request_count(self) -> int:
@@ -183,12 +151,7 @@ class JobTables:
     def ordered(self, order: tuple[int, ...], parts: tuple[tuple[Part, ...], ...]) -> JobPlan:
         """Return a plan whose chunks stand in the order of their starts, ties by request.
 
-        Parameters
-        ----------
-        order
-            Any order of the chunks in which what waits stands behind what it waits for.
-        parts
-            The chunks of each request.
+        `order`: any order of the chunks in which what waits stands behind what it waits for.
         """
         queues: list[list[tuple[int, int]]] = [[] for _ in self.units]
         place = [0] * self.request_count
@@ -266,10 +229,7 @@ def jobs_of(problem: Problem) -> Jobs:
 def build_tables(problem: Problem) -> JobTables:
     """Return the tables of a problem.
 
-    Raises
-    ------
-    InvalidInputError
-        A border is no legal cut.
+    Raises InvalidInputError: a border is no legal cut.
     """
     jobs = jobs_of(problem)
     used = list(dict.fromkeys(request.network for request in jobs.requests))

@@ -19,25 +19,14 @@ _MOST_STATES, _MOST_ENTRIES = 200, 40_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartBounds:
-    """Bounds on the parts of a graph.
-
-    Attributes
-    ----------
-    graph
-        The graph.
-    parts
-        How many parts there are at most.
-    work
-        The work of its blocks.
-    stretches
-        What divides it, and what that costs. None, where there are too many kinds of units: messages count
-        nothing.
-    """
+    """Bounds on the parts of a graph."""
 
     graph: LayerGraph
-    parts: int
-    work: Work
+    parts: int  # how many parts there are at most
+    work: Work  # the work of its blocks
     stretches: Stretches | None
+    """What divides it, and what that costs. None, where there are too many kinds of units: messages count
+    nothing."""
 
     def ahead(self, period_us: int) -> tuple[int, ...]:
         """Return the most work of the first parts, by their number from 0, if no load is above a period."""

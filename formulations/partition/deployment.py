@@ -15,10 +15,7 @@ def stream_of(problem: Problem, plan: Plan, *, task_slots: int | None = None) ->
 
     Layers of a part keep the order of the network, so that each comes after what it reads.
 
-    Raises
-    ------
-    MalformedPlanError
-        The parts are not convex, or do not fit the problem.
+    Raises MalformedPlanError: the parts are not convex, or do not fit the problem.
     """
     graph = graph_of(problem)
     code = problem.formulation.code(problem, plan)

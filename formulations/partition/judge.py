@@ -13,14 +13,7 @@ from .tables import Code, LayerGraph, chain_of
 
 
 def well_formed(graph: LayerGraph, plan: Plan) -> Code:
-    """Return the unit of each layer.
-
-    Raises
-    ------
-    MalformedPlanError
-        It names what is not there, has not each layer once, or its parts cannot be ordered so that tensors
-        go from earlier parts to later ones only.
-    """
+    """Return the unit of each layer."""
     wrong, code = [*_unknown(graph, plan)], [-1] * graph.layer_count
     if not wrong:
         index = {unit: position for position, unit in enumerate(graph.units)}

@@ -15,14 +15,7 @@ from .tables import Code, graph_to_search
 class PartLiterals:
     """The literals of one problem.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    one
-        Whether one best plan is enough.
-    known
-        A valid plan, or None.
+    `known`: a valid plan, or None.
     """
 
     def __init__(self, problem: Problem, *, one: bool, known: Code | None) -> None:

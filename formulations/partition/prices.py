@@ -24,17 +24,12 @@ _ROUNDS, _SCALE = 60, 10_000
 class Work:
     """The blocks of a graph, priced.
 
-    Attributes
-    ----------
-    prices, counts
-        The price of each kind of units, and how many of them there are.
-    block
-        The work of each block: its least priced time.
+    `prices`, `counts`: the price of each kind of units, and how many of them there are.
     """
 
     prices: tuple[int, ...]
     counts: tuple[int, ...]
-    block: tuple[int, ...]
+    block: tuple[int, ...]  # the work of each block: its least priced time
 
     @cached_property
     def reach(self) -> tuple[int, ...]:

@@ -71,13 +71,7 @@ TERMS = table(
 
 
 class PartValues(PlanNumbers):
-    """Every quantity of one well-formed plan, in exact integers.
-
-    Parameters
-    ----------
-    graph, code
-        The tables of the problem, and the unit of each layer.
-    """
+    """Every quantity of one well-formed plan, in exact integers."""
 
     def __init__(self, graph: LayerGraph, code: Code) -> None:
         self.graph, self.code = graph, code

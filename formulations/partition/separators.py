@@ -34,17 +34,13 @@ NEVER = -(2**62)
 class Stretches:
     """The parts of a graph between its separators.
 
-    Attributes
-    ----------
-    low, high
-        By stretch: the least and the most work of a down-set that ends there.
-    cuts
-        By [kind][stretch]: what a part pays at least that begins or ends there.
+    `low`, `high`: by stretch: the least and the most work of a down-set that ends there.
     """
 
     low: tuple[int, ...]
     high: tuple[int, ...]
     cuts: tuple[tuple[int, ...], ...]
+    """By [kind][stretch]: what a part pays at least that begins or ends there."""
 
     def reversed(self, total: int) -> Stretches:
         """Return the stretches of the graph with all edges turned around."""
@@ -57,14 +53,8 @@ class Stretches:
     def further(self, done: Sequence[int], kind: int, price: int, period_us: int) -> list[int]:
         """Return the most work by stretch with one more part, on a unit of a kind.
 
-        Parameters
-        ----------
-        done
-            The most work without it, by stretch; `NEVER`: parts cannot end there.
-        kind, price
-            The kind of unit, and its price.
-        period_us
-            The most that the part takes.
+        `done`: the most work without it, by stretch; `NEVER`: parts cannot end there. `period_us`: the most
+        that the part takes.
         """
         found, entered = [], NEVER
         for low, high, cut, own in zip(self.low, self.high, self.cuts[kind], done, strict=True):
@@ -139,12 +129,7 @@ def least_cut(tensors: Iterable[tuple[Iterable[int], int]], one: int, other: int
     The maximum flow from one to the other along shortest paths (Edmonds and Karp 1972). A tensor is two
     nodes, between which its cost goes; into the first one and out of the second there is no limit.
 
-    Parameters
-    ----------
-    tensors
-        (blocks, cost) of each.
-    one, other
-        The blocks.
+    `tensors`: (blocks, cost) of each.
     """
     left: dict[int, dict[int, int]] = defaultdict(dict)
     for number, (blocks, cost) in enumerate(tensors):

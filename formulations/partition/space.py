@@ -30,16 +30,8 @@ def _extended(
 ) -> Iterator[Code]:
     """Yield all that begin with some units.
 
-    Parameters
-    ----------
-    graph
-        The graph.
-    before
-        For each layer the layers with a smaller index that it has an edge with; ~i: the edge goes to i.
-    code
-        The units of the first layers.
-    reached
-        For each unit the units that its part comes before, directly or not, as bits.
+    `before`: for each layer the layers with a smaller index that it has an edge with; ~i: the edge goes to i.
+    `reached`: for each unit the units that its part comes before, directly or not, as bits.
     """
     if len(code) == graph.layer_count:
         yield tuple(code)

@@ -19,59 +19,34 @@ Code = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """A tensor as a hyperedge: each part that holds some of its pins but not all pays for it once.
+    """A tensor as a hyperedge: each part that holds some of its pins but not all pays for it once."""
 
-    Attributes
-    ----------
-    layers
-        Who makes it, if a layer does, then who reads it.
-    outside
-        Whether it comes into the network or leaves it: then no part holds all pins.
-    us
-        What it takes each unit.
-    """
-
-    layers: tuple[int, ...]
-    outside: bool
-    us: tuple[int, ...]
+    layers: tuple[int, ...]  # who makes it, if a layer does, then who reads it
+    outside: bool  # whether it comes into the network or leaves it: then no part holds all pins
+    us: tuple[int, ...]  # what it takes each unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerGraph:
     """The tables of one problem.
 
-    Attributes
-    ----------
-    network, layers, units
-        Names, to come back from indices.
-    layer_us
-        Time by [layer][unit]; None: cannot run there.
-    weights
-        Bytes that layers take of the memory of their unit.
-    edges
-        (a, b): the part of b is that of a or a later one. Layers of the forward pass, and gradients that no
-        forward layer of their colour places.
-    tensors
-        The tensors that cost something.
-    together
-        Sets of layers that are in one part.
-    unit_memory, device_memory
-        Capacities in bytes, or None.
-    exclusive
-        For each unit the set of the units that it excludes.
+    `network`, `layers`, `units`: names, to come back from indices; `unit_memory`, `device_memory`: capacities
+    in bytes, or None.
     """
 
     network: str
     layers: tuple[str, ...]
     units: tuple[str, ...]
-    layer_us: tuple[tuple[int | None, ...], ...]
-    weights: Weights
+    layer_us: tuple[tuple[int | None, ...], ...]  # time by [layer][unit]; None: cannot run there
+    weights: Weights  # bytes that layers take of the memory of their unit
     edges: tuple[tuple[int, int], ...]
-    tensors: tuple[Pins, ...]
-    together: tuple[tuple[int, ...], ...]
+    """(a, b): the part of b is that of a or a later one. Layers of the forward pass, and gradients that no
+    forward layer of their colour places."""
+    tensors: tuple[Pins, ...]  # the tensors that cost something
+    together: tuple[tuple[int, ...], ...]  # sets of layers that are in one part
     unit_memory: tuple[int | None, ...]
     device_memory: int | None
-    exclusive: tuple[frozenset[int], ...]
+    exclusive: tuple[frozenset[int], ...]  # for each unit the set of the units that it excludes
 
     @property
     def layer_count(self) -> int:
@@ -269,14 +244,7 @@ def graph_of(problem: Problem) -> LayerGraph:
 def graph_to_search(problem: Problem, *, one: bool, known: Code | None = None) -> LayerGraph:
     """Return the graph that a search has to look at: the condensed one, where that leaves a best plan.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    one
-        Whether one best plan is enough.
-    known
-        A plan that has to be among those of the graph, or None.
+    `known`: a plan that has to be among those of the graph, or None.
     """
     graph = graph_of(problem)
     plain = problem.ranking == ("period",) and not problem.rules and problem.limits.min_units is None

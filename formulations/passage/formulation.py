@@ -16,6 +16,7 @@ from ..model import Encoded
 from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
+from .operation import PassageOperation
 from .quantities import QUANTITIES, TERMS, PassageValues
 from .space import count_parts
 from .view import PassageView
@@ -35,6 +36,7 @@ class AnyPassage(Chunking):
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = ("period", "hops", "latency")
     quantities = QUANTITIES
+    operation = PassageOperation()
     incomplete: ClassVar[str] = "every layer can run somewhere, but no sequence of chunks covers the network"
 
     def defects(self, problem: Problem) -> Iterator[str]:
@@ -62,6 +64,9 @@ class AnyPassage(Chunking):
         """Return nothing: chunks of the given order on single units are all there is."""
         return ""
 
+    def wider(self, problem: Problem) -> None:
+        """Return nothing: this is the wider class."""
+
     def count(self, problem: Problem) -> int:
         """Return the number of plans."""
         return count_parts(chain_of(problem))
@@ -78,3 +83,4 @@ class AnyPassage(Chunking):
 
 
 FORMULATION = AnyPassage()
+"""How plans for one network run whose units may have several chunks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -42,7 +42,7 @@ def _most_energy_nj(chain: Chain) -> int:
     return chain.powers.energy_nj(busy, max(busy.values()))
 
 
-_MOST = {
+_MOST: Mapping[str, Callable[..., int]] = {
     Quantity.BUSY: _most_busy_us,
     Quantity.MEMORY: _most_bytes,
     Quantity.PERIOD: _most_load_us,
@@ -56,10 +56,7 @@ _MOST = {
 }
 
 QUANTITIES: Mapping[str, QuantityInfo] = MappingProxyType(
-    {
-        name: replace(info, most=_MOST.get(Quantity(name), info.most))
-        for name, info in chunking.QUANTITIES.items()
-    }
+    {name: replace(info, most=_MOST.get(name, info.most)) for name, info in chunking.QUANTITIES.items()}
     | {
         Quantity.CHUNKS: QuantityInfo(
             name=Quantity.CHUNKS,

@@ -13,19 +13,8 @@ from .tables import Cluster
 def deploy(cluster: Cluster, plan: Plan, *, task_slots: int | None = None) -> Deployment:
     """Return a plan as a deployment: one stream for each pipeline, in the canonical order of plans.
 
-    Parameters
-    ----------
-    cluster
-        The tables by which the plan is charged.
-    plan
-        A plan.
-    task_slots
-        Of each stream; None: as `Stream` says.
-
-    Raises
-    ------
-    MalformedPlanError
-        The plan is not well formed.
+    `task_slots`: of each stream; None: as `Stream` says.
+    Raises MalformedPlanError: the plan is not well formed.
     """
     pipes = well_formed(cluster, plan)
     whole = plan_of(cluster, pipes)

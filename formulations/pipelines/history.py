@@ -59,14 +59,8 @@ def deal(lines: Sequence[tuple[Station, ...]], count: int, *, from_start: bool =
     That is the least time for all of them: pipeline p is done with its n-th item at latency + (n - 1) period,
     and no other choice has fewer items behind the largest of these times (clusters, section 3).
 
-    Parameters
-    ----------
-    lines
-        The stations of each pipeline.
-    count
-        How many items.
-    from_start
-        Give them to the pipeline that can begin first instead: none of them waits for its first item.
+    `from_start`: give them to the pipeline that can begin first instead: none of them waits for its first
+    item.
     """
     latency = [0 if from_start else sum(station.time_us for station in line) for line in lines]
     taken = [0] * len(lines)

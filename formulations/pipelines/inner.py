@@ -19,12 +19,7 @@ def interval_us(device: InnerDevice, network: Network) -> Intervals:
     cores exclude each other. For each start the program goes over sets of units, as EPipe's over sets of
     devices (Eq. 5).
 
-    Parameters
-    ----------
-    device
-        Its units, and what layers take on them.
-    network
-        The network; its legal cuts hold inside of the device, too.
+    `network`: the network; its legal cuts hold inside of the device, too.
     """
     chain = build_chain(device.platform, network, device.costs)
     # By [unit][index of the stop][index of the start], over the legal cuts: what is read in one go.

@@ -14,13 +14,7 @@ from .tables import Cluster
 
 
 def well_formed(cluster: Cluster, plan: Plan) -> Pipes:
-    """Return the chunks of a plan by index, pipeline by pipeline.
-
-    Raises
-    ------
-    MalformedPlanError
-        It has no score.
-    """
+    """Return the chunks of a plan by index, pipeline by pipeline."""
     unknown = tuple(_unknown(cluster, plan))
     if unknown:
         raise MalformedPlanError(plan, unknown)

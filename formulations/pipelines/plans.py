@@ -20,32 +20,18 @@ Pipes = tuple[Pipe, ...]
 class Stage:
     """One device of a pipeline, for one item.
 
-    Attributes
-    ----------
-    device
-        Index of the device.
-    compute_us
-        How long it computes.
-    receive_us, send_us
-        How long the input from the host takes, and what it sends: to the next device, or to the host.
-    stage_us
-        How long the item takes it, both together: `Cluster.stage_us`.
-    sent_bytes
-        What it sends to the next device over a link.
-    memory_bytes
-        What it needs.
-    energy_nj
-        What it takes to compute.
+    `receive_us`, `send_us`: how long the input from the host takes, and what it sends: to the next device, or
+    to the host.
     """
 
-    device: int
-    compute_us: int
+    device: int  # index of the device
+    compute_us: int  # how long it computes
     receive_us: int
     send_us: int
-    stage_us: int
-    sent_bytes: int
-    memory_bytes: int
-    energy_nj: int
+    stage_us: int  # how long the item takes it, both together: `Cluster.stage_us`
+    sent_bytes: int  # what it sends to the next device over a link
+    memory_bytes: int  # what it needs
+    energy_nj: int  # what it takes to compute
 
     @property
     def message_us(self) -> int:

@@ -125,12 +125,7 @@ TERMS = table(
 class PipelineValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    Parameters
-    ----------
-    cluster
-        The tables of the problem.
-    pipes
-        The chunks (start, stop, device) of each pipeline, in order of their layers; no device twice.
+    `pipes`: the chunks (start, stop, device) of each pipeline, in order of their layers; no device twice.
     """
 
     terms = TERMS

@@ -24,30 +24,20 @@ With 8 and more CBC claimed that rules about the rate cannot be kept where they 
 class Cluster:
     """Integer tables of one network on some devices.
 
-    Attributes
-    ----------
-    chain
-        The network on each device: times, copies, weights, tensors, cuts, who excludes whom.
-    data
-        What was asked.
-    boundary_bytes
-        Bytes that a cut at each boundary 0..n sends on.
-    link_us
-        Time of the message of a cut from one device to another, by [source][target][boundary 0..n].
-    enter_us, leave_us
-        Time of the input from the host to each device, and of the result back to it; None: there is no link.
-    inner_us
-        Of devices that are pipelines themselves the time of a chunk by [start][stop], -1 where it cannot
-        run; None for the others.
+    `enter_us`, `leave_us`: time of the input from the host to each device, and of the result back to it;
+    None: there is no link.
     """
 
-    chain: Chain
-    data: Pipelines
-    boundary_bytes: tuple[int, ...]
+    chain: Chain  # the network on each device: times, copies, weights, tensors, cuts, who excludes whom
+    data: Pipelines  # what was asked
+    boundary_bytes: tuple[int, ...]  # bytes that a cut at each boundary 0..n sends on
     link_us: tuple[tuple[Times, ...], ...]
+    """Time of the message of a cut from one device to another, by [source][target][boundary 0..n]."""
     enter_us: Times
     leave_us: Times
     inner_us: tuple[Intervals | None, ...]
+    """Of devices that are pipelines themselves the time of a chunk by [start][stop], -1 where it cannot run;
+    None for the others."""
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -53,12 +53,7 @@ def encode_schedules(problem: Problem, *, top: int = 1, known: Schedule | None =
 class _Starts:
     """The model of one problem.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    known
-        A valid plan, where plans that are not better may be left out; or None.
+    `known`: a valid plan, where plans that are not better may be left out; or None.
     """
 
     def __init__(self, problem: Problem, known: Schedule | None) -> None:

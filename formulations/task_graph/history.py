@@ -20,11 +20,8 @@ from .tables import TaskTables, tables_of, tasks_of
 class _Run:
     """When a piece runs, microseconds from the beginning of its request.
 
-    Attributes
-    ----------
-    entered_us, left_us
-        The same, with what tensors from outside take into pieces that wait for none, and those to the outside
-        out of pieces that none waits for.
+    `entered_us`, `left_us`: the same, with what tensors from outside take into pieces that wait for none, and
+    those to the outside out of pieces that none waits for.
     """
 
     entered_us: int

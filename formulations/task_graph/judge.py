@@ -13,14 +13,7 @@ from .tables import Schedule, TaskTables
 
 
 def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
-    """Return a plan by index; where it names no order, its layers start in that of the network.
-
-    Raises
-    ------
-    MalformedPlanError
-        It names what is not there, has not each layer once, divides a segment, or its order does not name
-        each layer once, behind those that it reads from.
-    """
+    """Return a plan by index; where it names no order, its layers start in that of the network."""
     wrong = [*_unknown(tables, plan)]
     unit_of = [-1] * len(tables.layers)
     if not wrong:

@@ -10,21 +10,12 @@ from .tables import TaskTables
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paths:
-    """Bounds by task and unit; of units that cannot run a task, nothing is said (0).
+    """Bounds by task and unit; of units that cannot run a task, nothing is said (0)."""
 
-    Attributes
-    ----------
-    tables
-        The tables of the problem.
-    head_us
-        By [task][unit] the earliest start: the longest path to it, each task on it on its best unit.
-    tail_us
-        By [task][unit] what is left after its end, likewise.
-    """
-
-    tables: TaskTables
+    tables: TaskTables  # the tables of the problem
     head_us: tuple[tuple[int, ...], ...]
-    tail_us: tuple[tuple[int, ...], ...]
+    """By [task][unit] the earliest start: the longest path to it, each task on it on its best unit."""
+    tail_us: tuple[tuple[int, ...], ...]  # by [task][unit] what is left after its end, likewise
 
     def through_us(self, task: int, unit: int) -> int:
         """Return the least latency of plans that have a task on a unit, as far as paths tell."""

@@ -25,22 +25,13 @@ from .tables import Schedule, TaskTables, tables_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pieces:
-    """The pieces of a schedule, in the order in which they start.
+    """The pieces of a schedule, in the order in which they start."""
 
-    Attributes
-    ----------
-    tasks
-        The tasks of each piece, in their order.
-    units
-        The unit of each.
-    waits
-        For each piece the earlier ones that it waits for: those that make its inputs, the one before it on
-        its unit, those before it on units that exclude its own; not those that another of them waits for.
-    """
-
-    tasks: tuple[tuple[int, ...], ...]
+    tasks: tuple[tuple[int, ...], ...]  # the tasks of each piece, in their order
     units: tuple[int, ...]
     waits: tuple[tuple[int, ...], ...]
+    """For each piece the earlier ones that it waits for: those that make its inputs, the one before it on its
+    unit, those before it on units that exclude its own; not those that another of them waits for."""
 
 
 def pieces_of(tables: TaskTables, code: Schedule) -> Pieces:
@@ -49,13 +40,7 @@ def pieces_of(tables: TaskTables, code: Schedule) -> Pieces:
 
 
 def stream_of(problem: Problem, plan: Plan) -> Stream:
-    """Return a plan as a stream: its pieces are the chunks, in an order of the layers in which they can be.
-
-    Raises
-    ------
-    MalformedPlanError
-        The plan is not for this problem.
-    """
+    """Return a plan as a stream: its pieces are the chunks, in a valid order of the layers."""
     tables, code = tables_of(problem), problem.formulation.code(problem, plan)
     found = pieces_of(tables, code)
     layers = [sorted(x for task in own for x in tables.tasks.members[task]) for own in found.tasks]

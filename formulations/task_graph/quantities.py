@@ -61,10 +61,7 @@ TERMS = table(
 class ScheduleValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    Parameters
-    ----------
-    tables, code
-        The tables of the problem, and the plan by index.
+    `tables`, `code`: the tables of the problem, and the plan by index.
     """
 
     def __init__(self, tables: TaskTables, code: Schedule) -> None:

@@ -19,59 +19,38 @@ Square = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A plan by index.
+    """A plan by index."""
 
-    Attributes
-    ----------
-    units
-        The unit of each task.
-    order
-        The tasks in the order of their starts, ties by index: each starts as soon as what it reads is on its
-        unit, and all tasks before it on its unit, and on units that exclude it, are done.
-    """
-
-    units: tuple[int, ...]
+    units: tuple[int, ...]  # the unit of each task
     order: tuple[int, ...]
+    """The tasks in the order of their starts, ties by index: each starts as soon as what it reads is on its
+    unit, and all tasks before it on its unit, and on units that exclude it, are done."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskTables:
     """The tables of one problem. A task is a layer, or a segment of layers.
 
-    Attributes
-    ----------
-    network, layers, units
-        Names, to come back from indices.
-    tasks
-        The layers of each task, and the order between tasks.
-    time_us
-        Time by [task][unit]; None: cannot run there.
-    weights
-        Bytes that tasks take of the memory of their unit.
-    before
-        For each task those that it reads from, with the time of what they send by [from][to]: one tensor
-        after another.
-    entry_us, exit_us
-        By [task][unit] what it takes to bring in what the task reads from outside, and to hand on what it
-        makes for outside.
-    unit_memory, device_memory
-        Capacities in bytes, or None.
-    exclusive
-        For each unit the set of the units that exclude it: they do not run at the same time.
+    `network`, `layers`, `units`: names, to come back from indices; `entry_us`, `exit_us`: by [task][unit]
+    what it takes to bring in what the task reads from outside, and to hand on what it makes for outside;
+    `unit_memory`, `device_memory`: capacities in bytes, or None.
     """
 
     network: str
     layers: tuple[str, ...]
     units: tuple[str, ...]
-    tasks: Blocks
-    time_us: tuple[tuple[int | None, ...], ...]
-    weights: Weights
+    tasks: Blocks  # the layers of each task, and the order between tasks
+    time_us: tuple[tuple[int | None, ...], ...]  # time by [task][unit]; None: cannot run there
+    weights: Weights  # bytes that tasks take of the memory of their unit
     before: tuple[tuple[tuple[int, Square], ...], ...]
+    """For each task those that it reads from, with the time of what they send by [from][to]: one tensor after
+    another."""
     entry_us: tuple[tuple[int, ...], ...]
     exit_us: tuple[tuple[int, ...], ...]
     unit_memory: tuple[int | None, ...]
     device_memory: int | None
     exclusive: tuple[frozenset[int], ...]
+    """For each unit the set of the units that exclude it: they do not run at the same time."""
 
     @property
     def task_count(self) -> int:

@@ -97,18 +97,8 @@ def plan_batches(
 def batchings(workload: str, sizes: Sequence[int], known: Collection[str] | None = None) -> tuple[str, ...]:
     """Return the workloads with each choice of sizes, single inferences first.
 
-    Parameters
-    ----------
-    workload, sizes
-        As for `plan_batches`.
-    known
-        The networks that have costs, batches under names of their own; None: those of the shipped phones,
-        in batches of any size.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `plan_batches`.
+    `known`: the networks that have costs, batches under names of their own; None: those of the shipped
+    phones, in batches of any size.
     """
     from ..profiler.platforms.workloads import phone_network_names
 
@@ -161,21 +151,7 @@ def compared(
 ) -> tuple[BatchChoice, ...]:
     """Plan every choice, and the best one once more with the time that is left; the best one first.
 
-    Parameters
-    ----------
-    texts
-        The choices, of `batchings`.
-    make
-        From a choice to its problem.
-    backend, options
-        Who plans, and how; a time limit is for all together.
-    on_choice
-        Told the place of the choice that is planned next.
-
-    Raises
-    ------
-    InvalidInputError
-        The objective means another thing for batches; or as `make` says.
+    `texts`: the choices, of `batchings`.
     """
     half_s = None if options.time_limit_s is None else options.time_limit_s / 2
     share = replace(options, time_limit_s=None if half_s is None else half_s / len(texts), top=1, distance=1)

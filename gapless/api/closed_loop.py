@@ -63,22 +63,13 @@ FEWEST_NEW = 3
 class TuningSetup:
     """What all rounds of a tuning run have in common.
 
-    Attributes
-    ----------
-    runner
-        Executes candidates.
-    device
-        Fingerprint of the device and of the engine.
-    backends, solving
-        Who plans, and how: how many plans, how different, for how long.
-    options, store, facts, resume, report
-        As for `executor.tuning.tuner.tune`; the budget is for all rounds together.
-    knowledge
-        What who slows whom is learned from; None: costs are corrected instead.
+    `backends`, `solving`: who plans, and how: how many plans, how different, for how long. `options`,
+    `store`, `facts`, `resume`, `report`: as for `executor.tuning.tuner.tune`; the budget is for all rounds
+    together.
     """
 
-    runner: Runner
-    device: str
+    runner: Runner  # executes candidates
+    device: str  # fingerprint of the device and of the engine
     backends: Sequence[str]
     solving: SolveOptions
     options: TuningOptions
@@ -87,6 +78,7 @@ class TuningSetup:
     report: Report
     facts: TableFacts = TableFacts()
     knowledge: Knowledge | None = None
+    """What who slows whom is learned from; None: costs are corrected instead."""
 
     def named(self, name: str) -> TuningSetup:
         """Return the same setup, whose steps bear the name of a round."""
@@ -101,10 +93,7 @@ class TuningSetup:
     ) -> tuple[Comparison, list[Plan]]:
         """Have all backends plan, each in so many seconds at most.
 
-        Returns
-        -------
-        Comparison, list of Plan
-            What they say, and their plans without repetitions.
+        The plans are without repetitions.
         """
         self.report(Step(text=f"planning with {', '.join(self.backends)}"))
         limits = [limit for limit in (self.solving.time_limit_s, most_s) if limit is not None]
@@ -164,13 +153,7 @@ def _written(problem: Problem) -> str:
 
 
 def check_rounds(rounds: int, *, objective: Objective | None = None) -> None:
-    """Refuse a number of rounds that cannot be done.
-
-    Raises
-    ------
-    InvalidInputError
-        It is less than 1, or more than 1 for the latency.
-    """
+    """Refuse a number of rounds that cannot be done."""
     if rounds < 1:
         raise InvalidInputError(f"rounds is {rounds}, must be at least 1")
     if rounds > 1 and objective is not None and objective.first == "latency":
@@ -183,19 +166,7 @@ def check_rounds(rounds: int, *, objective: Objective | None = None) -> None:
 def close_loop(
     tables: Mapping[str, Problem], first: TuningResult, setup: TuningSetup, *, rounds: int
 ) -> Loop:
-    """Go on after a first round: learn, plan again, measure, until nothing better is expected.
-
-    Parameters
-    ----------
-    tables
-        The problem with each cost table that predicts, by name; plans are made from the first one.
-    first
-        What the first round has found.
-    setup
-        How rounds are done.
-    rounds
-        How many there may be, with the first.
-    """
+    """Go on after a first round: learn, plan again, measure, until nothing better is expected."""
     done = [Round(corrections=None, result=first)]
     outlook = None
     try:

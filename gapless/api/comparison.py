@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..formulations.errors import BackendError
+from ..formulations.printing import html_table, shortened
 from ..formulations.problem import Problem
 from ..solvers.course import Pace, pace_of
 from ..solvers.protocol import SolveStatus
@@ -51,6 +52,37 @@ class Comparison:
     failures: tuple[BackendFailure, ...]
     disagreements: tuple[str, ...]
     time_limit_s: float | None = None
+
+    def __repr__(self) -> str:
+        return f"<Comparison {self._words}>"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: what each backend found and proved."""
+        term = self.problem.objective.terms[0]
+        rows = [
+            [
+                one.label,
+                str(one.status),
+                *("-" if value is None else f"{value:,}" for value in (one.objective, one.bound)),
+                f"{one.runtime_s:.2f} s",
+            ]
+            for one in self.results
+        ]
+        rows += [[failure.label, shortened(str(failure.error)), "-", "-", "-"] for failure in self.failures]
+        notes = [f"disagreement: {text}" for text in self.disagreements]
+        return html_table(self._words, ["backend", "status", term, "bound", "time"], rows, notes)
+
+    @property
+    def _words(self) -> str:
+        """Who answered to what, and what the best plan is worth, in a line."""
+        parts = [f"{len(self.results)} answers"]
+        parts += [f"{len(self.failures)} failures"] if self.failures else []
+        parts += [f"{len(self.disagreements)} disagreements"] if self.disagreements else []
+        best = self.best
+        if best is not None:
+            parts.append(f"best {best.asked.terms[0]} {best.objective:,} ({best.status}, {best.label})")
+        names = ", ".join(network.name for network in self.problem.networks)
+        return f"{shortened(f'{names} on {self.problem.platform.name}')}: {', '.join(parts)}"
 
     @property
     def best(self) -> SolveResult | None:

@@ -130,10 +130,7 @@ def coordinate_deadlines(
 def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy:
     """Return a policy that starts nothing beyond a power of the device; None: no limit.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such policy, or as for `PowerBudget`.
+    Raises InvalidInputError: there is no such policy, or as for `PowerBudget`.
     """
     if watt is None:
         return policy
@@ -144,13 +141,8 @@ def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy
 def divided(setting: Setting, sections: int) -> Setting:
     """Return a setting in which networks of fewer sections have further borders (beyond Band, 4.2).
 
-    Parameters
-    ----------
-    setting
-        The setting.
-    sections
-        So many sections a network has then, if it can be cut in so many: of about equal time on the unit
-        that is fastest for the whole of it.
+    `sections`: so many sections a network has then, if it can be cut in so many: of about equal time on the
+    unit that is fastest for the whole of it.
     """
     borders = {
         chain.network: further_borders(chain, parts, sections)
@@ -198,13 +190,7 @@ def given_setting(setting: Setting | str, scenario: Scenario) -> Setting:
 
 
 def with_deadlines(scenario: Scenario, permille: int) -> Scenario:
-    """Return a scenario in which every application has another multiplier of its deadline (Band, Fig. 18).
-
-    Raises
-    ------
-    InvalidInputError
-        It has no applications: frames have no multiplier.
-    """
+    """Return a scenario in which every application has another multiplier of its deadline (Band, Fig. 18)."""
     if not scenario.applications:
         raise InvalidInputError(
             f"scenario {scenario.name!r} has no applications whose deadlines could change"

@@ -22,27 +22,13 @@ from ..version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendReport:
-    """Whether one backend can be used here.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    ok
-        Whether it is ready.
-    reason
-        Why not, and what to install.
-    version
-        Version of its solver, if it has one.
-    capabilities
-        What it can do; None when even that cannot be found out.
-    """
+    """Whether one backend can be used here."""
 
     name: str
-    ok: bool
-    reason: str = ""
-    version: str = ""
-    capabilities: Capabilities | None = None
+    ok: bool  # whether it is ready
+    reason: str = ""  # why not, and what to install
+    version: str = ""  # version of its solver, if it has one
+    capabilities: Capabilities | None = None  # what it can do; None when even that cannot be found out
 
     @property
     def unsupported(self) -> tuple[str, ...]:
@@ -66,49 +52,30 @@ def _unsupported(can: Capabilities) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """Whether one engine can be used here.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    found
-        Whether it is ready, why not, its version.
-    backends
-        Its backends that really work on this machine.
-    """
+    """Whether one engine can be used here."""
 
     name: str
-    found: Availability
-    backends: tuple[str, ...] = ()
+    found: Availability  # whether it is ready, why not, its version
+    backends: tuple[str, ...] = ()  # its backends that really work on this machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """What works here.
 
-    Attributes
-    ----------
-    gapless, python, system
-        Versions and kind of the machine.
-    device
-        The machine as measurements name it.
-    cores
-        Processor cores that this process may use.
-    backends, engines
-        One report for each known backend and engine.
-    permissions
-        What the system lets this process do, by what it is for.
+    `gapless`, `python`, `system`: versions and kind of the machine; `backends`, `engines`: one report for
+    each known backend and engine.
     """
 
     gapless: str
     python: str
     system: str
-    device: str
-    cores: int
+    device: str  # the machine as measurements name it
+    cores: int  # processor cores that this process may use
     backends: tuple[BackendReport, ...]
     engines: tuple[EngineReport, ...]
     permissions: tuple[tuple[str, Availability], ...]
+    """What the system lets this process do, by what it is for."""
 
 
 _PERMISSIONS: dict[str, Callable[[], Availability]] = {

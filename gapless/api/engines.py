@@ -31,11 +31,6 @@ def engines_for(*models: Model) -> tuple[str, ...]:
     """Return the names of the engines that run all of some models when nothing is said, the usual one first.
 
     Where models and Python functions are mixed that is one of each, such as "mnn+callable".
-
-    Raises
-    ------
-    InvalidInputError
-        There is no engine for them.
     """
     kinds = _kinds_of(models)
     if not kinds:
@@ -66,13 +61,7 @@ def _completed(engine: Engine, kinds: Sequence[str]) -> Engine:
 
 
 def resolve_engines(engine: EngineChoice, *models: Model) -> tuple[Engine, ...]:
-    """Return the engines that are asked for, or those that the models need, each once.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such engine, or one is named twice.
-    """
+    """Return the engines that are asked for, or those that the models need, each once."""
     asked = engines_for(*models) if engine is None else _listed(engine)
     kinds = _kinds_of(models)
     given = [get_engine(one) if isinstance(one, str) else one for one in asked]
@@ -85,13 +74,7 @@ def resolve_engines(engine: EngineChoice, *models: Model) -> tuple[Engine, ...]:
 
 
 def resolve_engine(engine: EngineChoice, *models: Model) -> Engine:
-    """Return the one engine that is asked for, or that the models need.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such engine, or several are asked for.
-    """
+    """Return the one engine that is asked for, or that the models need."""
     if engine is None:
         return get_engine(engines_for(*models)[0])
     found = resolve_engines(engine, *models)
@@ -114,11 +97,6 @@ def with_engines(platform: Platform, engines: Sequence[Engine]) -> Platform:
 
     With one engine, that of all units. With several, each unit has a variant for each engine that drives it:
     that of the first one keeps the name of the unit, "core0"; others are called "core0@onnxruntime".
-
-    Raises
-    ------
-    InvalidInputError
-        Some units name other engines already.
     """
     names = [engine.name for engine in engines]
     if len(engines) == 1:
@@ -183,11 +161,6 @@ def engines_of(problem: Problem, engine: EngineChoice, *models: Model) -> tuple[
 
     Without `engine`, the engine that each unit names, or else that of the measurements, or else what the
     models need.
-
-    Raises
-    ------
-    InvalidInputError
-        Several engines are asked for, but the units were not profiled for them.
     """
     if engine is None:
         return get_engine(measured_with(problem) or engines_for(*models)[0]), problem.platform

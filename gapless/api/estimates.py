@@ -331,13 +331,7 @@ def _subject(
 
 
 def parse_method(text: str | PredictionMethod) -> PredictionMethod:
-    """Return a method by its name.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such method.
-    """
+    """Return a method by its name."""
     try:
         return PredictionMethod(text)
     except ValueError:

@@ -8,7 +8,7 @@ from ..executor.tuning.candidates import asked_pace
 from ..executor.tuning.result import TuningResult, TuningRow
 from ..formulations.co_run import possible_models
 from ..formulations.costs import CostTable
-from ..formulations.plan import Plan
+from ..formulations.plan import Plan, comes_back
 from ..formulations.problem import Problem
 from ..profiler.prediction.executions import ExecutedPlan, Executions
 
@@ -17,7 +17,8 @@ def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[E
     """Return every plan that was executed, with its times: the newest ones, and all as if measured today.
 
     Plans count whose time is of the kind that the problem is about, a period where there is one network; then
-    several pipelines of it are no plan of the problem.
+    several pipelines of it are no plan of the problem. Plans that come back to a unit are left out: what is
+    learned is how long the one chunk of a unit takes in company.
 
     Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
     the one before, which is executed in both.
@@ -40,7 +41,7 @@ def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[E
                 or ran.is_divided
                 or any(s.order for s in ran.streams)
                 or ran.pace != pace
-                or (alone and plan.order)
+                or (alone and (plan.order or comes_back(plan.chunks)))
             ):
                 continue
             if row.comparable_us is not None and row.period_us is not None:
@@ -75,15 +76,6 @@ def executions_of(
 
     Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
     combined or unnamed tables the measured ones are not known.
-
-    Parameters
-    ----------
-    problem
-        What was planned.
-    tables
-        What was measured beforehand.
-    results
-        Of all rounds.
     """
     if any(network.order for network in problem.networks):
         return None  # tables are of the order of the model

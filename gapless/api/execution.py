@@ -22,7 +22,7 @@ from ..executor.samples import Samples
 from ..executor.tuning.store import Store
 from ..formulations.co_run import combine
 from ..formulations.deployment import Deployment
-from ..formulations.errors import EngineUnavailableError
+from ..formulations.errors import EngineUnavailableError, InvalidInputError
 from ..formulations.files import dump, parse
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
@@ -32,7 +32,7 @@ from ..profiler.profile import PROFILE, Method, Profile, ProfileOptions
 from ..profiler.profile import profile as measure_profile
 from .device import this_device
 from .engines import EngineChoice, engines_of, resolve_engine, resolve_engines, with_engines
-from .models import models_of, open_model, open_models
+from .models import models_of, open_model
 from .problems import given_problem
 from .samples import named_with, tried_with
 
@@ -41,7 +41,7 @@ DEFAULT_METHOD = str(Method.HEAVY)
 
 
 def profile(
-    model: Model | str | Path | Sequence[str | Path],
+    model: Model | str | Path,
     *,
     platform: Platform | None = None,
     engine: EngineChoice = None,
@@ -57,7 +57,8 @@ def profile(
     Parameters
     ----------
     model
-        As `open_model` returns it, or its locator; several locators are one network.
+        As `open_model` returns it, or its locator. For several, `profile_together` measures what they cost
+        when they share the units, and `open_models` makes one network of them.
     platform
         The units; None: this device, as `this_device` finds it.
     engine
@@ -85,6 +86,14 @@ def profile(
         A model or option is not valid.
     ProfilingError, ExecutionError
         It could not be measured.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> found = gapless.profile("squeezenet")  # doctest: +SKIP
+    >>> problem = gapless.profiled_problem(found)  # doctest: +SKIP
+    >>> print(gapless.plan(problem).plan)  # doctest: +SKIP
+    0-15 core1 | 16-29 core0
     """
     (opened,) = tried_with([resolve_model(model)], samples)
     found, units = placed(engine, platform, opened)
@@ -213,6 +222,14 @@ def run(
         As for `open_pipeline`.
     budget
         For how long.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("gapless-out/problem.json")  # doctest: +SKIP
+    >>> plan = gapless.plan(problem).plan  # doctest: +SKIP
+    >>> gapless.run(problem, plan, budget=gapless.Budget(seconds=1)).period_us  # doctest: +SKIP
+    3981.2
     """
     with open_pipeline(problem, plan, **options) as pipeline:
         return pipeline.measure(budget)
@@ -262,10 +279,7 @@ def models_for(problem: Problem, *, at: Mapping[str, str | Path] | None = None) 
 def placed(engine: EngineChoice, platform: Platform | None, *models: Model) -> tuple[Engine, Platform]:
     """Return the engine of units that name none, and the units, by default all here, with their engines.
 
-    Raises
-    ------
-    InvalidInputError
-        As for `resolve_engines` and `with_engines`.
+    Raises InvalidInputError: as for `resolve_engines` and `with_engines`.
     """
     if engine is None and platform is not None and any(unit.engine.name for unit in platform.units):
         return resolve_engine(None, *models), platform
@@ -285,12 +299,19 @@ def resolve_all(
     return opened, found, with_engines(units, [found])
 
 
-def resolve_model(model: Model | str | Path | Sequence[str | Path]) -> Model:
-    """Return a model from itself or its locators."""
+def resolve_model(model: Model | str | Path) -> Model:
+    """Return a model from itself or its locator.
+
+    Raises InvalidInputError: a list is given.
+    """
     if isinstance(model, str | Path):
-        return open_models([model])
-    if isinstance(model, Sequence):
-        return open_models(model)
+        return open_model(model)
+    if isinstance(model, list | tuple):
+        raise InvalidInputError(
+            f"a list of {len(model)} models is given, and this takes one model: `profile_together` measures "
+            "what several cost when they share the units (`tune` takes its problem), `open_models` makes one "
+            "network of them"
+        )
     return model
 
 

@@ -230,24 +230,12 @@ def chunks_over_graph(
 
 
 def parse_groups(groups: str | int) -> int | None:
-    """Return the most units of a group from "all" (None) or a number.
-
-    Raises
-    ------
-    InvalidInputError
-        It is neither.
-    """
+    """Return the most units of a group from "all" (None) or a number."""
     return parse_most("groups", groups, {"all": None}, most=10**6)
 
 
 def groupable(platform: Platform) -> tuple[str, ...]:
-    """Return the units that can be in a group with another one.
-
-    Raises
-    ------
-    InvalidInputError
-        There are none.
-    """
+    """Return the units that can be in a group with another one."""
     names, conflicts = platform.unit_names, set(platform.conflicts)
     pairs = (pair for pair in combinations(range(len(names)), 2) if pair not in conflicts)
     able = sorted({unit for pair in pairs for unit in pair})
@@ -260,13 +248,7 @@ def groupable(platform: Platform) -> tuple[str, ...]:
 
 
 def check_in_pieces(model: Model) -> None:
-    """Refuse a model that cannot be planned for groups.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not from one ONNX file, or not in pieces.
-    """
+    """Refuse a model that cannot be planned for groups."""
     for ref in _opened(model).network.models:
         if ref.granularity != Granularity.PIECE:
             raise InvalidInputError(
@@ -287,24 +269,9 @@ def tables_of_groups(
 ) -> dict[str, Problem]:
     """Return the problem with each table of costs for groups of units; tiles are measured for it.
 
-    Parameters
-    ----------
-    tables, taken
-        The problem with each table, and the profile that these are from. Tables that tell the number of
-        units in use apart are left out: groups know none.
-    model, engine
-        What runs, opened in pieces, and by what.
-    groups
-        As for `group_problem`.
-    ledger, report
-        As for `profiler.tiles.measure_tiles`.
-
-    Raises
-    ------
-    InvalidInputError
-        The first table is one that is left out, or no two units can be in one group.
-    ProfilingError, ExecutionError
-        A tile could not be measured.
+    `tables`, `taken`: the problem with each table, and the profile that these are from. Tables that tell the
+    number of units in use apart are left out: groups know none.
+    Raises ProfilingError, ExecutionError: a tile could not be measured.
     """
     usable = {name: problem for name, problem in tables.items() if problem.co_run_costs is None}
     if not usable or next(iter(tables)) not in usable:

@@ -32,18 +32,10 @@ _KEPT, _USED = "executions", "learned from"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """What is known before and while a network is tuned.
+    """What is known before and while a network is tuned."""
 
-    Attributes
-    ----------
-    session
-        Its tables.
-    earlier
-        Executed plans of earlier sessions on this device.
-    """
-
-    session: Session
-    earlier: tuple[Session, ...] = ()
+    session: Session  # its tables
+    earlier: tuple[Session, ...] = ()  # executed plans of earlier sessions on this device
 
     @property
     def ranks_plans(self) -> bool:
@@ -102,15 +94,8 @@ def known_before(
 ) -> Knowledge | None:
     """Return what is known before a profiled network is tuned; None: nothing is to be learned.
 
-    Parameters
-    ----------
-    taken
-        Its tables.
-    store, device, resume
-        As for `earlier_sessions`.
-    costs, goal
-        The co-run cost model that is asked for, and what counts: tables but `learned` are corrected, and
-        a request that is alone has no company.
+    `costs`, `goal`: the co-run cost model that is asked for, and what counts: tables but `learned` are
+    corrected, and a request that is alone has no company.
     """
     if costs not in (None, LEARNED) or goal.first == "latency":
         return None
@@ -127,16 +112,7 @@ def earlier_sessions(
 ) -> tuple[Session, ...]:
     """Return the newest sessions of a device that have units in common with one that begins.
 
-    Parameters
-    ----------
-    begun
-        What begins.
-    store, device
-        Where sessions are kept, and the fingerprint of device and engine.
-    about
-        What is tuned: a run that is resumed goes by the same sessions as when it began.
-    resume
-        Whether it is one.
+    `about`: what is tuned: a run that is resumed goes by the same sessions as when it began.
     """
     kept = store.kept(_KEPT, f"{device} ")
     used = store.find(_USED, f"{device} {about}") if resume else None
@@ -154,14 +130,7 @@ def earlier_sessions(
 def keep_session(executions: Executions | None, store: Store, device: str, run: int) -> None:
     """Keep what a tuning run executed, where both tables were measured, for later sessions.
 
-    Parameters
-    ----------
-    executions
-        Plans of several chunks are kept; None: there are none.
-    store, device
-        As above.
-    run
-        Number of the run in the store.
+    `executions`: plans of several chunks are kept; None: there are none.
     """
     if executions is None or not {table.provenance.method for table in executions.tables} >= NEEDED:
         return

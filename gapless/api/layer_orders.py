@@ -78,13 +78,7 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
 
 
 def check_order_word(order: str) -> None:
-    """Refuse what is neither a word of `LAYER_ORDERS` nor numbers.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not.
-    """
+    """Refuse what is neither a word of `LAYER_ORDERS` nor numbers."""
     if order not in LAYER_ORDERS and not order[:1].isdecimal():
         raise InvalidInputError(
             f"layer_order is {order!r}, must be {', '.join(LAYER_ORDERS)}, or numbers of layers such as "

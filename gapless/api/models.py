@@ -262,17 +262,9 @@ def in_batches(
 ) -> tuple[list[str], dict[str, tuple[int, ...]]]:
     """Return the locators and shapes of models in batches of several sizes, each a network of its own.
 
-    Parameters
-    ----------
-    locators, shapes
-        As for `open_each`; a model without a fixed batch has a shape for each input, whose first number is 1.
-    sizes
-        Inferences in a batch; those of more than one are networks called like "net*4".
-
-    Raises
-    ------
-    InvalidInputError
-        A size is less than 1, or a shape is missing or begins with another number than 1.
+    `locators`, `shapes`: as for `open_each`; a model without a fixed batch has a shape for each input, whose
+    first number is 1. `sizes`: inferences in a batch; those of more than one are networks called like
+    "net*4".
     """
     if not sizes or min(sizes) < 1:
         raise InvalidInputError(f"sizes of batches are {sizes}, must be whole numbers from 1, e.g. 1,2,4")
@@ -299,19 +291,9 @@ def models_of(
 ) -> Model:
     """Open the models that a network was read from, for running a plan of it.
 
-    Parameters
-    ----------
-    network
-        With `models` filled in, as `gapless profile` writes it.
-    at
-        Where models lie now, by locator: for problems that come from another machine.
-    pieces
-        Of a model that is divided into pieces, which node belongs to which; None: as they are usually found.
-
-    Raises
-    ------
-    InvalidModelError
-        The network is only a table, a model is not there, or it is not the one that was profiled.
+    `network`: with `models` filled in, as `gapless profile` writes it. `at`: where models lie now, by
+    locator: for problems that come from another machine. `pieces`: of a model that is divided into pieces,
+    which node belongs to which; None: as they are usually found.
     """
     from ..executor.graph.opening import Opener
     from ..executor.joined import join
@@ -382,13 +364,7 @@ def split_locator(locator: str | Path) -> tuple[str | None, str]:
 
 
 def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
-    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed.
-    """
+    """Return {old place: new place} of models from texts such as "old.onnx=new.onnx"."""
     places = {}
     for item in texts or ():
         old, sign, new = item.partition("=")

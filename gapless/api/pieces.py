@@ -41,21 +41,7 @@ def pieces_of(
 ) -> Pieces:
     """Return the pieces of a network; from the cache where they were found before.
 
-    Parameters
-    ----------
-    network
-        The network.
-    method
-        How to find them; None: in the way that always gives the same ones, as granularity "piece" does.
-    time_limit_s
-        When to stop.
-
-    Raises
-    ------
-    InvalidInputError, BackendUnavailableError
-        As for `find_pieces`.
-    StoreError
-        The cache cannot be written.
+    `method`: how to find them; None: in the way that always gives the same ones, as granularity "piece" does.
     """
     cache = default_cache()
     key = cache_key("pieces", PIECES_VERSION, digest(network), str(method), str(time_limit_s))
@@ -83,18 +69,9 @@ def labels_of(network: SpatialNetwork) -> tuple[int, ...]:
 class PieceSummary:
     """One piece of a network.
 
-    Attributes
-    ----------
-    first, last
-        Names of its first and last operator.
-    operators, layers
-        Number of its operators, and of the convolutions and poolings among them.
-    flops, extra_flops
-        Operations, and what halos inside it add.
-    halo
-        Largest halo inside it: rows and columns.
-    whole
-        The operator for which it cannot be computed in tiles, or None.
+    `first`, `last`: names of its first and last operator; `operators`, `layers`: number of its operators, and
+    of the convolutions and poolings among them; `flops`, `extra_flops`: operations, and what halos inside it
+    add.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -105,8 +82,8 @@ class PieceSummary:
     layers: int
     flops: int
     extra_flops: int
-    halo: tuple[int, int]
-    whole: str | None
+    halo: tuple[int, int]  # largest halo inside it: rows and columns
+    whole: str | None  # the operator for which it cannot be computed in tiles, or None
 
 
 def piece_summaries(network: SpatialNetwork, pieces: Pieces) -> tuple[PieceSummary, ...]:
@@ -137,24 +114,9 @@ def piece_summaries(network: SpatialNetwork, pieces: Pieces) -> tuple[PieceSumma
 class OperatorSplit:
     """What becomes of one operator when a network is split along an axis.
 
-    Attributes
-    ----------
-    name, op_type
-        The operator.
-    stride, extent, up
-        Its window along the axis (`formulations.spatial.Window`); None where it does not split.
-    size
-        Rows and columns of its result.
-    obstacle
-        Why it does not split; None: it does.
-    tile_flops, tile_bytes
-        Of the largest tile of this operator alone: operations, and bytes that it reads and makes.
-    reread
-        Share of what it reads that more than one tile reads.
-    redundancy
-        Share of operations that are done more than once when everything that splits up to here is fused.
-    fused
-        Number of operators that are fused then.
+    `stride`, `extent`, `up`: its window along the axis (`formulations.spatial.Window`); None where it does
+    not split. `tile_flops`, `tile_bytes`: of the largest tile of this operator alone: operations, and bytes
+    that it reads and makes.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -164,23 +126,18 @@ class OperatorSplit:
     stride: int | None
     extent: int | None
     up: int | None
-    size: tuple[int, int]
-    obstacle: str | None
+    size: tuple[int, int]  # rows and columns of its result
+    obstacle: str | None  # why it does not split; None: it does
     tile_flops: int
     tile_bytes: int
-    reread: float
+    reread: float  # share of what it reads that more than one tile reads
     redundancy: float
+    """Share of operations that are done more than once when everything that splits up to here is fused."""
     fused: int
 
 
 def split_operators(network: SpatialNetwork, parts: int, axis: Axis) -> Iterator[OperatorSplit]:
-    """Yield what becomes of each operator when its result is computed in so many even parts.
-
-    Raises
-    ------
-    InvalidInputError
-        There are fewer than two parts.
-    """
+    """Yield what becomes of each operator when its result is computed in so many even parts."""
     if parts < 2:
         raise InvalidInputError(f"a model is split in 2 parts or more, not in {parts}")
     fused: dict[int, frozenset[int]] = {}

@@ -19,7 +19,7 @@ from ..solvers.result import SolveResult
 from ..solvers.session import solve
 from ..solvers.sources import StartMode, label_of, start_mode
 from .comparison import BackendFailure, Comparison, disagreements
-from .problems import given_problem, with_pipelines
+from .problems import given_problem, with_passage, with_pipelines
 
 if TYPE_CHECKING:
     from ..formulations.cluster_platform import ClusterPlatform
@@ -54,6 +54,7 @@ def plan(
     top: int = 1,
     distance: int = 1,
     pipelines: str | int | None = None,
+    passage: str | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -88,6 +89,8 @@ def plan(
     pipelines
         How many pipelines may run side by side, each on units of its own: "many", "one" or a number
         (`with_pipelines`). None: as the problem says.
+    passage
+        "any": a unit may have several chunks; "once": one (`with_passage`). None: as the problem says.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.
@@ -142,7 +145,9 @@ def plan(
         start=start_mode(start),
         publish=on_progress or unwatched,
     )
-    asked = with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines)
+    asked = with_objective_and_rules(
+        _given(problem, platform, batch), objective, rules, pipelines=pipelines, passage=passage
+    )
     return solve(
         asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
     )
@@ -157,6 +162,7 @@ def compare(
     top: int = 1,
     distance: int = 1,
     pipelines: str | int | None = None,
+    passage: str | None = None,
     objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
@@ -173,7 +179,7 @@ def compare(
 
     Parameters
     ----------
-    problem, platform, batch, pipelines, top, distance, objective, rules, strict_rules, seed
+    problem, platform, batch, pipelines, passage, top, distance, objective, rules, strict_rules, seed
         As for `plan`.
     threads, on_progress
         As for `plan`.
@@ -198,6 +204,14 @@ def compare(
     ------
     InvalidInputError, ExpressionError
         The objective, a rule, an option or a name of a backend is not valid.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
+    >>> found = gapless.compare(problem, backends=["native", "exhaustive"])
+    >>> [(one.backend, str(one.status), one.objective) for one in found.results]
+    [('native', 'optimal', 7648), ('exhaustive', 'optimal', 7648)]
     """
     options = SolveOptions(
         top=top,
@@ -210,7 +224,9 @@ def compare(
         publish=on_progress or unwatched,
     )
     return compare_backends(
-        with_objective_and_rules(_given(problem, platform, batch), objective, rules, pipelines=pipelines),
+        with_objective_and_rules(
+            _given(problem, platform, batch), objective, rules, pipelines=pipelines, passage=passage
+        ),
         options,
         backends=backends,
         strict_rules=strict_rules,
@@ -283,8 +299,10 @@ def with_objective_and_rules(
     rules: Iterable[RuleFunction | AnyRule],
     *,
     pipelines: str | int | None = None,
+    passage: str | None = None,
 ) -> Problem:
-    """Return a problem, or that of a name, with pipelines, another objective and further rules, as given."""
+    """Return a problem, or that of a name, with what else is given."""
     asked = given_problem(problem)
     asked = asked if pipelines is None else with_pipelines(asked, pipelines)
+    asked = asked if passage is None else with_passage(asked, passage)
     return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)

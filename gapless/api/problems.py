@@ -19,6 +19,7 @@ from ..formulations.json_files import load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
+from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
 from ..formulations.validation import Defects
 from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
@@ -45,6 +46,15 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
     ------
     InvalidInputError
         There is no such name or file, or its content is not valid.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> gapless.load_problem("pixel7a/alexnet-sparse")
+    <Problem alexnet-sparse on pixel7a: 9 layers, 4 units, objective period,gapness>
+    >>> alone = gapless.load_problem("pixel7a/alexnet-sparse", costs="isolated")
+    >>> alone.costs.of("alexnet-sparse").layer_us[0]  # of its first layer on each unit, microseconds
+    (19349, 6004, 4615, 8334)
     """
     if not os.path.exists(name):  # which, unlike Path.exists, says no to names that no file can have
         if is_shipped_name(str(name)):
@@ -114,6 +124,13 @@ def load_workload(
     ------
     InvalidInputError
         A name is not known, a window ends before it begins, or the text is not a list of requests.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> workload = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990")
+    >>> [request.name for request in workload.data.requests]
+    ['yolov4', 'bert', 'mobilenetv2#1', 'mobilenetv2#2', 'mobilenetv2#3']
     """
     if (problem is None) == (platform is None):
         raise InvalidInputError(
@@ -216,14 +233,43 @@ def with_pipelines(
     return replace(problem, data=data, objective=wanted)
 
 
-def refuse_rules(problem: Problem, plans: str) -> None:
-    """Refuse rules of a problem whose plans become others.
+def with_passage(problem: Problem, passage: str = "any") -> Problem:
+    """Return a problem of one network whose units may have several chunks, or one again.
+
+    Parameters
+    ----------
+    problem
+        A problem of one network, without or with a passage. Its objective, limits and rules stay.
+    passage
+        "any": requests may come back to units; "once": each unit has at most one chunk.
 
     Raises
     ------
     InvalidInputError
-        It has rules, which are about other plans.
+        The passage is not known, or the problem is of another kind.
+    InvalidProblemError
+        A rule speaks of what only the other passage has.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.table_problem({"a": [1.0, 9.0], "b": [9.0, 2.0], "c": [1.0, 9.0]}, ["npu", "cpu"])
+    >>> gapless.plan(problem).candidates[0].score.period_us
+    10000
+    >>> result = gapless.plan(gapless.with_passage(problem))
+    >>> str(result.plan), result.candidates[0].score.period_us
+    ('0-0 npu | 1-1 cpu | 2-2 npu', 2000)
     """
+    data = passage_of(passage)
+    if problem.data is not None and not isinstance(problem.data, Passage):
+        raise InvalidInputError(
+            f"a passage is that of one network; {problem.formulation.label} are about something else"
+        )
+    return problem if problem.data == data else problem.with_data(data)
+
+
+def refuse_rules(problem: Problem, plans: str) -> None:
+    """Refuse rules of a problem whose plans become others."""
     if problem.rules:
         names = ", ".join(repr(rule.name) for rule in problem.rules)
         raise InvalidInputError(

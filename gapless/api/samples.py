@@ -14,11 +14,6 @@ def tried_with(models: Iterable[Model], samples: Samples | None) -> list[Model]:
 
     Of several models, each takes those whose names begin with its own and a slash; one for which there are
     none stays as it is.
-
-    Raises
-    ------
-    InvalidInputError
-        The inputs do not fit; of several models, an input is for none of them.
     """
     known = list(models)
     if samples is None:

@@ -93,13 +93,6 @@ def measured_front(front: ParetoFront, problem: Problem, rows: Iterable[TuningRo
     the busy times of its chunks, as predictions count it. Energy is the mean power of the machine times the
     period where the machine says its power, else computed from busy times and period with the powers of the
     platform. What cannot be measured (units, memory) is left out.
-
-    Parameters
-    ----------
-    front, problem
-        Predictions.
-    rows
-        Of the race in which the plans were measured.
     """
     operation = operation_of(problem)
     by_id = {row.candidate.key: row for row in rows}

@@ -10,7 +10,7 @@ from typing import Any
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Report, silent
+from ..executor.progress import Afresh, Report, shown_on_terminal, silent
 from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
@@ -74,7 +74,7 @@ PROFILING = ProfileOptions(most_far=ANY_NOISE)
 
 
 def tune(
-    subject: Model | Problem | str | Path | Sequence[str | Path],
+    subject: Model | Problem | str | Path,
     *,
     platform: Platform | None = None,
     engine: EngineChoice = None,
@@ -96,14 +96,15 @@ def tune(
     store: Store | str | Path = ":memory:",
     resume: bool = False,
     samples: Samples | None = None,
-    report: Report = silent,
+    report: Report | None = None,
 ) -> Tuned:
     """Profile a model, plan it, run the best plans and the baselines on this device, keep the fastest.
 
     Parameters
     ----------
     subject
-        A model or locators (see `profile`), or a problem that was profiled before, e.g. with a workload.
+        A model or its locator, or a problem that was profiled before, e.g. with a workload. Of several models
+        `profile_together` makes the problem of sharing the units, and `open_models` one network.
     platform, engine, profile_options
         As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, rules, time_limit_s
@@ -150,7 +151,7 @@ def tune(
         Inputs that everything is measured and verified with (`read_samples`), in turn; None: those of the
         models.
     report
-        Told of each step.
+        Told of each step; None: a line on standard error says it, where that is a terminal.
 
     Returns
     -------
@@ -161,13 +162,22 @@ def tune(
     ------
     GaplessError
         As for `profile` and `plan`; InvalidInputError when no backend finds a plan.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> tuned = gapless.tune("squeezenet", engine="onnxruntime", top=4)  # doctest: +SKIP
+    >>> print(tuned.result.winner.candidate.label)  # doctest: +SKIP
+    plan 1
+    >>> gapless.save_run(tuned, "gapless-out")  # doctest: +SKIP
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
-    models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
-    found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
     with ExitStack() as stack:
+        report = stack.enter_context(shown_on_terminal(report))
+        models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
+        found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
         kept = open_store(store, stack)
         how: dict[str, Any] = {"store": kept, "resume": resume, "report": report}
         taken, knowledge = None, None
@@ -312,6 +322,8 @@ def _tuned(
     for rival in operation_of(problem).rivals(problem) if single else ():
         # Plans of another shape hold a third of the places, however they are predicted.
         others = setup.plan(rival, top=-(-setup.solving.top // 3), most_s=RIVALS_S)[1]
+        if not others:
+            continue
         candidates += plan_candidates(others, tables=tables, planned=rival)
         candidates = ranked(without_duplicates(candidates))
     if not candidates:

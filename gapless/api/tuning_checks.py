@@ -29,13 +29,7 @@ def checked(
     pipelines: str | int | None,
     groups: str | int | None = None,
 ) -> Objective:
-    """Return what counts, and refuse what cannot be done before anything is measured.
-
-    Raises
-    ------
-    InvalidInputError
-        A number is out of its range, or several rounds are asked of what has none.
-    """
+    """Return what counts, and refuse what cannot be done before anything is measured."""
     wanted = _wanted(subject, objective)
     if pipelines is not None and wanted.first == "latency":
         raise InvalidInputError(
@@ -60,13 +54,7 @@ def checked(
 def check_layer_order(
     layer_order: str | None, *, rounds: int, pipelines: str | int | None, groups: str | int | None
 ) -> str:
-    """Return what plans cut: the order of the network where nothing is said.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no order, or does not go with what else is asked for.
-    """
+    """Return what plans cut: the order of the network where nothing is said."""
     order = "fixed" if layer_order is None else layer_order
     check_order_word(order)
     if order == "free":
@@ -119,13 +107,7 @@ def check_traded(
     distance: int,
     objective: str | Objective | None,
 ) -> tuple[str, ...]:
-    """Return the terms of which trade-offs are measured, none where they are not asked for.
-
-    Raises
-    ------
-    InvalidInputError
-        Something else is asked, too, that trade-offs have not.
-    """
+    """Return the terms of which trade-offs are measured, none where they are not asked for."""
     if pareto is None:
         return ()
     stray = {
@@ -144,13 +126,7 @@ def check_traded(
 
 
 def check_powers(platform: Platform, terms: Sequence[str]) -> None:
-    """Refuse trade-offs of energy on units whose powers are not known, before anything is measured.
-
-    Raises
-    ------
-    InvalidInputError
-        A power is missing.
-    """
+    """Refuse trade-offs of energy on units whose powers are not known, before anything is measured."""
     reason = lacking(platform)
     if ENERGY in terms and reason:
         raise InvalidInputError(reason)

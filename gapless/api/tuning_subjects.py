@@ -30,17 +30,11 @@ from .side_by_side import with_side_by_side
 from .tuning_checks import check_powers
 
 
-def opened(
-    subject: Model | Problem | str | Path | Sequence[str | Path], order: str, *, in_pieces: bool = False
-) -> dict[str, Model]:
+def opened(subject: Model | Problem | str | Path, order: str, *, in_pieces: bool = False) -> dict[str, Model]:
     """Return the models that are tuned, by name.
 
-    Raises
-    ------
-    InvalidInputError
-        An order that is given in numbers is not one of their layers.
-    InvalidPlanError
-        Their layers run in their own order only.
+    Raises InvalidInputError: an order that is given in numbers is not one of their layers; InvalidPlanError:
+    their layers run in their own order only.
     """
     if isinstance(subject, Problem):
         operation_of(subject).check_executable(subject)
@@ -68,10 +62,7 @@ def units_of(
 ) -> tuple[Engine, Platform]:
     """Return the engine, and the units: those of a problem, those that are given, or those of this device.
 
-    Raises
-    ------
-    InvalidInputError
-        As for `placed`; groups, which compute a chunk together, are of one engine.
+    Raises InvalidInputError: as for `placed`; groups, which compute a chunk together, are of one engine.
     """
     if isinstance(subject, Problem):
         return engines_of(subject, engine, *models.values())

@@ -97,15 +97,7 @@ class _Told:
 
 
 def diagnose_board(address: Address, *, report: Report = silent) -> BoardDiagnosis:
-    """Look at what a board has; that something is missing is data, not an error.
-
-    Parameters
-    ----------
-    address
-        The board.
-    report
-        Told of each step.
-    """
+    """Look at what a board has; that something is missing is data, not an error."""
     diagnosis: Mapping[str, Any] | None = None
     checks: list[Check] = []
     try:

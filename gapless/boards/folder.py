@@ -66,30 +66,14 @@ class Files:
 
 @dataclass(slots=True)
 class RunFolder:
-    """The folder of a run that takes place on a board, while this process works on it.
-
-    Attributes
-    ----------
-    place
-        The folder.
-    board
-        Where the run takes place.
-    line
-        The command line.
-    before
-        The run that it goes on with; None: it is a new one.
-    fresh
-        Whether what the board may still have of this run is to be removed.
-    stale
-        Files of another run, which are removed as soon as this one has begun.
-    """
+    """The folder of a run that takes place on a board, while this process works on it."""
 
     place: Path
-    board: BoardRef
-    line: str
-    before: RunDocument | None
-    fresh: bool
-    stale: Sequence[Path] = ()
+    board: BoardRef  # where the run takes place
+    line: str  # the command line
+    before: RunDocument | None  # the run that it goes on with; None: it is a new one
+    fresh: bool  # whether what the board may still have of this run is to be removed
+    stale: Sequence[Path] = ()  # files of another run, which are removed as soon as this one has begun
     _about: RunDocument | None = field(default=None, init=False)
 
     @property

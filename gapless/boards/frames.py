@@ -54,13 +54,7 @@ def message(kind: bytes, content: Any) -> bytes:
 
 
 def content_of(payload: bytes) -> dict[str, Any]:
-    """Return the JSON object of a payload.
-
-    Raises
-    ------
-    ProtocolError
-        It is none.
-    """
+    """Return the JSON object of a payload."""
     try:
         found = json.loads(payload)
     except (ValueError, RecursionError) as error:
@@ -77,13 +71,7 @@ class Frames:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the kind and the payload of each frame that is complete now.
-
-        Raises
-        ------
-        ProtocolError
-            A frame is too long: these are no frames.
-        """
+        """Yield the kind and the payload of each frame that is complete now."""
         self._bytes += data
         while len(self._bytes) >= _HEADER.size:
             kind, length = _HEADER.unpack_from(self._bytes)

@@ -59,41 +59,23 @@ class Group:
 
 @dataclass(slots=True)
 class Packing:
-    """Collects what a command takes along.
+    """Collects what a command takes along."""
 
-    Attributes
-    ----------
-    run
-        Name of its run on the board.
-    scratch
-        An empty folder here, for files that are made.
-    groups
-        What it needs.
-    results
-        Where files go that it writes: by their names in the folder of the run.
-    printed
-        What to call paths of the board here: what the user called them.
-    trusted
-        Python code that problems name which are taken along, as the board has it.
-    notes
-        What the user should know.
-    """
-
-    run: str
-    scratch: Path
-    groups: list[Group] = field(default_factory=list)
+    run: str  # name of its run on the board
+    scratch: Path  # an empty folder here, for files that are made
+    groups: list[Group] = field(default_factory=list)  # what it needs
     results: dict[str, Path] = field(default_factory=dict)
+    """Where files go that it writes: by their names in the folder of the run."""
     printed: dict[str, str] = field(default_factory=dict)
+    """What to call paths of the board here: what the user called them."""
     trusted: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    """Python code that problems name which are taken along, as the board has it."""
+    notes: list[str] = field(default_factory=list)  # what the user should know
 
     def words(self, command: str, options: Mapping[str, Any]) -> list[str]:
         """Return the words of a command with options, by the names of its parameters.
 
-        Raises
-        ------
-        InvalidInputError
-            A file cannot be read, or an option cannot be used on a board.
+        Raises InvalidInputError: a file cannot be read, or an option cannot be used on a board.
         """
         options = {name: value for name, value in options.items() if value is not None}
         _refuse(options)
@@ -127,14 +109,8 @@ class Packing:
     def file(self, path: Path, beside: Iterable[str] = (), *, called: str | None = None) -> str:
         """Take a file along, with others below its folder; return its path on the board.
 
-        Parameters
-        ----------
-        path
-            The file.
-        beside
-            Other files that it needs, by their paths below its folder.
-        called
-            What the user calls it; None: as `path`.
+        `beside`: other files that it needs, by their paths below its folder. `called`: what the user calls
+        it; None: as `path`.
         """
         names = (path.name, *beside)
         try:
@@ -179,10 +155,7 @@ class Packing:
     def problem(self, problem: Problem, *, called: str, at: Mapping[str, str] | None = None) -> str:
         """Take a problem along, with the models of its networks that are files here.
 
-        Raises
-        ------
-        InvalidInputError
-            A model is Python code that only the problem names.
+        Raises InvalidInputError: a model is Python code that only the problem names.
         """
 
         def taken(network: Network, locator: str) -> str:

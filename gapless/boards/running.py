@@ -31,28 +31,10 @@ def run_there(
 ) -> Ran:
     """Run a command of gapless on a board.
 
-    Parameters
-    ----------
-    address
-        The board.
-    command, options
-        Its name, and its options by the names of their parameters; files among them are taken there, and
-        those that it writes are brought back.
-    general
-        General options as words.
-    line
-        The command line that is remembered in a run folder.
-    terminals
-        As in `Order`.
-    report, show
-        As for `perform`.
-
-    Raises
-    ------
-    InvalidInputError
-        A file cannot be read or written, a folder holds another run, or an option has no meaning on a board.
-    BoardError, KeyboardInterrupt
-        As for `perform`.
+    `command`, `options`: its name, and its options by the names of their parameters; files among them are
+    taken there, and those that it writes are brought back.
+    Raises InvalidInputError: a file cannot be read or written, a folder holds another run, or an option has
+    no meaning on a board.
     """
     with tempfile.TemporaryDirectory(prefix="gapless-board-") as scratch:
 

@@ -45,48 +45,26 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A command for a board.
+    """A command for a board."""
 
-    Attributes
-    ----------
-    words
-        Its words, with the paths that files have there.
-    packing
-        What it takes along.
-    place
-        Where its results go.
-    terminals
-        (lines, columns) of the terminals that its output and its errors are shown on, by "out" and "err".
-    """
-
-    words: Sequence[str]
-    packing: Packing
-    place: Place
+    words: Sequence[str]  # its words, with the paths that files have there
+    packing: Packing  # what it takes along
+    place: Place  # where its results go
     terminals: dict[str, tuple[int, int]]
+    """(lines, columns) of the terminals that its output and its errors are shown on, by "out" and "err"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """What came of a command on a board.
 
-    Attributes
-    ----------
-    code
-        Its exit code.
-    out
-        What it printed.
-    translation
-        From paths there to those here.
-    notes
-        What the user should know.
-    copied_bytes, brought_bytes
-        What went there, and came back, as files.
+    `copied_bytes`, `brought_bytes`: what went there, and came back, as files.
     """
 
-    code: int
-    out: bytes
-    translation: Translation
-    notes: tuple[str, ...] = ()
+    code: int  # its exit code
+    out: bytes  # what it printed
+    translation: Translation  # from paths there to those here
+    notes: tuple[str, ...] = ()  # what the user should know
     copied_bytes: int = 0
     brought_bytes: int = 0
 
@@ -96,13 +74,7 @@ class Ran:
         return harmless(self.translation.text(self.out.decode(errors="replace")), colours=True)
 
     def document(self) -> dict[str, Any]:
-        """Return the JSON document that it printed, in the terms of this machine.
-
-        Raises
-        ------
-        BoardError
-            It is none.
-        """
+        """Return the JSON document that it printed, in the terms of this machine."""
         try:
             tree = json_tree(self.out, "what it printed")
         except InvalidInputError as error:
@@ -112,13 +84,7 @@ class Ran:
 
 
 def require_ready(address: Address, greeting: Greeting) -> None:
-    """Refuse a board on which gapless cannot work.
-
-    Raises
-    ------
-    BoardError
-        It lacks something; the message says how to install it.
-    """
+    """Refuse a board on which gapless cannot work."""
     if greeting.state != "ready":
         lacks = {
             "old-python": f"has Python {greeting.said}, gapless needs 3.11 or newer",
@@ -140,23 +106,8 @@ def perform(
 ) -> Ran:
     """Run a command on a board.
 
-    Parameters
-    ----------
-    address
-        The board.
-    order
-        What to run.
-    report
-        Told of each step until the command runs.
-    show
-        Is given what it prints to standard error, as it comes.
-
-    Raises
-    ------
-    BoardError
-        The board cannot be reached, lacks something, or the connection is lost; it says at which step.
-    KeyboardInterrupt
-        Ctrl-C was pressed twice, or before the command ran.
+    `report`: told of each step until the command runs.
+    Raises KeyboardInterrupt: Ctrl-C was pressed twice, or before the command ran.
     """
     report(Step(text=f"connecting to {address}"))
     with Connection.to(address) as (connection, greeting):
@@ -287,13 +238,7 @@ def _bring(connection: Connection, order: Order, listing: dict[str, Any], transl
 
 
 def sent(tree: Mapping[str, Any], content: type[Read], board: str, what: str) -> Read:
-    """Read what a board has sent into a type.
-
-    Raises
-    ------
-    BoardError
-        It does not fit.
-    """
+    """Read what a board has sent into a type."""
     try:
         return parse_tree(dict(tree), content, wrong=f"{board} sent {what} that is not valid:")
     except InvalidInputError as error:

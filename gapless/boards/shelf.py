@@ -45,21 +45,11 @@ _KILLED_AFTER_S = 35.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A file as both sides speak of it.
+    """A file as both sides speak of it."""
 
-    Attributes
-    ----------
-    name
-        Its path in its group, or its name in the folder of a run; "/" parts folders.
-    size_bytes
-        Its size.
-    sha256
-        Of its content, hexadecimal.
-    """
-
-    name: str
+    name: str  # its path in its group, or its name in the folder of a run; "/" parts folders
     size_bytes: int
-    sha256: str
+    sha256: str  # of its content, hexadecimal
 
     @classmethod
     def of(cls, name: str, path: Path, alive: Callable[[], None] = lambda: None) -> Listed:
@@ -73,13 +63,7 @@ class Listed:
 
     @classmethod
     def read(cls, content: Any) -> Listed:
-        """Return what the other side has written of a file.
-
-        Raises
-        ------
-        BoardError
-            It is malformed, or its name leads out of its folder.
-        """
+        """Return what the other side has written of a file."""
         match content:
             case {"name": str(name), "size_bytes": int(size), "sha256": str(digest)} if (
                 size >= 0 and re.fullmatch(r"[0-9a-f]{64}", digest)
@@ -97,13 +81,7 @@ def group_digest(files: list[Listed]) -> str:
 
 
 def receive(listed: Listed, path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file from the pieces that come; its folder is made.
-
-    Raises
-    ------
-    BoardError
-        It is not what was announced.
-    """
+    """Write a file from the pieces that come; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     found, left, loose = hashlib.sha256(), listed.size_bytes, 0
     with path.open("wb") as file:
@@ -126,15 +104,8 @@ def receive(listed: Listed, path: Path, pieces: Iterable[bytes]) -> None:
 class Shelf:
     """The folder.
 
-    Parameters
-    ----------
-    root
-        Where it is; None: `boards` in the cache of gapless.
-    alive
-        Called now and then during what takes long.
-    holding
-        Whether groups that are found or filled are held by a lock until this process ends: nobody removes
-        them, whatever the clock says.
+    `root`: where it is; None: `boards` in the cache of gapless. `holding`: whether groups that are found or
+    filled are held by a lock until this process ends: nobody removes them, whatever the clock says.
     """
 
     def __init__(
@@ -150,13 +121,7 @@ class Shelf:
         self.root = folder.resolve()
 
     def has(self, digest: str, files: list[Listed]) -> bool:
-        """Return whether a group is there, with the contents that its name says; a damaged one is removed.
-
-        Raises
-        ------
-        BoardError
-            It is damaged, and somebody works with it.
-        """
+        """Return whether a group is there, with the contents that its name says; a damaged one is removed."""
         place = self._group(digest)
         with ExitStack() as hold:
             if not _held(place, hold, shared=True):
@@ -197,13 +162,7 @@ class Shelf:
 
     @contextmanager
     def held(self, name: str) -> Iterator[Path]:
-        """Hold a run; whoever still works on it has lost its connection, and is ended first.
-
-        Raises
-        ------
-        BoardError
-            It does not end.
-        """
+        """Hold a run; whoever still works on it has lost its connection, and is ended first."""
         path = self.run(name).with_suffix(".lock")
         started = time.monotonic()
         with ExitStack() as hold:

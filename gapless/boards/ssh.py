@@ -143,18 +143,10 @@ def _words(variable: str, default: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """What a board answers first.
+    """What a board answers first."""
 
-    Attributes
-    ----------
-    state
-        "ready", "old-python", "no-gapless", "old-gapless".
-    said
-        Version of Python; with "old-gapless" of gapless, and why its agent cannot be used.
-    """
-
-    state: str
-    said: str
+    state: str  # "ready", "old-python", "no-gapless", "old-gapless"
+    said: str  # version of Python; with "old-gapless" of gapless, and why its agent cannot be used
 
 
 class UnreachableError(BoardError):
@@ -167,18 +159,10 @@ class NoPythonError(BoardError):
 
 @dataclass(slots=True)
 class Connection:
-    """A connection to the agent of a board.
+    """A connection to the agent of a board."""
 
-    Attributes
-    ----------
-    address
-        Where it leads.
-    step
-        What is being done, for errors.
-    """
-
-    address: Address
-    step: str = "while connecting"
+    address: Address  # where it leads
+    step: str = "while connecting"  # what is being done, for errors
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _complaints: bytearray = field(default_factory=bytearray, init=False)
     _listener: threading.Thread | None = field(default=None, init=False)
@@ -191,10 +175,7 @@ class Connection:
     def to(cls, address: Address) -> Iterator[tuple[Self, Greeting]]:
         """Connect, and yield the connection and what the board answers first.
 
-        Raises
-        ------
-        UnreachableError, NoPythonError, BoardError
-            There is no connection, no Python, or no answer.
+        Raises UnreachableError, NoPythonError, BoardError: there is no connection, no Python, or no answer.
         """
         connection = cls(address)
         try:

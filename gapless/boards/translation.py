@@ -22,18 +22,10 @@ _BEGUN = re.compile(r"\x1b(\[[0-9;]{0,20})?$")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """From paths of a board to those here.
+    """From paths of a board to those here."""
 
-    Attributes
-    ----------
-    root
-        Folder of gapless on the board.
-    printed
-        What the user calls a path there that is relative to it.
-    """
-
-    root: str
-    printed: Mapping[str, str]
+    root: str  # folder of gapless on the board
+    printed: Mapping[str, str]  # what the user calls a path there that is relative to it
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return (there, here): whole paths before relative ones, which they end with; longer ones first."""

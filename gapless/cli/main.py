@@ -59,17 +59,9 @@ def top_level(
 def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] = lambda: None) -> int:
     """Run the command line.
 
-    Parameters
-    ----------
-    arguments
-        Words after the program's name; None: those of this process.
-    loaded
-        Called when the command is loaded, before it begins; what it raises ends the command.
-
-    Returns
-    -------
-    int
-        The exit code (`ExitCode`). Errors are one message on standard error, never a traceback.
+    `arguments`: words after the program's name; None: those of this process. `loaded`: called when the
+    command is loaded, before it begins; what it raises ends the command.
+    Errors are one message on standard error, never a traceback; the result is the exit code (`ExitCode`).
     """
     if VARIABLE in os.environ:
         return complete(sys.argv[1:] if arguments is None else arguments)

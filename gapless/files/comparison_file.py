@@ -140,12 +140,15 @@ class WrittenResult:
         return self.backend_version or ""
 
     @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Its plans, best first."""
+        written = (each.plan for each in self.candidates)
+        return tuple(Plan(chunks=each.chunks, order=each.order) for each in written)
+
+    @property
     def plan(self) -> Plan | None:
         """The best plan, or None."""
-        if not self.candidates:
-            return None
-        written = self.candidates[0].plan
-        return Plan(chunks=written.chunks, order=written.order)
+        return self.plans[0] if self.candidates else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +229,10 @@ class WrittenComparison:
         )
 
     @property
-    def plan(self) -> Plan | None:
-        """The best plan of all; None: there is none."""
-        found = [result for result in self.results if result.plan is not None]
-        return min(found, key=lambda result: result.objective or 0).plan if found else None
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the answer that has the best one, best first; none: there is none."""
+        found = [result for result in self.results if result.candidates]
+        return min(found, key=lambda result: result.objective or 0).plans if found else ()
 
     def answers(self, problem: Problem) -> Comparison:
         """Return the answers to the problem, judged anew; conflicts and statistics are not kept."""
@@ -246,8 +249,7 @@ class WrittenComparison:
 
 
 def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
-    plans = (Plan(chunks=each.plan.chunks, order=each.plan.order) for each in written.candidates)
-    candidates = tuple(Candidate(plan=plan, score=score(problem, plan)) for plan in plans)
+    candidates = tuple(Candidate(plan=plan, score=score(problem, plan)) for plan in written.plans)
     terms = problem.objective.terms
     return SolveResult(
         status=written.status,

@@ -205,14 +205,8 @@ def comparison_document(
 ) -> Document:
     """Return the document of `gapless compare`.
 
-    Parameters
-    ----------
-    comparison
-        What was found.
-    asked
-        How the problem was named (`formulations.files.dump_plan`); None: not kept.
-    interrupted
-        Whether the user stopped it before all backends had answered.
+    `asked`: how the problem was named (`formulations.files.dump_plan`); None: not kept. `interrupted`:
+    whether the user stopped it before all backends had answered.
     """
     from ..formulations.files import origin_fields
 
@@ -307,12 +301,7 @@ def tuning_document(
 ) -> Document:
     """Return the document of `gapless tune`.
 
-    Parameters
-    ----------
-    problem, result
-        What was planned, and what was measured.
-    loop, front
-        All rounds, where more than one was asked for; the trade-offs, where those were.
+    `loop`, `front`: all rounds, where more than one was asked for; the trade-offs, where those were.
     """
     more = {} if loop is None else {"loop": plain_data(loop)}
     if front is not None:
@@ -323,17 +312,7 @@ def tuning_document(
 
 
 def error_document(error: BaseException, exit_code: int, text: str) -> Document:
-    """Return the document that stands in for a result when a command fails.
-
-    Parameters
-    ----------
-    error
-        What was raised.
-    exit_code
-        Exit code of the command.
-    text
-        The error in words.
-    """
+    """Return the document that stands in for a result when a command fails."""
     message, problems = text, []
     if isinstance(error, InvalidInputError):
         message, problems = error.message, list(error.problems)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.layer_orders import with_layer_order
 from ..api.models import is_code
-from ..api.problems import load_problem, load_workload, with_pipelines
+from ..api.problems import load_problem, load_workload, with_passage, with_pipelines
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
@@ -44,6 +44,7 @@ NAMES = (
     "contention",
     "costs",
     "pipelines",
+    "passage",
     "groups",
     "over_graph",
     "layer_order",
@@ -60,13 +61,14 @@ NAMES = (
     "max_bubbles_us",
     "max_memory_bytes",
     "max_unit_memory_bytes",
+    "max_hops",
     "window",
 )
 """Options that say which problem is meant, and what is asked of it."""
 
 _COUNTS = (
     "task_slots", "max_period_us", "max_latency_us", "max_energy_nj", "min_units", "max_units",
-    "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes",
+    "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes", "max_hops",
 )  # fmt: skip
 """Whole numbers; the limits of a problem among them stand behind the first."""
 
@@ -89,13 +91,7 @@ def origin_of(**given: object) -> dict[str, str]:
 
 
 def require_known(asked: Mapping[str, str]) -> None:
-    """Refuse what was asked in words that this gapless does not know.
-
-    Raises
-    ------
-    InvalidInputError
-        It was not written by gapless, or by a later one.
-    """
+    """Refuse what was asked in words that this gapless does not know."""
     unknown = sorted(set(asked) - set(NAMES))
     if unknown:
         name = unknown[0][:MAX_NAME_LENGTH]
@@ -116,10 +112,8 @@ def on_problem(origin: Origin, problem: str) -> Origin:
 def problem_of(origin: Origin) -> Problem:
     """Return the problem that an origin names, with its objective, limits and rules.
 
-    Raises
-    ------
-    InvalidInputError
-        It names nothing, or something that is not there; an objective, a limit or a rule is not valid.
+    Raises InvalidInputError: it names nothing, or something that is not there; an objective, a limit or a
+    rule is not valid.
     """
     return with_remembered_rules(asked_problem(origin.asked), origin)
 
@@ -127,12 +121,8 @@ def problem_of(origin: Origin) -> Problem:
 def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> Problem:
     """Return the problem that was asked for, with its objective and limits; errors as for `problem_of`.
 
-    Parameters
-    ----------
-    asked
-        What was given, by the name of an option (`origin_of`).
-    network
-        The model that is named with a cluster, where it was opened before; None: it is opened.
+    `asked`: what was given, by the name of an option (`origin_of`). `network`: the model that is named with a
+    cluster, where it was opened before; None: it is opened.
     """
     problem = _named(asked, network)
     if asked.get("layer_order") == "free":
@@ -143,6 +133,8 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         problem = with_layer_order(problem, asked.get("layer_order", "fixed"))
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
+    if "passage" in asked:
+        problem = with_passage(problem, asked["passage"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
     limits = {name: _count(name, asked[name]) for name in _COUNTS[1:] if name in asked}
@@ -181,13 +173,7 @@ def order_note(network: Network) -> str:
 
 
 def with_remembered_rules(problem: Problem, origin: Origin) -> Problem:
-    """Return a problem with the rules that a plan file remembers and that are not the problem's own already.
-
-    Raises
-    ------
-    InvalidInputError
-        The problem has changed since, so that they are not about it any more.
-    """
+    """Return a problem with the rules that a plan file remembers and that it does not have already."""
     own = {rule.name for rule in problem.rules}
     try:
         return with_written_rules(problem, [rule for rule in origin.rules if rule.name not in own])
@@ -313,13 +299,7 @@ def _count(name: str, text: str | None) -> int | None:
 
 
 def parse_windows(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
-    """Return the windows of requests, "bert=20..500" in milliseconds; no end after "..": no deadline.
-
-    Raises
-    ------
-    InvalidInputError
-        One has another form, or a request is named twice.
-    """
+    """Return the windows of requests, "bert=20..500" in milliseconds; no end after "..": no deadline."""
     found: dict[str, tuple[int, int | None]] = {}
     for text in texts:
         read = _WINDOW.fullmatch(text)
@@ -334,13 +314,7 @@ def parse_windows(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
 
 
 def parse_permille(option: str, text: str) -> int:
-    """Return a percentage of the command line in permille.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no percentage.
-    """
+    """Return a percentage of the command line in permille."""
     found = _PERCENT.fullmatch(text.strip())
     if found is None:
         raise InvalidInputError(

@@ -144,13 +144,7 @@ def load_front(path: str | Path) -> tuple[FrontDocument, Origin]:
 
 
 def front_of(document: FrontDocument, problem: Problem, path: str | Path) -> ParetoFront:
-    """Return the front of a file; its plans are judged anew.
-
-    Raises
-    ------
-    InvalidInputError
-        A plan breaks the problem or has other values than the file says, or a term is not there.
-    """
+    """Return the front of a file; its plans are judged anew."""
     terms = problem.formulation.terms
     unknown = [term for term in document.terms if term not in terms]
     if unknown:

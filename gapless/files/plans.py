@@ -38,40 +38,19 @@ _IN_FOLDER = ("deployment.json", "plan.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPlan:
-    """What the user named as a plan.
+    """What the user named as a plan."""
 
-    Attributes
-    ----------
-    path
-        The file that it was read from.
-    plans
-        All plans of that file, the best first; none where it holds replicas, which are no plan.
-    number
-        Which of them is meant, from 1.
-    deployment
-        What a deployment file holds, or None.
-    origin
-        What is known of the problem that they were made for.
-    notes
-        Which file, and which of several plans, was taken.
-    """
-
-    path: Path
+    path: Path  # the file that it was read from
     plans: tuple[Plan, ...]
-    number: int = 1
-    deployment: Deployment | None = None
-    origin: Origin = Origin(asked={})
-    notes: tuple[str, ...] = ()
+    """All plans of that file, the best first; none where it holds replicas, which are no plan."""
+    number: int = 1  # which of them is meant, from 1
+    deployment: Deployment | None = None  # what a deployment file holds, or None
+    origin: Origin = Origin(asked={})  # what is known of the problem that they were made for
+    notes: tuple[str, ...] = ()  # which file, and which of several plans, was taken
 
     @property
     def plan(self) -> Plan:
-        """The plan that is meant.
-
-        Raises
-        ------
-        InvalidInputError
-            There is none: these are replicas.
-        """
+        """The plan that is meant."""
         if not self.plans:
             raise InvalidInputError(
                 f"{self.path} holds replicas: a network that runs as a whole on several units at once. They "
@@ -82,33 +61,32 @@ class NamedPlan:
     def deployed(self, problem: Problem) -> Deployment:
         """Return what runs.
 
-        Raises
-        ------
-        InvalidPlanError
-            It breaks the problem; everything is named.
+        Raises InvalidPlanError: it breaks the problem; everything is named.
         """
         if self.deployment is None:
             require_valid(problem, self.plan, self.path)
             return operation_of(problem).deploy(problem, self.plan)
+        problem = fitting(problem, self.deployment.parts)
         for plan in self.deployment.plans:
             require_valid(problem, plan, self.path)
         return self.deployment
 
 
+def fitting(problem: Problem, plans: Sequence[Plan]) -> Problem:
+    """Return the problem that plans are of: that whose units may come again, where a plan comes back to one.
+
+    A race keeps the problem that was asked for beside a winner of another shape. What people give a problem
+    for themselves is held against that problem.
+    """
+    operation = problem.formulation.operation
+    return problem if operation is None else operation.matching(problem, [plan.chunks for plan in plans])
+
+
 def named_plan(name: str | Path, number: int | None = None) -> NamedPlan:
     """Read what the user named as a plan.
 
-    Parameters
-    ----------
-    name
-        A plan file, a list of plans, a deployment file, or a folder of `gapless tune` or `gapless profile`.
-    number
-        Which plan of a list is meant, from 1; None: the first, which is the best.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid, a folder holds no plan, or a list has fewer plans.
+    `name`: a plan file, a list of plans, a deployment file, or a folder of `gapless tune` or `gapless
+    profile`. `number`: which plan of a list is meant, from 1; None: the first, which is the best.
     """
     path = Path(name)
     if not path.is_dir():
@@ -127,27 +105,18 @@ def problem_of_plan(
 ) -> tuple[Problem, tuple[str, ...]]:
     """Return the problem of a plan, and notes: what is given counts, the rest is as when the plan was made.
 
-    Parameters
-    ----------
-    named
-        The plan.
-    given
-        What the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it is
-        another problem; a plan that was made for a workload brings that along to a problem, and one of
-        another order of the layers that order.
-    remembered
-        Whether the rules that the file remembers count.
-
-    Raises
-    ------
-    InvalidInputError
-        It does not say which problem it is for, and none lies beside it; or that one cannot be read.
+    `given`: what the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it
+    is another problem; a plan that was made for a workload brings that along to a problem, and one of another
+    order of the layers that order.
+    Raises InvalidInputError: it does not say which problem it is for, and none lies beside it; or that one
+    cannot be read.
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        return asked_problem(_with_workload(named.origin, _with_order(named.origin, given))), ()
+        problem = asked_problem(_with_workload(named.origin, _with_order(named.origin, given)))
+        return fitting(problem, named.deployment.parts) if named.deployment else problem, ()
     asked, notes = _asked(named)
-    problem = asked_problem({**asked, **given})
+    problem = fitting(asked_problem({**asked, **given}), named.plans)
     if not remembered:
         return problem, notes
     problem = with_remembered_rules(problem, named.origin)
@@ -164,17 +133,8 @@ def problem_named(
 
     A plan, a list, a deployment and the folder of a run stand for their problem; what else is given counts.
 
-    Parameters
-    ----------
-    given
-        What the user asks for, by the name of an option, as in `Origin`.
-    remembered
-        Whether the rules that a file of plans remembers count.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `problem_of_plan`.
+    `given`: what the user asks for, by the name of an option, as in `Origin`; `remembered`: whether the rules
+    that a file of plans remembers count.
     """
     name = given.get("problem")
     if not name or not _stands_for_problem(Path(name)):
@@ -221,13 +181,7 @@ def load_deployment(path: str | Path, problem: Problem) -> Deployment:
 
 
 def require_valid(problem: Problem, plan: Plan, path: str | Path) -> None:
-    """Refuse the plan of a file that breaks its problem.
-
-    Raises
-    ------
-    InvalidPlanError
-        It does; everything is named.
-    """
+    """Refuse the plan of a file that breaks its problem."""
     violations = check(problem, plan)
     if violations:
         raise InvalidPlanError(
@@ -334,4 +288,4 @@ def _fits(path: Path, named: NamedPlan, *, exactly: bool) -> bool:
     if exactly:
         return named.origin.fingerprint == problem.fingerprint
     plans = named.deployment.plans if named.deployment else named.plans
-    return not any(check(problem, plan) for plan in plans)
+    return not any(check(fitting(problem, [plan]), plan) for plan in plans)

@@ -35,13 +35,7 @@ RuleSource = RuleFunction | AnyRule
 
 
 def load_rules(path: str | Path) -> tuple[RuleSource, ...]:
-    """Run a rules file and return its rules, in the order in which they are written.
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read or run, or defines no rule.
-    """
+    """Run a rules file and return its rules, in the order in which they are written."""
     path = Path(path)
     module = run_python(path, "rules file")
     rules = _listed(module, path) if "RULES" in vars(module) else tuple(_found(module))
@@ -54,14 +48,7 @@ def load_rules(path: str | Path) -> tuple[RuleSource, ...]:
 
 
 def add_rules(problem: Problem, path: str | Path) -> Problem:
-    """Return the problem with the rules of a file.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `load_rules`, or rules cannot be built for this problem: all of them are named, with
-        their lines.
-    """
+    """Return the problem with the rules of a file."""
     path, broken = Path(path), []
     for rule in load_rules(path):
         try:
@@ -74,13 +61,7 @@ def add_rules(problem: Problem, path: str | Path) -> Problem:
 
 
 def run_python(path: Path, what: str) -> ModuleType:
-    """Run a Python file of the user and return its names; `what` it is, for messages.
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read or run.
-    """
+    """Run a Python file of the user and return its names; `what` it is, for messages."""
     try:
         with path.open("rb") as file:
             source = file.read(MAX_FILE_BYTES + 1)

@@ -39,18 +39,10 @@ _OF_RESULTS = ("written_at", "files", "engine", "units", "device")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How a run may enter a folder that holds a run already; neither: it may not.
+    """How a run may enter a folder that holds a run already; neither: it may not."""
 
-    Attributes
-    ----------
-    resume
-        Go on with it, if it is about the same.
-    overwrite
-        Remove its files first.
-    """
-
-    resume: bool = False
-    overwrite: bool = False
+    resume: bool = False  # go on with it, if it is about the same
+    overwrite: bool = False  # remove its files first
 
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
@@ -61,21 +53,11 @@ class Entry:
 
 @dataclass(slots=True)
 class Run:
-    """A run that this process works on.
+    """A run that this process works on."""
 
-    Attributes
-    ----------
-    place
-        Its folder.
-    document
-        What it is.
-    resumed
-        Whether what was measured before counts.
-    """
-
-    place: Path
+    place: Path  # its folder
     document: RunDocument
-    resumed: bool = False
+    resumed: bool = False  # whether what was measured before counts
     _ended: bool = field(default=False, init=False)
 
     @property
@@ -86,14 +68,7 @@ class Run:
     def write(self, texts: Mapping[str, str], *, interrupted: bool = False, **known: Any) -> list[str]:
         """Write the results, by name, in the place of all that were there; return notes that say so.
 
-        Parameters
-        ----------
-        texts
-            The content of each file.
-        interrupted
-            Whether the user stopped the run.
-        known
-            What is known now: fields of `RunDocument`.
+        `known`: what is known now: fields of `RunDocument`.
         """
         keep = {*texts, RUN_FILE, STORE_FILE}
         stale = [path for path in run_files(self.place, self.document.files) if path.name not in keep]
@@ -185,11 +160,6 @@ def refuse_occupied(place: str | Path, entry: Entry) -> None:
     """Refuse a folder that a run may not enter, before it is known what the run is about.
 
     Models take long to open, and nobody should wait for that to learn it.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `begin`.
     """
     if os.path.isdir(place):
         with alone(Path(place)):
@@ -201,21 +171,8 @@ def admit(
 ) -> tuple[RunDocument | None, Sequence[Path]]:
     """Let a run into a folder, or refuse it; return the run that it goes on with, and the files to remove.
 
-    Parameters
-    ----------
-    folder
-        The folder, which is held.
-    entry
-        What to do with a run that is there.
-    about
-        The new run; None: what it is about is not known yet, or known to a board alone.
-    command
-        What finds the results of the new run, TUNE or PROFILE.
-
-    Raises
-    ------
-    InvalidInputError
-        It holds another run, or files of the names that a run writes that are not of gapless.
+    `about`: the new run; None: what it is about is not known yet, or known to a board alone. `command`: what
+    finds the results of the new run, TUNE or PROFILE.
     """
     if odd := strangers(folder):
         raise InvalidInputError(
@@ -344,13 +301,7 @@ def _free_name(folder: Path) -> Path:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if it is not there; the system gives it back if this process dies.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be written, or another process holds it.
-    """
+    """Hold a folder, which is made if it is not there; the system gives it back if this process dies."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".gapless-probe"

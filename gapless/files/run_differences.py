@@ -53,49 +53,29 @@ class Fact:
 class TimeDifference:
     """Times of both runs over their visits.
 
-    Attributes
-    ----------
-    what
-        What ran.
-    first, second
-        Its times, microseconds.
-    percent
-        How much longer it took in the second run, by the medians.
-    noise
-        Whether that means anything.
+    `first`, `second`: its times, microseconds.
     """
 
-    what: str
+    what: str  # what ran
     first: Spread
     second: Spread
-    percent: float
-    noise: Noise
+    percent: float  # how much longer it took in the second run, by the medians
+    noise: Noise  # whether that means anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifferences:
     """Two runs side by side.
 
-    Attributes
-    ----------
-    first, second
-        Both.
-    facts
-        What they say differently.
-    same
-        Names of what they say alike.
-    best
-        The winner of each; None where nothing was measured.
-    shared
-        Deployments that both have measured, the fastest first.
+    `first`, `second`: both.
     """
 
     first: RunSummary
     second: RunSummary
-    facts: tuple[Fact, ...]
-    same: tuple[str, ...]
-    best: TimeDifference | None
-    shared: tuple[TimeDifference, ...]
+    facts: tuple[Fact, ...]  # what they say differently
+    same: tuple[str, ...]  # names of what they say alike
+    best: TimeDifference | None  # the winner of each; None where nothing was measured
+    shared: tuple[TimeDifference, ...]  # deployments that both have measured, the fastest first
 
 
 def run_differences(first: Path, second: Path) -> RunDifferences:

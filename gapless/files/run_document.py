@@ -127,12 +127,7 @@ RUN = Schema(format="gapless.run", version=1, content=RunDocument)
 def subject_of(networks: Sequence[Network], *, device: str = "") -> str:
     """Return a digest of what is measured: networks by their models, wherever these lie.
 
-    Parameters
-    ----------
-    networks
-        What runs.
-    device
-        For networks that are tables without models: whose tables.
+    `device`: for networks that are tables without models: whose tables.
     """
     known = [
         (network.name, [model.digest for model in network.models] or [device, *network.layer_names])
@@ -149,10 +144,7 @@ def subject_of_problem(problem: Problem) -> str:
 def read_run(place: Path) -> RunDocument | None:
     """Return what run is in a folder; None: it does not say.
 
-    Raises
-    ------
-    InvalidInputError
-        Its run.json is not valid.
+    Raises InvalidInputError: its run.json is not valid.
     """
     path = place / RUN_FILE
     return load(path, RUN) if path.is_file() else None

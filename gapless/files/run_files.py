@@ -127,12 +127,7 @@ def _texts(found: Found) -> dict[str, str]:
 def _profile_texts(taken: Profile, *, asked: Problem | None = None) -> dict[str, str]:
     """Return the profile, and a problem for each co-run cost model that it allows.
 
-    Parameters
-    ----------
-    taken
-        What was measured.
-    asked
-        The problem with objective, limits and rules that the written ones are to have, too.
+    `asked`: the problem with objective, limits and rules that the written ones are to have, too.
     """
     texts = {"profile.json": dump(taken, PROFILE)}
     measured = {table.provenance.method for table in taken.tables}
@@ -202,12 +197,7 @@ def write_measurement(found: Measurement, out: Path | None) -> list[str]:
 def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> int:
     """Write a trace; return the number of its events (chunks of requests).
 
-    Parameters
-    ----------
-    trace, out
-        What, and where.
-    problem
-        What a simulated trace is a plan of: then the file has memory over time, too.
+    `problem`: what a simulated trace is a plan of: then the file has memory over time, too.
     """
     steps: tuple[tuple[int, int], ...] = ()
     if problem is not None and not trace.measured:

@@ -23,63 +23,29 @@ _OTHERS = {".html": "a page for a browser, e.g. of `gapless report`", ".svg": "a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderEntry:
-    """One file.
-
-    Attributes
-    ----------
-    name, size_bytes
-        Its name in the folder, and its size.
-    what
-        What it is, in words.
-    kind
-        The format that it says; None: it is no JSON document of gapless.
-    broken
-        Whether it cannot be read; `what` says why.
-    """
+    """One file."""
 
     name: str
     size_bytes: int
-    what: str
-    kind: str | None = None
-    broken: bool = False
+    what: str  # what it is, in words
+    kind: str | None = None  # the format that it says; None: it is no JSON document of gapless
+    broken: bool = False  # whether it cannot be read; `what` says why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """A run folder.
-
-    Attributes
-    ----------
-    path
-        Where it is.
-    entries
-        Its files, by name.
-    run
-        What run it holds; None: it does not say.
-    tuning
-        What tuning found, if it did.
-    notes
-        What is remarkable.
-    following
-        Commands that make sense now, and what for.
-    """
+    """A run folder."""
 
     path: str
-    entries: tuple[FolderEntry, ...]
-    run: RunDocument | None
+    entries: tuple[FolderEntry, ...]  # its files, by name
+    run: RunDocument | None  # what run it holds; None: it does not say
     tuning: TuningResult | None
-    notes: tuple[str, ...]
-    following: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]  # what is remarkable
+    following: tuple[tuple[str, str], ...]  # commands that make sense now, and what for
 
 
 def read_folder(path: Path) -> Folder:
-    """Return what is in a folder.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read, or holds nothing of gapless.
-    """
+    """Return what is in a folder."""
     try:
         files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
     except OSError as error:

@@ -19,24 +19,12 @@ SWEEP_STORE_FILE = "sweep.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """One kind of file of a run folder.
+    """One kind of file of a run folder."""
 
-    Attributes
-    ----------
-    name
-        What it is called; * stands for a number or the name of a cost model.
-    formats
-        What it may say that it is; empty: it is no JSON document.
-    begins
-        How its text begins, of a file that is neither JSON nor a store.
-    what
-        What it is in words, of files that are no JSON: the others are described by their format.
-    """
-
-    name: str
-    formats: tuple[str, ...] = ()
-    begins: str = ""
-    what: str = ""
+    name: str  # what it is called; * stands for a number or the name of a cost model
+    formats: tuple[str, ...] = ()  # what it may say that it is; empty: it is no JSON document
+    begins: str = ""  # how its text begins, of a file that is neither JSON nor a store
+    what: str = ""  # what it is in words, of files that are no JSON: the others are described by their format
 
     def defect(self, path: Path) -> str:
         """Return why a file of this name is not one of gapless; empty: it is one."""
@@ -88,13 +76,8 @@ def run_file(name: str) -> RunFile | None:
 def run_files(folder: Path, listed: Collection[str] = ()) -> tuple[Path, ...]:
     """Return the files of a folder that are of its run: of known names, and they hold what they should.
 
-    Parameters
-    ----------
-    folder
-        The folder; it need not be there.
-    listed
-        Names that the run says it wrote. A name with a number or a cost model in it counts only if it is
-        listed: users call files of their own problem-2.json.
+    `listed`: names that the run says it wrote. A name with a number or a cost model in it counts only if it
+    is listed: users call files of their own problem-2.json.
     """
     return tuple(path for path, known in _named(folder, listed) if not known.defect(path))
 

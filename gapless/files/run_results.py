@@ -18,13 +18,7 @@ _NUMBERED = re.compile(r"profile-(\d+)\.json")
 
 
 def load_profiled(place: Path) -> Profile | Together:
-    """Return what was profiled; several networks that share the units were profiled together.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is missing or not valid.
-    """
+    """Return what was profiled; several networks that share the units were profiled together."""
     numbered = sorted(
         (int(found[1]), path) for path in place.iterdir() if (found := _NUMBERED.fullmatch(path.name))
     )
@@ -35,13 +29,7 @@ def load_profiled(place: Path) -> Profile | Together:
 
 
 def load_tuned(place: Path) -> Tuned:
-    """Return what tuning found; opaque rules, which no file can keep, are not in its problem.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is missing or not valid.
-    """
+    """Return what tuning found; opaque rules, which no file can keep, are not in its problem."""
     comparison = load_comparison(place / "comparison.json")
     problem = _planned(place, comparison.problem.fingerprint)
     rounds, profile = place / "rounds.json", place / "profile.json"

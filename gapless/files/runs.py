@@ -28,32 +28,14 @@ _NOT_ENTERED = frozenset({"node_modules", "site-packages", "__pycache__"})
 class RunSummary:
     """One run.
 
-    Attributes
-    ----------
-    path
-        Its folder.
-    state
-        How far it has come.
-    command, networks, units, engine, device, simulated, gapless, started_at, line
-        As in run.json; empty where the folder has none, or it is not known yet.
-    board
-        What ssh was told of the board where it took place; empty: it was none.
-    best, deployment
-        What won, and what it runs; empty: nothing was measured.
-    pace
-        What `period_us` is the time of: "period", "makespan" or "latency".
-    period_us
-        Times of the winner over its visits; None: nothing was measured.
-    measured, candidates
-        How many of how many candidates were measured.
-    verdict
-        What came of it, in words.
-    problem
-        Why a file of the run cannot be read; empty: all can.
+    `command`, `networks`, `units`, `engine`, `device`, `simulated`, `gapless`, `started_at`, `line`: as in
+    run.json; empty where the folder has none, or it is not known yet. `best`, `deployment`: what won, and
+    what it runs; empty: nothing was measured. `measured`, `candidates`: how many of how many candidates were
+    measured.
     """
 
-    path: str
-    state: RunState
+    path: str  # its folder
+    state: RunState  # how far it has come
     command: str = ""
     networks: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
@@ -63,15 +45,15 @@ class RunSummary:
     gapless: str = ""
     started_at: str = ""
     line: str = ""
-    board: str = ""
+    board: str = ""  # what ssh was told of the board where it took place; empty: it was none
     best: str = ""
     deployment: str = ""
-    pace: str = "period"
-    period_us: Spread | None = None
+    pace: str = "period"  # what `period_us` is the time of: "period", "makespan" or "latency"
+    period_us: Spread | None = None  # times of the winner over its visits; None: nothing was measured
     measured: int = 0
     candidates: int = 0
-    verdict: str = ""
-    problem: str = ""
+    verdict: str = ""  # what came of it, in words
+    problem: str = ""  # why a file of the run cannot be read; empty: all can
 
 
 def find_runs(places: Sequence[str | Path] = (".",)) -> tuple[RunSummary, ...]:
@@ -79,10 +61,7 @@ def find_runs(places: Sequence[str | Path] = (".",)) -> tuple[RunSummary, ...]:
 
     Hidden folders and links to folders are not entered.
 
-    Raises
-    ------
-    InvalidInputError
-        A place is no folder.
+    Raises InvalidInputError: a place is no folder.
     """
     found = dict.fromkeys(path for place in places for path in _run_folders(Path(place)))
     return tuple(sorted(map(summary_of, found), key=lambda run: run.started_at, reverse=True))

@@ -53,30 +53,17 @@ class Group(Enum):
 class Access:
     """Who may ask a server for what.
 
-    Attributes
-    ----------
-    token
-        What clients must show; None: nothing.
-    admin_token
-        What clients that steer must show; None: the token, and over the network none may.
-    metrics_token
-        What clients that read metrics must show; None: the token.
-    hosts
-        Further names that clients without a token may call the server by.
-    public
-        Where other machines can reach it; empty: nowhere.
-
-    Raises
-    ------
-    InvalidInputError
-        A token can be guessed, a name is none, or others can reach the server and need no token.
+    Raises InvalidInputError: a token can be guessed, a name is none, or others can reach the server and need
+    no token.
     """
 
-    token: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)  # what clients must show; None: nothing
     admin_token: str | None = field(default=None, repr=False)
+    """What clients that steer must show; None: the token, and over the network none may."""
     metrics_token: str | None = field(default=None, repr=False)
-    hosts: tuple[str, ...] = ()
-    public: str = ""
+    """What clients that read metrics must show; None: the token."""
+    hosts: tuple[str, ...] = ()  # further names that clients without a token may call the server by
+    public: str = ""  # where other machines can reach it; empty: nowhere
 
     def __post_init__(self) -> None:
         for what, token in (
@@ -103,13 +90,7 @@ class Access:
             )
 
     def check(self, group: Group, headers: Headers) -> None:
-        """Refuse a message that its sender may not send.
-
-        Raises
-        ------
-        Refusal
-            No, or a wrong, token; another name than those of this machine; a page of another server.
-        """
+        """Refuse a message that its sender may not send."""
         token = self._token(group)
         if token is not None:
             _check_token(token, headers)
@@ -154,13 +135,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(path: Path) -> str:
-    """Return the token of a file, which nobody else may read.
-
-    Raises
-    ------
-    InvalidInputError
-        Others may read it.
-    """
+    """Return the token of a file, which nobody else may read."""
     if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         raise InvalidInputError(f"{path} can be read by others: chmod 600 {path}")
     return path.read_text(encoding="utf-8").strip()

@@ -46,22 +46,7 @@ _LARGEST = 4
 
 
 class App:
-    """The Open Inference Protocol, version 2, as an ASGI application.
-
-    Parameters
-    ----------
-    coordinator
-        Who serves.
-    access
-        Who may ask for what.
-    most_bytes
-        Largest body of a message.
-
-    Attributes
-    ----------
-    stopping
-        Whether no more requests are taken.
-    """
+    """The Open Inference Protocol, version 2, as an ASGI application."""
 
     def __init__(self, coordinator: Coordinator, *, access: Access, most_bytes: int) -> None:
         self._coordinator = coordinator
@@ -70,7 +55,7 @@ class App:
         self._bodies = Bodies(_LARGEST * most_bytes)
         self._codec = Codec()
         self._interfaces: dict[str, tuple[Registered, protocol.Interface]] = {}
-        self.stopping = False
+        self.stopping = False  # whether no more requests are taken
 
     def close(self) -> None:
         """End what it has started. Can be called twice."""

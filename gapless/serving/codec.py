@@ -48,10 +48,7 @@ class Codec:
     async def read(self, interface: Interface, text: memoryview, binary_bytes: int) -> InferRequest:
         """Return a request from its document; parameters and errors as for `read_request`.
 
-        Raises
-        ------
-        ExecutionError
-            The process that reads it is lost.
+        Raises ExecutionError: the process that reads it is lost.
         """
         if len(text) <= SMALL_BYTES:
             return read_request(interface, bytes(text), binary_bytes)
@@ -76,10 +73,7 @@ class Codec:
     async def write(self, document: Mapping[str, Any], arrays: Mapping[int, NDArray[Any]]) -> Buffer:
         """Return the document of an answer; parameters as for `write_document`.
 
-        Raises
-        ------
-        ExecutionError
-            The process that writes it is lost.
+        Raises ExecutionError: the process that writes it is lost.
         """
         if sum(array.size for array in arrays.values()) <= SMALL_VALUES:
             return write_document(document, arrays)

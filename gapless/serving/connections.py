@@ -38,26 +38,17 @@ _LOOK_S = 1.0
 class Patience:
     """How long a client is waited for.
 
-    Attributes
-    ----------
-    idle_s
-        For its next request: longer than the 60 s for which proxies keep connections, which would else send
-        requests into one that is just being closed.
-    head_s
-        For the first request, and for the rest of a head from its first byte on.
-    body_s
-        For a body, and for it to take an answer; longer as long as more comes than `least_rate`.
-    least_rate
-        Bytes per second.
-    crowd, crowd_s
-        Of more bodies than this, the slowest ones get only so long: the memory for bodies is limited, and
-        what they hold nobody else gets.
+    `crowd`, `crowd_s`: of more bodies than this, the slowest ones get only so long: the memory for bodies is
+    limited, and what they hold nobody else gets.
     """
 
     idle_s: float = 75.0
-    head_s: float = 10.0
+    """For its next request: longer than the 60 s for which proxies keep connections, which would else send
+    requests into one that is just being closed."""
+    head_s: float = 10.0  # for the first request, and for the rest of a head from its first byte on
     body_s: float = 20.0
-    least_rate: float = 8192.0
+    """For a body, and for it to take an answer; longer as long as more comes than `least_rate`."""
+    least_rate: float = 8192.0  # bytes per second
     crowd: int = 16
     crowd_s: float = 2.0
 
@@ -75,10 +66,7 @@ class Phase(Enum):
 class Connection(H11Protocol):
     """One connection of a client.
 
-    Attributes
-    ----------
-    heard_s, heard_bytes
-        When something last came, and how much did in all.
+    `heard_s`, `heard_bytes`: when something last came, and how much did in all.
     """
 
     def __init__(self, kept: Connections, **how: Any) -> None:
@@ -173,23 +161,10 @@ class WebServer(uvicorn.Server):
 
 
 class Connections:
-    """All connections of a server.
-
-    Parameters
-    ----------
-    most
-        How many there may be.
-    patience
-        How long clients are waited for.
-
-    Attributes
-    ----------
-    open
-        Those that are open, the oldest first.
-    """
+    """All connections of a server."""
 
     def __init__(self, most: int, patience: Patience | None = None) -> None:
-        self.open: dict[Connection, None] = {}
+        self.open: dict[Connection, None] = {}  # those that are open, the oldest first
         self._most = most
         self._patience = patience or Patience()
         self._sweeping = False
@@ -244,17 +219,7 @@ class Connections:
 def most_connections(units: int, *, batch: int) -> int:
     """Return how many connections leave enough open files for workers to start.
 
-    Parameters
-    ----------
-    units
-        How many workers there are.
-    batch
-        How many connections may be accepted before the first of them is looked at.
-
-    Raises
-    ------
-    ExecutionError
-        Hardly any.
+    `batch`: how many connections may be accepted before the first of them is looked at.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:

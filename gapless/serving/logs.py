@@ -32,14 +32,7 @@ _log = logging.getLogger(__name__)
 class LogHandler(logging.StreamHandler[TextIO]):
     """Writes one line per message; of messages that repeat themselves it tells how many were left out.
 
-    Parameters
-    ----------
-    stream
-        Where to.
-    as_json
-        Whether each line is a JSON object.
-    clock
-        Tells seconds.
+    `clock`: tells seconds.
     """
 
     def __init__(self, stream: TextIO, *, as_json: bool, clock: Callable[[], float] = monotonic) -> None:
@@ -145,14 +138,7 @@ def _text(record: logging.LogRecord, *, whole: bool) -> str:
 def kept(stream: TextIO, *, level: str, as_json: bool) -> Iterator[LogHandler]:
     """Keep a log meanwhile.
 
-    Parameters
-    ----------
-    stream
-        Where to.
-    level
-        The least important messages that are written: "debug", "info", "warning" or "error".
-    as_json
-        Whether each line is a JSON object.
+    `level`: the least important messages that are written: "debug", "info", "warning" or "error".
     """
     handler, root = LogHandler(stream, as_json=as_json), logging.getLogger()
     handler.setLevel(level.upper())

@@ -58,17 +58,7 @@ class Reply:
 
 
 class Refusal(Exception):
-    """A message that is answered with an error of its own code.
-
-    Parameters
-    ----------
-    code
-        Status code of HTTP.
-    text
-        What is wrong.
-    closes
-        Whether nothing further is read from the connection.
-    """
+    """A message that is answered with an error of its own code."""
 
     def __init__(self, code: int, text: str, *, closes: bool = False) -> None:
         super().__init__(text)
@@ -77,13 +67,7 @@ class Refusal(Exception):
 
 
 def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return the header fields of a message.
-
-    Raises
-    ------
-    Refusal
-        They are too large, one that counts is there twice, or the length is said in two ways.
-    """
+    """Return the header fields of a message."""
     found: dict[str, bytes] = {}
     size = 0
     for key, value in fields:
@@ -104,13 +88,7 @@ def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 class Bodies:
-    """The bodies that are in memory.
-
-    Parameters
-    ----------
-    most_bytes
-        How much memory all of them may have.
-    """
+    """The bodies that are in memory."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -128,13 +106,7 @@ class Bodies:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Count one body that is being read.
-
-        Raises
-        ------
-        Refusal
-            As many as are allowed are being read.
-        """
+        """Count one body that is being read."""
         if self._reading >= _MOST_READING:
             raise Refusal(429, f"{_MOST_READING} messages are being read; try again later")
         self._reading += 1
@@ -144,13 +116,7 @@ class Bodies:
             self._reading -= 1
 
     def count(self, more_bytes: int) -> None:
-        """Count more memory.
-
-        Raises
-        ------
-        Refusal
-            All bodies have as much as is allowed.
-        """
+        """Count more memory."""
         if self._held_bytes + more_bytes > self._most_bytes:
             raise Refusal(
                 429, f"messages of {self._most_bytes:,} bytes are in memory; try again later", closes=True
@@ -171,24 +137,7 @@ class Body:
         self._counted_bytes = 0
 
     async def read(self, headers: Headers, receive: Receive, *, most_bytes: int, why: str) -> memoryview:
-        """Return it; no more of it is kept than is allowed.
-
-        Parameters
-        ----------
-        headers
-            Of the message.
-        receive
-            Returns the next part.
-        most_bytes
-            How long it may be.
-        why
-            Where that comes from.
-
-        Raises
-        ------
-        Refusal
-            It is longer; or too much is in memory; or the client has left.
-        """
+        """Return it; no more of it is kept than is allowed."""
         told = headers.get("content-length", b"0")
         told_bytes = int(told[:20]) if told.isdigit() else 0
         parts, size = list[bytes](), 0
@@ -219,13 +168,7 @@ def left() -> Refusal:
 
 @contextmanager
 def ended_with_client(receive: Receive) -> Iterator[None]:
-    """Cancel what the running task waits for in this block when its client leaves.
-
-    Raises
-    ------
-    Refusal
-        It has left.
-    """
+    """Cancel what the running task waits for in this block when its client leaves."""
     task, inside, gone = asyncio.current_task(), True, False
     watches = list[asyncio.Task[None]]()
 

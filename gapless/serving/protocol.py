@@ -47,21 +47,11 @@ _BYTES_A_TENSOR = 1_024
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """What requests of a model may name, and how large they can be.
-
-    Attributes
-    ----------
-    model
-        Name of the model.
-    inputs
-        What it takes.
-    outputs
-        Names of what it gives.
-    """
+    """What requests of a model may name, and how large they can be."""
 
     model: str
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[str, ...]
+    inputs: tuple[TensorSpec, ...]  # what it takes
+    outputs: tuple[str, ...]  # names of what it gives
 
     @cached_property
     def _elements(self) -> int:
@@ -86,24 +76,12 @@ class Interface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferRequest:
-    """A request as its JSON document says it.
+    """A request as its JSON document says it."""
 
-    Attributes
-    ----------
-    inputs
-        Those that came in JSON, and where the others lie.
-    outputs
-        Names of the outputs that are wanted, and whether each comes in binary form.
-    id
-        As the client names it; None: it does not.
-    deadline_us
-        By when it has to be done; None: as the model says.
-    """
-
-    inputs: Inputs
-    outputs: Mapping[str, bool]
-    id: str | None
-    deadline_us: int | None
+    inputs: Inputs  # those that came in JSON, and where the others lie
+    outputs: Mapping[str, bool]  # names of the outputs that are wanted, and whether each comes in binary form
+    id: str | None  # as the client names it; None: it does not
+    deadline_us: int | None  # by when it has to be done; None: as the model says
 
 
 def interface_of(model: Registered) -> Interface:
@@ -117,19 +95,7 @@ def interface_of(model: Registered) -> Interface:
 def document_bytes(interface: Interface, header_length: str | None, body_bytes: int) -> int:
     """Return how much of a body is its JSON document.
 
-    Parameters
-    ----------
-    interface
-        Whom it asks.
-    header_length
-        Length of the document as the header says it; None: it is all of the body.
-    body_bytes
-        Length of the body.
-
-    Raises
-    ------
-    InvalidInputError
-        The header lies, or the document is longer than any that the model can need.
+    `header_length`: length of the document as the header says it; None: it is all of the body.
     """
     length = body_bytes
     if header_length is not None:
@@ -149,22 +115,7 @@ def document_bytes(interface: Interface, header_length: str | None, body_bytes: 
 
 
 def read_request(interface: Interface, text: bytes | bytearray, binary_bytes: int) -> InferRequest:
-    """Return a request from its JSON document.
-
-    Parameters
-    ----------
-    interface
-        Whom it asks.
-    text
-        The document.
-    binary_bytes
-        How much binary data follows it.
-
-    Raises
-    ------
-    InvalidInputError
-        It is malformed, or does not fit the model.
-    """
+    """Return a request from its JSON document."""
     if (commas := text.count(b",")) > interface.most_values:
         raise InvalidInputError(
             f"the JSON document has more than {commas:,} values; the inputs of {interface.model!r} have "
@@ -283,21 +234,11 @@ def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An answer before its outputs are written as JSON.
+    """An answer before its outputs are written as JSON."""
 
-    Attributes
-    ----------
-    document
-        All of it but the data of outputs in JSON.
-    arrays
-        By index of output, those that are to come in JSON.
-    blobs
-        What follows the document.
-    """
-
-    document: Mapping[str, Any]
-    arrays: Mapping[int, NDArray[Any]]
-    blobs: Sequence[bytes]
+    document: Mapping[str, Any]  # all of it but the data of outputs in JSON
+    arrays: Mapping[int, NDArray[Any]]  # by index of output, those that are to come in JSON
+    blobs: Sequence[bytes]  # what follows the document
 
 
 def draft(model: Registered, request: InferRequest, served: Served) -> Draft:

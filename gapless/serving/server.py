@@ -239,13 +239,7 @@ def _web_server(app: App, units: int) -> uvicorn.Server:
 
 
 def _bound(host: str, port: int, path: Path | None) -> socket.socket:
-    """Return a socket that has an address; at a port nobody is let in before it listens.
-
-    Raises
-    ------
-    ExecutionError
-        It cannot be had.
-    """
+    """Return a socket that has an address; at a port nobody is let in before it listens."""
     where: Any = str(path) if path else (host, port)
     try:
         if path is None:

@@ -59,18 +59,10 @@ def described(specs: Sequence[TensorSpec]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Inputs of a request.
+    """Inputs of a request."""
 
-    Attributes
-    ----------
-    arrays
-        By name, those that came in JSON.
-    spans
-        By name, where the others begin and end in the binary data.
-    """
-
-    arrays: Mapping[str, NDArray[Any]]
-    spans: Mapping[str, tuple[int, int]]
+    arrays: Mapping[str, NDArray[Any]]  # by name, those that came in JSON
+    spans: Mapping[str, tuple[int, int]]  # by name, where the others begin and end in the binary data
 
     def complete(self, specs: Sequence[TensorSpec], binary: memoryview) -> dict[str, NDArray[Any]]:
         """Return all of them; those in binary form are not copied."""
@@ -84,19 +76,8 @@ class Inputs:
 def read_inputs(specs: Sequence[TensorSpec], given: Sequence[Mapping[str, Any]], binary_bytes: int) -> Inputs:
     """Return the inputs of a request.
 
-    Parameters
-    ----------
-    specs
-        What the model takes.
-    given
-        "inputs" of the request: objects with a name.
-    binary_bytes
-        How much follows its JSON document: the binary inputs, one behind the other.
-
-    Raises
-    ------
-    InvalidInputError
-        Something does not fit; the message lists all defects.
+    `given`: "inputs" of the request: objects with a name; `binary_bytes`: how much follows its JSON document:
+    the binary inputs, one behind the other.
     """
     known = {spec.name: spec for spec in specs}
     arrays: dict[str, NDArray[Any]] = {}
@@ -129,13 +110,7 @@ def read_inputs(specs: Sequence[TensorSpec], given: Sequence[Mapping[str, Any]],
 
 
 def members(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    """Return an object in a document; it may be absent, or null.
-
-    Raises
-    ------
-    InvalidInputError
-        It is something else.
-    """
+    """Return an object in a document; it may be absent, or null."""
     found = document.get(key)
     if found is None:
         return {}

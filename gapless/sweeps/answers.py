@@ -122,17 +122,8 @@ ANSWER = Schema(format="gapless.sweep_answer", version=1, content=TaskAnswer)
 def problem_of(task: SweepTask, network: Network | None = None) -> Problem:
     """Return the problem of a task.
 
-    Parameters
-    ----------
-    task
-        The task.
-    network
-        Its model, where it is planned over a cluster and was opened before; None: it is opened.
-
-    Raises
-    ------
-    GaplessError
-        A name, a file, an objective, a limit or a rule is not valid.
+    `network`: its model, where it is planned over a cluster and was opened before; None: it is opened.
+    Raises GaplessError: a name, a file, an objective, a limit or a rule is not valid.
     """
     base = task.base
     trust(base.asked.get("problem", ""))  # by whoever made the sweep: its file may name code

@@ -25,30 +25,16 @@ _Prices = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """One problem before objectives and limits.
-
-    Attributes
-    ----------
-    asked
-        What `gapless plan` would be given, by the names of its options; empty where Python made the problem.
-    model
-        What its model is called in tables; empty: as its networks.
-    board
-        What its platform is called in tables; empty: as the platform itself.
-    devices
-        Numbers of devices by type, "pi5=2,pi4=0", or of units; empty: as the platform says.
-    price
-        Of the devices together; None: not known, or that of the platform.
-    made
-        The problem, where Python made it.
-    """
+    """One problem before objectives and limits."""
 
     asked: Mapping[str, str]
-    model: str = ""
-    board: str = ""
-    devices: str = ""
-    price: float | None = None
-    made: Problem | None = None
+    """What `gapless plan` would be given, by the names of its options; empty where Python made the
+    problem."""
+    model: str = ""  # what its model is called in tables; empty: as its networks
+    board: str = ""  # what its platform is called in tables; empty: as the platform itself
+    devices: str = ""  # numbers of devices by type, "pi5=2,pi4=0", or of units; empty: as the platform says
+    price: float | None = None  # of the devices together; None: not known, or that of the platform
+    made: Problem | None = None  # the problem, where Python made it
 
 
 def bases_of(sweep: Sweep, defects: list[str]) -> Iterator[Base]:
@@ -161,13 +147,7 @@ def unknown_prices(sweep: Sweep, bases: Sequence[Base]) -> Iterator[str]:
 
 
 def listed(given: str | Mapping[str, str]) -> Base:
-    """Return a problem that a sweep lists: its name, its file, or what is asked for.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such name or file, or an option is not known.
-    """
+    """Return a problem that a sweep lists: its name, its file, or what is asked for."""
     if isinstance(given, str):
         load_problem(given)
         return Base(asked=origin_of(problem=given))

@@ -57,21 +57,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A platform, or a set of devices, with its best plan.
+    """A platform, or a set of devices, with its best plan."""
 
-    Attributes
-    ----------
-    row
-        The plan.
-    share
-        How good it is, as a share of the best.
-    for_price
-        The same for its price, as a share of the best; None: not all prices are known.
-    """
-
-    row: SweepRow
-    share: float
-    for_price: float | None
+    row: SweepRow  # the plan
+    share: float  # how good it is, as a share of the best
+    for_price: float | None  # the same for its price, as a share of the best; None: not all prices are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +74,12 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The best plan with so many devices.
+    """The best plan with so many devices."""
 
-    Attributes
-    ----------
-    row
-        The plan; its `available` is the number of devices.
-    gain
-        What it has more of the goal than with the next smaller number, as a share; None: it is the first.
-        Less than 0: it is worse, e.g. because not all devices are alike.
-    """
-
-    row: SweepRow
+    row: SweepRow  # the plan; its `available` is the number of devices
     gain: float | None
+    """What it has more of the goal than with the next smaller number, as a share; None: it is the first. Less
+    than 0: it is worse, e.g. because not all devices are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,27 +93,13 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendRecord:
-    """What one backend proved.
-
-    Attributes
-    ----------
-    backend
-        Its name.
-    counts
-        Number of tasks by status; "failed" among them.
-    gap
-        Median gap of the plans that it did not prove; None: there is none with a bound.
-    proof_s
-        Median seconds of the tasks that it proved; None: it proved none.
-    largest
-        Layers x units of the largest problem of which it proved something; 0: none.
-    """
+    """What one backend proved."""
 
     backend: str
-    counts: Mapping[str, int]
-    gap: float | None
-    proof_s: float | None
-    largest: int
+    counts: Mapping[str, int]  # number of tasks by status; "failed" among them
+    gap: float | None  # median gap of the plans that it did not prove; None: there is none with a bound
+    proof_s: float | None  # median seconds of the tasks that it proved; None: it proved none
+    largest: int  # layers x units of the largest problem of which it proved something; 0: none
 
     @property
     def tasks(self) -> int:

@@ -28,33 +28,16 @@ _SHOWN_DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions:
-    """How a sweep is run.
+    """How a sweep is run."""
 
-    Attributes
-    ----------
-    out
-        Folder for everything that is written; None: nothing is written.
-    entry
-        What to do with a sweep that is there.
-    jobs
-        How many tasks are solved at once; None: as many as cores may be used. Over Ray: as many as it has.
-    address
-        Of the Ray cluster that solves the tasks; None: child processes do.
-    allow_no_token
-        Whether a Ray cluster that takes orders from everybody is good enough.
-    plans
-        Whether each plan is kept as a file.
-    parquet
-        Whether the table is also written as a Parquet file.
-    """
-
-    out: Path | None = None
+    out: Path | None = None  # folder for everything that is written; None: nothing is written
     entry: Entry = Entry()
     jobs: int | None = None
-    address: str | None = None
-    allow_no_token: bool = False
-    plans: bool = False
-    parquet: bool = False
+    """How many tasks are solved at once; None: as many as cores may be used. Over Ray: as many as it has."""
+    address: str | None = None  # of the Ray cluster that solves the tasks; None: child processes do
+    allow_no_token: bool = False  # whether a Ray cluster that takes orders from everybody is good enough
+    plans: bool = False  # whether each plan is kept as a file
+    parquet: bool = False  # whether the table is also written as a Parquet file
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -65,16 +48,7 @@ class SweepOptions:
 
 @contextmanager
 def opened(options: SweepOptions, command: str) -> Iterator[Ledger]:
-    """Hold the folder of a sweep or of a comparison, and open the store of its answers.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder cannot be written, another process works in it, or it holds a sweep or what another command
-        left.
-    StoreError
-        The store cannot be opened.
-    """
+    """Hold the folder of a sweep or of a comparison, and open the store of its answers."""
     if options.out is None:
         with Store(":memory:") as store:
             yield store

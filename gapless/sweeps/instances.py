@@ -70,39 +70,20 @@ INSTANCES = Schema(format="gapless.instances", version=1, content=InstanceSet)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """Problems with their names, which differ.
+    """Problems with their names, which differ."""
 
-    Attributes
-    ----------
-    title
-        What they are called together.
-    problems
-        (name, problem).
-    notes
-        What was left out.
-    """
-
-    title: str
+    title: str  # what they are called together
     problems: tuple[tuple[str, Problem], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
 
 
 def instances_of(given: str | Path | InstanceSet | Iterable[GivenProblem], objective: str = "") -> Instances:
     """Return the problems that are meant.
 
-    Parameters
-    ----------
-    given
-        A folder of problem files; a file of format gapless.instances; a problem file; a Python file with a
-        function `problems`, as for `gapless.sweep`; shipped names or patterns of them, with commas between;
-        or an `InstanceSet`, or problems, or pairs of a name and a problem.
-    objective
-        Overrides that of the problems; empty: it does not.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such thing, something of it is not valid (all defects are named), or it is empty.
+    `given`: a folder of problem files; a file of format gapless.instances; a problem file; a Python file with
+    a function `problems`, as for `gapless.sweep`; shipped names or patterns of them, with commas between; or
+    an `InstanceSet`, or problems, or pairs of a name and a problem. `objective`: overrides that of the
+    problems; empty: it does not.
     """
     if isinstance(given, InstanceSet):
         found = _of_set(given)

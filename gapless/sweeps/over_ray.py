@@ -36,23 +36,9 @@ _QUEUED = 2
 class RayWorkers:
     """The cores of a Ray cluster.
 
-    Parameters
-    ----------
-    tasks
-        All tasks of the sweep.
-    network
-        Returns the opened model of a task, if it has one.
-    address
-        Of the cluster.
-    jobs
-        Most tasks at once; None: as many as the cluster has cores.
-    allow_no_token
-        Whether a cluster that takes orders from everybody is good enough.
-
-    Raises
-    ------
-    InvalidInputError, ExecutionError
-        The cluster cannot be joined, or Ray is not installed.
+    `jobs`: most tasks at once; None: as many as the cluster has cores. `allow_no_token`: whether a cluster
+    that takes orders from everybody is good enough.
+    Raises InvalidInputError, ExecutionError: the cluster cannot be joined, or Ray is not installed.
     """
 
     def __init__(
@@ -167,13 +153,7 @@ _children: list[_Child] = []
 
 
 def answer_here(document: bytes) -> bytes:
-    """Answer a task on this node; called by Ray.
-
-    Raises
-    ------
-    BackendFailedError
-        The process that answers was lost.
-    """
+    """Answer a task on this node; called by Ray."""
     child = _children[0] if _children else _started()
     try:
         child.connection.send_bytes(document)

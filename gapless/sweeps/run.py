@@ -167,25 +167,7 @@ def run_sweep(asked: SweepFile, options: SweepOptions, report: Report = silent) 
 class Work:
     """Tasks and their answers as far as they are known; equal tasks are answered once.
 
-    Parameters
-    ----------
-    tasks
-        What is to be answered.
-    store
-        Where answers are kept at once.
-    report
-        Called when a task is done.
-    command
-        Under whose name answers are kept: SWEEP or COMPARE.
-
-    Attributes
-    ----------
-    notes
-        Which tasks lost their workers, and what came of it.
-    resumed
-        How many of the tasks had an answer before.
-    interrupted
-        Whether the user stopped it.
+    `command`: under whose name answers are kept: SWEEP or COMPARE.
     """
 
     def __init__(self, tasks: Sequence[SweepTask], store: Ledger, report: Report, command: str) -> None:
@@ -195,9 +177,9 @@ class Work:
         self._report = report
         self._answers: dict[str, TaskAnswer] = {}
         self._attempts: dict[int, int] = {}
-        self.notes: list[str] = []
-        self.resumed = 0
-        self.interrupted = False
+        self.notes: list[str] = []  # which tasks lost their workers, and what came of it
+        self.resumed = 0  # how many of the tasks had an answer before
+        self.interrupted = False  # whether the user stopped it
 
     def run(self, options: SweepOptions) -> None:
         """Have the tasks answered, until they all are or the user stops it."""

@@ -28,10 +28,7 @@ Work = Callable[[bytes], bytes]
 def task_document(task: SweepTask, network: Network | None) -> bytes:
     """Return a task as JSON: its whole problem, so that no file has to be there.
 
-    Raises
-    ------
-    GaplessError
-        The problem is not valid, or has opaque rules, which are Python code.
+    Raises GaplessError: the problem is not valid, or has opaque rules, which are Python code.
     """
     problem = problem_of(task, network)
     said = {"problem": dump_problem(problem), "asked": dict(task.base.asked), "solving": asdict(task.solving)}

@@ -26,13 +26,7 @@ _RANGE = re.compile(r"(\d{1,4})\.\.(\d{1,4})", re.ASCII)
 
 
 def parse_range(text: str, *, least: int) -> tuple[int, ...]:
-    """Return the whole numbers that a text such as "0..4", "3" or "1,2,4" names.
-
-    Raises
-    ------
-    InvalidInputError
-        It is no such text, or a number is less than `least` or more than devices can be planned.
-    """
+    """Return the whole numbers that a text such as "0..4", "3" or "1,2,4" names."""
     found: list[int] = []
     for part in text.split(","):
         ends = _RANGE.fullmatch(part.strip())

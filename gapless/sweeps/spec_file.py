@@ -33,11 +33,6 @@ def load_sweep(path: str | Path) -> SweepFile:
     A Python file is code, and reading it runs it: use only files that you trust. Its name `sweep` is a
     `Sweep`; a function `problems` without parameters returns or yields problems, or pairs of a name and a
     problem. One of both is enough.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read or run, or is not valid; all defects are named.
     """
     path = Path(path)
     if path.suffix != ".py":
@@ -57,13 +52,7 @@ def load_sweep(path: str | Path) -> SweepFile:
 
 
 def given_problems(problems: Iterable[GivenProblem]) -> tuple[tuple[str, Problem], ...]:
-    """Return problems with their names.
-
-    Raises
-    ------
-    InvalidInputError
-        Something among them is neither a problem nor a pair of a name and a problem.
-    """
+    """Return problems with their names."""
     found = []
     for number, each in enumerate(problems):
         match each:

@@ -24,23 +24,14 @@ LEAST_S = 1e-3
 class Case:
     """One problem: what is known of it by all backends.
 
-    Attributes
-    ----------
-    instance
-        Its name.
-    answers
-        By backend; those that failed are absent.
-    best, bound
-        The best value that anybody has, and the best bound that anybody proved; None: nobody.
-    horizon_s
-        Until when backends are measured: the time limit, or when the last one was done.
+    `best`, `bound`: the best value that anybody has, and the best bound that anybody proved; None: nobody.
     """
 
     instance: str
-    answers: Mapping[str, InstanceAnswer]
+    answers: Mapping[str, InstanceAnswer]  # by backend; those that failed are absent
     best: int | None
     bound: int | None
-    horizon_s: float
+    horizon_s: float  # until when backends are measured: the time limit, or when the last one was done
 
     def gap(self, answer: InstanceAnswer) -> float | None:
         """Return how far a plan may be from the optimum, by the best bound of all; None: not known."""
@@ -79,69 +70,41 @@ def own_value(answer: InstanceAnswer) -> int | None:
 class Standing:
     """What a comparison says about one backend.
 
-    Attributes
-    ----------
-    backend
-        Who.
-    answered, failed
-        On how many problems it gave an answer, and on how many it failed.
-    proven
-        On how many it has a proof.
-    given
-        On how many its plan is the one that it was handed over, and not proved to be best. Such a plan counts
-        as none in what follows.
-    best, near
-        On how many its plan is the best that anybody has, and within 1 % of it.
-    above
-        Mean distance of its plans from the best, as a share of the best; None: no plans.
-    gap_to_best_bound
-        Mean gap of its plans by the best bound of all backends; None: none is known.
-    own_gap, own_bounds
-        Mean gap of its plans by bounds that it proved itself, and on how many problems it has both; None: on
-        none.
-    time_s
-        Shifted geometric mean of the times to a plan within 1 % of the best. Who has none took until the
-        horizon.
-    proof_s
-        The same of the times to a proof.
-    primal
-        Mean primal integral, as a share of the horizon; None: nobody has plans.
+    `answered`, `failed`: on how many problems it gave an answer, and on how many it failed. `best`, `near`:
+    on how many its plan is the best that anybody has, and within 1 % of it. `own_gap`, `own_bounds`: mean gap
+    of its plans by bounds that it proved itself, and on how many problems it has both; None: on none.
     """
 
     backend: str
     answered: int
     failed: int
-    proven: int
+    proven: int  # on how many it has a proof
     given: int
+    """On how many its plan is the one that it was handed over, and not proved to be best. Such a plan counts
+    as none in what follows."""
     best: int
     near: int
-    above: float | None
+    above: float | None  # mean distance of its plans from the best, as a share of the best; None: no plans
     gap_to_best_bound: float | None
+    """Mean gap of its plans by the best bound of all backends; None: none is known."""
     own_gap: float | None
     own_bounds: int
     time_s: float | None
-    proof_s: float | None
-    primal: float | None
+    """Shifted geometric mean of the times to a plan within 1 % of the best. Who has none took until the
+    horizon."""
+    proof_s: float | None  # the same of the times to a proof
+    primal: float | None  # mean primal integral, as a share of the horizon; None: nobody has plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A performance profile.
+    """A performance profile."""
 
-    Attributes
-    ----------
-    title
-        What is compared.
-    lines
-        By backend: (ratio to the best on a problem, share of the problems with at most this ratio), rising.
-        Empty: it solved none.
-    most
-        The largest ratio.
-    """
-
-    title: str
+    title: str  # what is compared
     lines: Mapping[str, tuple[tuple[float, float], ...]]
-    most: float
+    """By backend: (ratio to the best on a problem, share of the problems with at most this ratio), rising.
+    Empty: it solved none."""
+    most: float  # the largest ratio
 
 
 def cases(found: InstanceComparison) -> tuple[Case, ...]:

@@ -126,16 +126,8 @@ def row_of(
 ) -> SweepRow:
     """Return the row of a task.
 
-    Parameters
-    ----------
-    number
-        Of the task in the sweep, from 1.
-    task, answer
-        What was asked and answered.
-    prices
-        Of platforms by name, for tasks without a price of their own.
-    plan_file
-        Where its plan is kept, or empty.
+    `number`: of the task in the sweep, from 1; `prices`: of platforms by name, for tasks without a price of
+    their own; `plan_file`: where its plan is kept, or empty.
     """
     platform = task.base.board or answer.platform or task.base.asked.get("platform", "")
     wanted = task.base.asked.get("max_units")
@@ -207,13 +199,7 @@ def save_csv(rows: Sequence[SweepRow], path: str | Path) -> None:
 
 
 def require_parquet() -> None:
-    """Refuse to go on where no Parquet file can be written.
-
-    Raises
-    ------
-    InvalidInputError
-        pyarrow is not installed.
-    """
+    """Refuse to go on where no Parquet file can be written."""
     if find_spec("pyarrow") is None:
         raise InvalidInputError(
             "Parquet files need pyarrow, which is not installed; install it with: "
@@ -222,13 +208,7 @@ def require_parquet() -> None:
 
 
 def save_parquet(rows: Sequence[SweepRow], path: str | Path) -> None:
-    """Write rows as a Parquet file with typed columns; it is whole or not there.
-
-    Raises
-    ------
-    InvalidInputError
-        pyarrow is not installed, or the place cannot be written.
-    """
+    """Write rows as a Parquet file with typed columns; it is whole or not there."""
     require_parquet()
     import pyarrow
     from pyarrow import parquet

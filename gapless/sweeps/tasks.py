@@ -32,51 +32,28 @@ _FILES = ("problem", "platform", "contention")
 class Solving:
     """How a task is solved.
 
-    Attributes
-    ----------
-    backend
-        Its name; empty: the usual one of the problem.
-    time_limit_s, memory_limit_bytes, seed, threads, start
-        As in `SolveOptions`.
-    isolate
-        Whether it works in a child process of its own, as in `gapless.plan`.
+    `time_limit_s`, `memory_limit_bytes`, `seed`, `threads`, `start`: as in `SolveOptions`.
     """
 
-    backend: str = ""
+    backend: str = ""  # its name; empty: the usual one of the problem
     time_limit_s: float | None = None
     memory_limit_bytes: int | None = None
     seed: int = 0
     threads: int = 1
     start: str = StartMode.NATIVE
-    isolate: bool = False
+    isolate: bool = False  # whether it works in a child process of its own, as in `gapless.plan`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepTask:
-    """One plan that is asked for.
+    """One plan that is asked for."""
 
-    Attributes
-    ----------
-    base
-        The problem, before the limits; its options hold the objective and the limits, too.
-    objective
-        What is minimised, as it was given; empty: what the problem says.
-    limits
-        What plans have to keep, in words.
-    rules
-        A file of rules, or empty.
-    solving
-        How it is solved.
-    key
-        Hexadecimal digest of everything that the answer depends on: files by their content.
-    """
-
-    base: Base
-    objective: str
-    limits: str
-    rules: str
-    solving: Solving
-    key: str = ""
+    base: Base  # the problem, before the limits; its options hold the objective and the limits, too
+    objective: str  # what is minimised, as it was given; empty: what the problem says
+    limits: str  # what plans have to keep, in words
+    rules: str  # a file of rules, or empty
+    solving: Solving  # how it is solved
+    key: str = ""  # hexadecimal digest of everything that the answer depends on: files by their content
 
     def __str__(self) -> str:
         asked, made = self.base.asked, self.base.made
@@ -90,18 +67,7 @@ class SweepTask:
 def tasks_of(sweep: Sweep, made: Sequence[tuple[str, Problem]] = ()) -> tuple[SweepTask, ...]:
     """Return all plans that a sweep asks for; no model is opened and nothing is solved.
 
-    Parameters
-    ----------
-    sweep
-        The sweep.
-    made
-        Problems that Python made: what their platforms are called, or empty, and the problems.
-
-    Raises
-    ------
-    InvalidInputError
-        A name is not known, a model was not measured on a platform, there is nothing to plan or too much:
-        all defects are named.
+    `made`: problems that Python made: what their platforms are called, or empty, and the problems.
     """
     defects: list[str] = []
     bases = list(bases_of(sweep, defects))

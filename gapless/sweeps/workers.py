@@ -101,15 +101,7 @@ class _Worker:
 
 
 class LocalWorkers:
-    """Child processes of this one; those that are lost are replaced.
-
-    Parameters
-    ----------
-    work
-        What each of them does.
-    count
-        How many there are.
-    """
+    """Child processes of this one; those that are lost are replaced."""
 
     def __init__(self, work: Work, count: int) -> None:
         self._work = work

@@ -26,26 +26,16 @@ class Dot:
 class GraphDrawing:
     """A drawing.
 
-    Attributes
-    ----------
-    width, height
-        Its size.
-    dots
-        The layers.
-    lines
-        (x1, y1, x2, y2, whether it crosses from one part to another) of each edge.
-    legend
-        What each part is.
-    words
-        What it shows, in words.
+    `width`, `height`: its size.
     """
 
     width: int
     height: int
-    dots: tuple[Dot, ...]
+    dots: tuple[Dot, ...]  # the layers
     lines: tuple[tuple[int, int, int, int, bool], ...]
-    legend: tuple[str, ...]
-    words: str
+    """(x1, y1, x2, y2, whether it crosses from one part to another) of each edge."""
+    legend: tuple[str, ...]  # what each part is
+    words: str  # what it shows, in words
 
 
 def drawn_graph(
@@ -57,16 +47,7 @@ def drawn_graph(
 ) -> GraphDrawing:
     """Return the drawing of a graph whose nodes stand in a topological order.
 
-    Parameters
-    ----------
-    titles
-        What each node says.
-    edges
-        (source, target), source < target.
-    parts
-        Which of the legend each node is.
-    legend, words
-        As in `GraphDrawing`.
+    `edges`: (source, target), source < target.
     """
     depth = [0] * len(titles)
     for source, target in sorted(edges):

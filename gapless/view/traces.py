@@ -16,35 +16,20 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 class Timeline:
     """Rows of what was at work.
 
-    Attributes
-    ----------
-    rows
-        Units in use with what they did, in order of the start.
-    start_ns, end_ns
-        The time that is shown; what is in the rows may reach beyond.
-    outputs_ns
-        When each request (of each stream) or round was through, in order.
-    noun
-        What is numbered: "request" or "round".
-    numbered
-        Whether numbers are part of the names.
-    legend
-        What the letters in the names mean; empty without letters.
-    headings
-        What stands above the rows of each pipeline of a plan of several: (number of its first row, text).
-    links
-        Which rows are links, with messages.
+    `start_ns`, `end_ns`: the time that is shown; what is in the rows may reach beyond.
     """
 
     rows: tuple[tuple[str, tuple[Interval, ...]], ...]
+    """Units in use with what they did, in order of the start."""
     start_ns: int
     end_ns: int
-    outputs_ns: tuple[int, ...]
-    noun: str
-    numbered: bool
-    legend: tuple[tuple[str, str], ...] = ()
+    outputs_ns: tuple[int, ...]  # when each request (of each stream) or round was through, in order
+    noun: str  # what is numbered: "request" or "round"
+    numbered: bool  # whether numbers are part of the names
+    legend: tuple[tuple[str, str], ...] = ()  # what the letters in the names mean; empty without letters
     headings: tuple[tuple[int, str], ...] = ()
-    links: frozenset[str] = frozenset()
+    """What stands above the rows of each pipeline of a plan of several: (number of its first row, text)."""
+    links: frozenset[str] = frozenset()  # which rows are links, with messages
 
     @property
     def shown(self) -> tuple[int, int]:
@@ -102,12 +87,7 @@ def headings(
 def row_names(rows: Sequence[str], headed: Container[int] = ()) -> tuple[str, ...]:
     """Return what rows are called: a link below the row of its sender by its target alone.
 
-    Parameters
-    ----------
-    rows
-        Units and links.
-    headed
-        Numbers of rows below a heading: what is above that does not count.
+    `headed`: numbers of rows below a heading: what is above that does not count.
     """
     return tuple(
         f"-> {unit.removeprefix(f'{before} -> ')}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 from ..executor.tuning.candidates import CandidateKind, TuningCandidate
 from ..executor.tuning.result import TuningResult, TuningRow, TuningStop
 from ..executor.tuning.sustained import Sustained
 from ..executor.tuning.trust import Ground
+from ..formulations.plan import comes_back
 from .words import interval_words, listed, microseconds
 
 _STOPS = {
@@ -25,6 +27,12 @@ _MEANINGS = {
     Ground.BASELINES: "mean difference",
     Ground.SUSTAINED: "the worst finalist, at the end",
 }
+ENOUGH_VISITS = 2
+"""So many visits of each candidate are the least that differences can be told from noise by."""
+
+_UP_TO_S = 5
+"""Missing seconds are rounded up to a multiple of it."""
+
 NOT_TOLD = "not told by this system"
 
 Rows = Sequence[Sequence[str]]
@@ -55,10 +63,26 @@ def rivals(result: TuningResult) -> list[str]:
         plan = result.best(CandidateKind.PLAN)
         best = f" (the best one, {plan.candidate.label}, {compared(plan, result)})" if plan else ""
         return [*lines, f"A baseline wins: no plan is faster beyond the noise{best}."]
+    lines += _other_class(result, winner)
     baseline = result.best(CandidateKind.BASELINE)
     if baseline is None:
         return lines
     return [*lines, f"The best baseline, {baseline.candidate.label}, {compared(baseline, result)}."]
+
+
+def _other_class(result: TuningResult, winner: TuningRow) -> list[str]:
+    """Return how the best plan compares whose units have one chunk each, or of those that come back."""
+
+    def back(row: TuningRow) -> bool:
+        return any(map(comes_back, (stream.chunks for stream in row.candidate.deployment.streams)))
+
+    rows = [row for row in result.rows if row.ratio is not None and row.candidate.kind is CandidateKind.PLAN]
+    others = [row for row in rows if back(row) != back(winner) and len(row.candidate.deployment.streams) == 1]
+    best = min(others, key=lambda row: (row.place or len(rows), row.ratio), default=None)
+    if best is None:
+        return []
+    kind = "with one chunk per unit" if back(winner) else "that comes back to a unit"
+    return [f"The best plan {kind}, {best.candidate.label}, {compared(best, result)}."]
 
 
 def compared(row: TuningRow, result: TuningResult, winner: str = "") -> str:
@@ -85,10 +109,16 @@ def effort(result: TuningResult) -> str:
 
 
 def next_step(result: TuningResult) -> str:
-    """Return what to do where the strongest were not measured; empty where they were."""
-    if result.stop is not TuningStop.BUDGET or result.measured == len(result.rows):
+    """Return what to do where not all were measured twice, and what that takes; empty where they were."""
+    running = [len(row.visit_us) for row in result.rows if row.failure is None]
+    missing = sum(max(0, ENOUGH_VISITS - visits) for visits in running)
+    if result.stop is not TuningStop.BUDGET or not missing:
         return ""
-    return "Go on with a larger --budget and --resume: what was measured is not measured again."
+    words = "Go on with a larger --budget and --resume: what was measured is not measured again"
+    if result.simulated or not sum(running):
+        return f"{words}."
+    more_s = _UP_TO_S * ceil(missing * result.spent_s / sum(running) / _UP_TO_S)
+    return f"{words}; about {more_s} s more measure each candidate {ENOUGH_VISITS} times."
 
 
 def evidence_rows(result: TuningResult) -> Rows:

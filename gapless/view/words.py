@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..formulations.objective import Objective
 from ..formulations.registry import formulation_named, formulation_names
+from ..formulations.scores import Score
 from ..formulations.terms import Dimension, TermInfo
 from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
@@ -157,6 +158,15 @@ def term_name(terms: Terms, term: str) -> str:
 def term_value(terms: Terms, term: str, value: int | None) -> str:
     """Return a value of an objective term with its unit."""
     return amount(terms[term].dimension, value)
+
+
+def wider_words(terms: Terms, option: str, best: Score, wider: Score, term: str) -> str:
+    """Return what a wider class of plans brings of the first term; empty: nothing that is worth a line."""
+    now, then = best.value(term), wider.value(term)
+    if then * 1000 > now * 995:
+        return ""
+    value = term_value(terms, term, then)
+    return f"{option}: {term_name(terms, term)} {value}, {100 * (now - then) / now:.0f} % less"
 
 
 def observed(*, simulated: bool) -> str:

@@ -76,11 +76,6 @@ def time_of(network: Network, unit: UnitModel) -> BatchTime | None:
     """Return the time of a whole network on one unit; None: it cannot run all of it.
 
     Without the rounding of each layer to whole microseconds.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `network_costs`.
     """
     if not all(_runs(network, unit)):
         return None
@@ -94,13 +89,7 @@ def time_of(network: Network, unit: UnitModel) -> BatchTime | None:
 
 
 def layer_times(network: Network, unit: UnitModel) -> tuple[float, ...] | None:
-    """Return the time of each layer for one inference, microseconds, without copies; None as in `time_of`.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `network_costs`.
-    """
+    """Return the time of each layer for one inference, microseconds, without copies; None as in `time_of`."""
     if not all(_runs(network, unit)):
         return None
     layers = _computed_layers(network, unit)

@@ -22,18 +22,10 @@ def fit_rates(unit: UnitModel, networks: Sequence[Network]) -> UnitModel:
     Networks that mainly convolve decide the rate of convolutions, the others that of products. Without any
     of the others, the rate of products keeps its ratio to that of convolutions.
 
-    Parameters
-    ----------
-    unit
-        Its rates are where to start from, its `totals` what to fit.
-    networks
-        At least those whose totals are printed.
-
-    Raises
-    ------
-    InvalidInputError
-        Launching the layers and moving their bytes alone takes longer than a printed total, or no network
-        that mainly convolves is printed.
+    `unit`: its rates are where to start from, its `totals` what to fit; `networks`: at least those whose
+    totals are printed.
+    Raises InvalidInputError: launching the layers and moving their bytes alone takes longer than a printed
+    total, or no network that mainly convolves is printed.
     """
     printed = {total.network: total.total_us for total in unit.totals if total.printed}
     found = [network for network in networks if network.name in printed]

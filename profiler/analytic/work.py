@@ -14,36 +14,20 @@ _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWork:
-    """What one layer has to do.
-
-    Attributes
-    ----------
-    product
-        Whether it computes matrix products (fully connected, attention); otherwise it is a convolution, or
-        work element by element.
-    flops
-        Floating-point operations for each inference.
-    moved_bytes
-        Bytes of the tensors that it reads and makes, for each inference.
-    weight_bytes
-        Bytes of weights that it reads once a run, however many inferences the run is a batch of. A look-up
-        in a table reads no more of it than it returns.
-    """
+    """What one layer has to do."""
 
     product: bool
-    flops: int
-    moved_bytes: int
+    """Whether it computes matrix products (fully connected, attention); otherwise it is a convolution, or
+    work element by element."""
+    flops: int  # floating-point operations for each inference
+    moved_bytes: int  # bytes of the tensors that it reads and makes, for each inference
     weight_bytes: int
+    """Bytes of weights that it reads once a run, however many inferences the run is a batch of. A look-up in
+    a table reads no more of it than it returns."""
 
 
 def works_of(network: Network) -> tuple[LayerWork, ...]:
-    """Return the work of each layer of a network.
-
-    Raises
-    ------
-    InvalidInputError
-        The operations of a layer are not known.
-    """
+    """Return the work of each layer of a network."""
     unknown = [layer.name for layer in network.layers if layer.flops is None]
     if unknown:
         raise InvalidInputError(

@@ -58,10 +58,7 @@ def sparse_alexnet(batch: int = BATCH, *, density: float = DENSITY, seed: int = 
 
     A CPU goes through compressed sparse rows (scipy); other units gather the rows that a filter needs.
 
-    Parameters
-    ----------
-    density
-        Share of the weights of each filter that is left, those of largest magnitude.
+    `density`: share of the weights of each filter that is left, those of largest magnitude.
     """
     return _alexnet("cifar-alexnet-sparse", batch, seed, partial(_sparse, density=density))
 

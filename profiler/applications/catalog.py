@@ -11,21 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """One built-in application.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    locator
-        Where its pipeline stands, "module:NAME".
-    about
-        What it does, in a line.
-    """
+    """One built-in application."""
 
     name: str
-    locator: str
-    about: str
+    locator: str  # where its pipeline stands, "module:NAME"
+    about: str  # what it does, in a line
 
     def declared(self) -> CallableModel:
         """Return its pipeline as it is written, without running it."""

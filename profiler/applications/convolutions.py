@@ -23,22 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseRows:
-    """A matrix as compressed sparse rows.
-
-    Attributes
-    ----------
-    values, columns
-        What is in it, row by row, and in which columns.
-    starts
-        Where in them each row begins; their length at the end.
-    shape
-        Rows and columns.
-    """
+    """A matrix as compressed sparse rows."""
 
     values: Array
     columns: Array
-    starts: Array
-    shape: tuple[int, int]
+    starts: Array  # where in them each row begins; their length at the end
+    shape: tuple[int, int]  # rows and columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,17 +93,7 @@ class GatheredRows:
 def pruned(weights: Array, density: float) -> SparseRows:
     """Return filters with a share of their weights, rounded up: in each of them, those of largest magnitude.
 
-    Parameters
-    ----------
-    weights
-        (filters, channels, 3, 3).
-    density
-        Above 0, at most 1.
-
-    Raises
-    ------
-    InvalidInputError
-        The density is no such share.
+    `weights`: (filters, channels, 3, 3); `density`: above 0, at most 1.
     """
     if not 0 < density <= 1:
         raise InvalidInputError(f"density is {density:g}, must be above 0 and at most 1")

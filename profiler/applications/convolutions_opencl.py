@@ -81,10 +81,7 @@ kernel void normalise(global const float *logits, int classes, global float *y) 
 def dense_convolution(weights: Array, biases: Array) -> OpenClFunction:
     """Return a convolution with dense filters: a work-item for each pixel that comes out.
 
-    Parameters
-    ----------
-    weights, biases
-        float32 (filters, channels, 3, 3) and (filters,).
+    `weights`, `biases`: float32 (filters, channels, 3, 3) and (filters,).
     """
     constants = {"weights": weights, "biases": biases}
     return OpenClFunction(source=_DENSE, enqueue=_convolve, constants=constants)

@@ -85,18 +85,8 @@ def hang_leaves(
 ) -> None:
     """Write each code into the octree node that is around its parent in the radix tree.
 
-    Parameters
-    ----------
-    children
-        Table of the octree, changed in place.
-    codes
-        The distinct codes.
-    radix
-        Left and right children of the radix nodes; both may be leaves.
-    deepest
-        Octree node around each radix node.
-    level
-        Level of each octree node.
+    `radix`: left and right children of the radix nodes; both may be leaves. `deepest`: octree node around
+    each radix node.
     """
     above = np.zeros(len(codes), dtype=np.int64)  # a single code has no radix node: it hangs at the root
     for side in radix:

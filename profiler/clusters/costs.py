@@ -28,24 +28,8 @@ _HOW = (
 def cluster_problem(network: Network, cluster: ClusterPlatform, *, batch: int = 1) -> Problem:
     """Return the problem of running a network over the devices of a cluster, with estimated costs.
 
-    Parameters
-    ----------
-    network
-        For one inference. The operations of its layers are known.
-    cluster
-        The devices.
-    batch
-        Inferences that pass the devices together, as one item: costs and tensors are those of the batch.
-
-    Returns
-    -------
-    Problem
-        As many pipelines as serve most stand side by side; its objective is the throughput.
-
-    Raises
-    ------
-    InvalidInputError
-        The operations of a layer are not known, or the batch is no number from 1 to `MOST_BATCH`.
+    `batch`: inferences that pass the devices together, as one item: costs and tensors are those of the batch.
+    As many pipelines as serve most stand side by side; its objective is the throughput.
     """
     if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MOST_BATCH:
         raise InvalidInputError(f"the batch is {batch!r}, must be a whole number from 1 to {MOST_BATCH}")

@@ -44,26 +44,15 @@ _PARTLY: dict[str, Any] = {"extra": "ignore", "strict": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipeEdgeModel:
-    """An entry of `models.yml`.
-
-    Attributes
-    ----------
-    layers
-        Number of layers.
-    parameters_in
-        Numbers of the input for one inference.
-    parameters_out
-        Numbers of the output of each layer for one inference; a shorter list is repeated.
-    mem_MB
-        Memory of each layer.
-    """
+    """An entry of `models.yml`."""
 
     __pydantic_config__: ClassVar[Any] = _PARTLY
 
     layers: int
-    parameters_in: int
+    parameters_in: int  # numbers of the input for one inference
     parameters_out: tuple[int, ...]
-    mem_MB: tuple[float, ...]
+    """Numbers of the output of each layer for one inference; a shorter list is repeated."""
+    mem_MB: tuple[float, ...]  # memory of each layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,13 +266,7 @@ def _plain(dtype: str) -> str:
 
 
 def _read(path: str | Path, content: type[Any], called: str) -> Any:
-    """Read a YAML file into types.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read, or does not hold what is called so.
-    """
+    """Read a YAML file into types."""
     try:
         import yaml
     except ImportError:

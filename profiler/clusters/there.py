@@ -24,21 +24,9 @@ ROLE = f"{__name__}:take"
 def take(settings: str, read: Callable[[str], bytes]) -> str:
     """Profile a model on this device, and return the profile as JSON.
 
-    Parameters
-    ----------
-    settings
-        JSON: name and granularity of the network, digest of the whole as one piece, the names of its
-        layers, for granularity "piece" the layer of each operator by name, the unit (`unit_data`), the
-        engine, and what differs from the usual `ProfileOptions`.
-    read
-        Returns the content of a piece.
-
-    Raises
-    ------
-    InvalidModelError
-        Another version of gapless divides the model otherwise.
-    ProfilingError, ExecutionError
-        It could not be measured.
+    `settings`: JSON: name and granularity of the network, digest of the whole as one piece, the names of its
+    layers, for granularity "piece" the layer of each operator by name, the unit (`unit_data`), the engine,
+    and what differs from the usual `ProfileOptions`.
     """
     given = json.loads(settings)
     with tempfile.TemporaryDirectory(prefix="gapless-profile-") as folder, Opener() as opener:

@@ -72,13 +72,7 @@ def shipped_setting(platform: str, networks: Sequence[str]) -> Setting:
 
 
 def setting_model(platform: str) -> AnalyticModel:
-    """Return the model that costs on a phone are computed by, with the operators that its units lack.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such phone.
-    """
+    """Return the model that costs on a phone are computed by, with the operators that its units lack."""
     _check(platform, setting_names(), "phone for requests")
     if platform in phone_names():
         return phone_model(platform)

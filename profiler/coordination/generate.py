@@ -20,10 +20,7 @@ def describe(name: str) -> Network:
 
     Layers have their operators with attributes, which rules about units can name.
 
-    Raises
-    ------
-    InvalidModelError
-        The network cannot be built.
+    Raises InvalidModelError: the network cannot be built.
     """
     graph = operators_of(name)
     lacking = [bool(excluded([operator_text(operator)], LACKING)) for operator in graph.operators]
@@ -33,13 +30,7 @@ def describe(name: str) -> Network:
 
 
 def documents(networks: Sequence[Network]) -> Iterator[tuple[str, str]]:
-    """Yield path and text of every shipped file about the phones; paths are relative to this folder.
-
-    Parameters
-    ----------
-    networks
-        Those of the paper.
-    """
+    """Yield path and text of every shipped file about the phones; paths are relative to this folder."""
     for network in networks:
         yield f"networks/{network.name}.json", dump(network, NETWORK)
     for phone in coordinated_phones(networks):

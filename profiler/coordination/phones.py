@@ -94,10 +94,7 @@ _BACKENDS = {"gpu": "opencl", "dsp": "hexagon", "npu": "nnapi"}
 class CoordinatedPhone:
     """One phone, as its files are written.
 
-    Attributes
-    ----------
-    platform, model
-        See the types.
+    `platform`, `model`: see the types.
     """
 
     platform: Platform
@@ -106,21 +103,11 @@ class CoordinatedPhone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Printed:
-    """What is known of a phone.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    chip
-        What its units are, for its source.
-    inception_us
-        Time of InceptionV4 by unit, and where it stands.
-    """
+    """What is known of a phone."""
 
     name: str
-    chip: str
-    inception_us: tuple[tuple[UnitModel, float, str], ...]
+    chip: str  # what its units are, for its source
+    inception_us: tuple[tuple[UnitModel, float, str], ...]  # time of InceptionV4 by unit, and where it stands
 
 
 def _by_peak(time_us: float, known: str, wanted: str) -> float:

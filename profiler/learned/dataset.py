@@ -45,13 +45,7 @@ def keep(found: DeviceDescription, path: Path) -> None:
 
 
 def load_dataset(folder: Path) -> tuple[DeviceDescription, ...]:
-    """Return what was measured, in the order of the files.
-
-    Raises
-    ------
-    InvalidInputError
-        There is nothing, or a file is not valid.
-    """
+    """Return what was measured, in the order of the files."""
     paths = sorted((folder / MEASURED).glob("*.json"))
     if not paths:
         raise InvalidInputError(f"{folder} holds no data set: `gapless learn-costs {folder}` measures one")

@@ -202,13 +202,7 @@ DEVICE = Schema(format="gapless.device", version=1, content=DeviceDescription)
 
 
 def embed(unit: str, networks: Sequence[NetworkFeatures], times: Sequence[NetworkTimes]) -> Embedding:
-    """Return the embedding of a unit from the times of some networks on it.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no times.
-    """
+    """Return the embedding of a unit from the times of some networks on it."""
     import numpy as np
     from scipy.optimize import nnls
 

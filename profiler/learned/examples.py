@@ -19,24 +19,12 @@ LEAST_US = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceType:
-    """One kind of device in a data set: a unit, by one engine.
+    """One kind of device in a data set: a unit, by one engine."""
 
-    Attributes
-    ----------
-    name
-        "ENGINE UNIT".
-    embedding
-        From the yardsticks alone, as for a device that is new.
-    times
-        All networks that ran there.
-    emulated
-        Whether by a quota.
-    """
-
-    name: str
-    embedding: Embedding
-    times: tuple[NetworkTimes, ...]
-    emulated: bool
+    name: str  # "ENGINE UNIT"
+    embedding: Embedding  # from the yardsticks alone, as for a device that is new
+    times: tuple[NetworkTimes, ...]  # all networks that ran there
+    emulated: bool  # whether by a quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,24 +85,16 @@ def dataset_of(descriptions: Sequence[DeviceDescription]) -> Dataset:
 class Example:
     """A shard on a device type.
 
-    Attributes
-    ----------
-    network, kind
-        Names of both.
-    start, stop
-        Its layers.
-    run_us
-        What it took, without what its session costs: that of the device type.
-    layer_us
-        Its layers alone, where they were measured; those below `LEAST_US` are not a number.
+    `network`, `kind`: names of both; `start`, `stop`: its layers.
     """
 
     network: str
     kind: DeviceType
     start: int
     stop: int
-    run_us: float
+    run_us: float  # what it took, without what its session costs: that of the device type
     layer_us: NDArray[Any] | None
+    """Its layers alone, where they were measured; those below `LEAST_US` are not a number."""
 
 
 def examples(data: Dataset) -> Iterator[Example]:

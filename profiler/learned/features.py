@@ -144,13 +144,7 @@ class NetworkFeatures:
 
 
 def features_of(model: Model) -> NetworkFeatures:
-    """Return the features of a model from an ONNX file.
-
-    Raises
-    ------
-    InvalidInputError
-        It does not say what its operators are like, or how much work some of them are.
-    """
+    """Return the features of a model from an ONNX file."""
     from ...executor.graph.onnx_model import OnnxModel
 
     if not isinstance(model, OnnxModel):
@@ -171,13 +165,7 @@ def table_features(name: str) -> tuple[Network, NetworkFeatures]:
 
 
 def work_alone(network: Network) -> NetworkFeatures:
-    """Return the features of a network of which only the operations of layers are known: their MACs.
-
-    Raises
-    ------
-    InvalidInputError
-        Not even these are known.
-    """
+    """Return the features of a network of which only the operations of layers are known: their MACs."""
     works = works_of(network)
     zeros = dict.fromkeys(NUMBERS, 0)
     rows = ({**zeros, "macs": work.flops // 2} for work in works)

@@ -37,24 +37,12 @@ OPTIONS = ProfileOptions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """How much of a network is measured.
+    """How much of a network is measured."""
 
-    Attributes
-    ----------
-    shards
-        Random shards, on each unit.
-    shards_emulated
-        How many of them also on emulated units, where everything takes long.
-    layers
-        Whether single layers are told apart, on units that are not emulated.
-    seed
-        Of the shards.
-    """
-
-    shards: int = 8
-    shards_emulated: int = 8
-    layers: bool = False
-    seed: int = 0
+    shards: int = 8  # random shards, on each unit
+    shards_emulated: int = 8  # how many of them also on emulated units, where everything takes long
+    layers: bool = False  # whether single layers are told apart, on units that are not emulated
+    seed: int = 0  # of the shards
 
 
 DESCRIBING = Scope()
@@ -72,23 +60,9 @@ def describe(
 ) -> DeviceDescription:
     """Measure networks on the units of a platform.
 
-    Parameters
-    ----------
-    models
-        ONNX models; what cannot be run here is noted and left out.
-    platform, engine
-        Where, and by whom.
-    scope, options
-        How much of each, and how long.
-    report
-        Told of each measurement.
-
-    Raises
-    ------
-    InvalidInputError
-        The operators of a model are not known.
-    ExecutionError, ProfilingError
-        A unit is not what it stands for, or could run none of the models.
+    `models`: ONNX models; what cannot be run here is noted and left out.
+    Raises InvalidInputError: the operators of a model are not known; ExecutionError, ProfilingError: a unit
+    is not what it stands for, or could run none of the models.
     """
     setting = setting_of(engine)
     notes = [

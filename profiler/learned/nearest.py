@@ -15,15 +15,8 @@ if TYPE_CHECKING:
 class Nearest:
     """Measured layers.
 
-    Parameters
-    ----------
-    inputs
-        Their features, by [layer][input].
-    ratios
-        Logarithms of their times relative to the regression, by [layer][device type]; not a number where a
-        layer was not measured.
-    vectors
-        Embeddings of the device types.
+    `inputs`: their features, by [layer][input]. `ratios`: logarithms of their times relative to the
+    regression, by [layer][device type]; not a number where a layer was not measured.
     """
 
     def __init__(self, inputs: NDArray[Any], ratios: NDArray[Any], vectors: NDArray[Any]) -> None:
@@ -82,13 +75,7 @@ class Nearest:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote.
-
-        Raises
-        ------
-        InvalidInputError
-            It is no such file.
-        """
+        """Read what `write` wrote."""
         import numpy as np
 
         try:

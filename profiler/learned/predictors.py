@@ -120,12 +120,8 @@ CARD = Schema(format="gapless.predictor", version=1, content=PredictorCard)
 class Predictor:
     """A trained predictor.
 
-    Parameters
-    ----------
-    folder
-        Where `gapless learn-costs` wrote it; None: the one that is shipped.
-    extended
-        Whether it was trained on more than Table 1.
+    `folder`: where `gapless learn-costs` wrote it; None: the one that is shipped. `extended`: whether it was
+    trained on more than Table 1.
     """
 
     def __init__(self, folder: Path | None = None, *, extended: bool = True) -> None:
@@ -134,13 +130,7 @@ class Predictor:
 
     @cached_property
     def card(self) -> PredictorCard:
-        """How it came about.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no predictor in the folder.
-        """
+        """How it came about."""
         if self._folder is not None and not (self._folder / CARD_FILE).is_file():
             raise InvalidInputError(
                 f"{self._folder} holds no predictor ({CARD_FILE} is missing): `gapless learn-costs` makes one"
@@ -156,21 +146,9 @@ class Predictor:
     ) -> NDArray[Any]:
         """Return the times of layers in microseconds, by [device][layer].
 
-        Parameters
-        ----------
-        features
-            Of the network.
-        embeddings
-            Of the devices.
-        method
-            How; None: the default of the card.
-
-        Raises
-        ------
-        InvalidInputError
-            The predictor is not there, or was trained by another version of gapless on other features.
-        EngineUnavailableError
-            It needs ONNX Runtime, which is not installed.
+        `method`: how; None: the default of the card.
+        Raises InvalidInputError: the predictor is not there, or was trained by another version of gapless on
+        other features; EngineUnavailableError: it needs ONNX Runtime, which is not installed.
         """
         import numpy as np
 

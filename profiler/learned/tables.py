@@ -25,22 +25,7 @@ def predicted_costs(
     predictor: Predictor,
     method: PredictionMethod | None = None,
 ) -> CostTable:
-    """Return the predicted costs of a network on the units of a device.
-
-    Parameters
-    ----------
-    network, features
-        What is to be planned.
-    device
-        Where it did not run.
-    predictor, method
-        How; no method: the default of the predictor.
-
-    Raises
-    ------
-    InvalidInputError, EngineUnavailableError
-        As for `Predictor.layer_us`.
-    """
+    """Return the predicted costs of a network on the units of a device."""
     chosen = predictor.card.default if method is None else method
     embeddings = [device.embedding(unit) for unit in device.platform.unit_names]
     columns = predictor.layer_us(features, embeddings, chosen).tolist()
@@ -123,13 +108,7 @@ class UnitError:
 
 
 def unit_errors(predicted: Problem, measured: Problem) -> tuple[UnitError, ...]:
-    """Return how far predicted costs are from measured ones, by unit.
-
-    Raises
-    ------
-    InvalidInputError
-        The problems are not about the same layers on the same units.
-    """
+    """Return how far predicted costs are from measured ones, by unit."""
     import numpy as np
 
     if predicted.network.layer_names != measured.network.layer_names:

@@ -32,22 +32,7 @@ DECISIVE = "shards"
 def train(
     descriptions: Sequence[DeviceDescription], folder: Path, *, report: Report = silent
 ) -> PredictorCard:
-    """Train all methods on a data set, judge them, and write the predictor.
-
-    Parameters
-    ----------
-    descriptions
-        The data set.
-    folder
-        Where the files of the predictor go.
-    report
-        Told of each step.
-
-    Raises
-    ------
-    InvalidInputError
-        There are too few networks, or a library for training is not installed.
-    """
+    """Train all methods on a data set, judge them, and write the predictor."""
     begin = time.monotonic()
     data = dataset_of(descriptions)
     if len(data.networks) < FEWEST_NETWORKS:

@@ -130,16 +130,7 @@ def train_transformer(
 ) -> CostTransformer:
     """Train the transformer on a data set.
 
-    Parameters
-    ----------
-    data
-        What was measured.
-    extended
-        Whether it sees more than Table 1.
-    training
-        How.
-    report
-        Told of each epoch.
+    `extended`: whether it sees more than Table 1.
     """
     torch.manual_seed(training.seed)
     torch.set_num_threads(1)  # the matrices are small: further threads would only wait for each other

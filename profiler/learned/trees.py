@@ -62,14 +62,7 @@ def train_trees(data: Dataset, *, extended: bool = True, seed: int = 0) -> light
 def write_trees(booster: lightgbm.Booster, path: Path, *, devices: int) -> None:
     """Write the trees as ONNX, with the inputs and outputs of `transformer.write_transformer`.
 
-    Parameters
-    ----------
-    booster
-        The trees; the last `devices` features are those of the device.
-    path
-        The file.
-    devices
-        Numbers of an embedding.
+    `booster`: the trees; the last `devices` features are those of the device.
     """
     dump = booster.dump_model()
     nodes: dict[str, Any] = defaultdict(list)

@@ -18,17 +18,12 @@ FAR = 0.2
 class Errors:
     """Relative errors of predicted times, without their signs.
 
-    Attributes
-    ----------
-    median, p90
-        The middle one, and the one that 90 % are not above.
-    far
-        Share above `FAR`.
+    `median`, `p90`: the middle one, and the one that 90 % are not above.
     """
 
     median: float
     p90: float
-    far: float
+    far: float  # share above `FAR`
 
     @classmethod
     def of(cls, errors: Iterable[float]) -> Errors:
@@ -42,25 +37,15 @@ class Errors:
 class Check:
     """Predictions of some messages.
 
-    Attributes
-    ----------
-    load, purpose
-        What else travelled, and whether the messages were fitted.
-    size
-        Their bytes; None: of several sizes.
-    messages
-        How many.
-    latency_us
-        The median of what they took.
-    fit, bandwidth
-        Errors of Eq. 3 and of bandwidth alone.
+    `load`, `purpose`: what else travelled, and whether the messages were fitted; `fit`, `bandwidth`: errors
+    of Eq. 3 and of bandwidth alone.
     """
 
     load: Load
     purpose: Purpose
-    size: int | None
-    messages: int
-    latency_us: float
+    size: int | None  # their bytes; None: of several sizes
+    messages: int  # how many
+    latency_us: float  # the median of what they took
     fit: Errors
     bandwidth: Errors
 

@@ -86,28 +86,9 @@ def measure_messages(
 ) -> tuple[MeasuredLink, ...]:
     """Measure how long messages take between all pairs of devices, both ways.
 
-    Parameters
-    ----------
-    cluster
-        The devices; nothing runs on them.
-    shard_sizes
-        Bytes of what parts of networks send on, one message each, over the links in turn.
-    options
-        How often.
-    report
-        Told of each link.
-
-    Returns
-    -------
-    tuple of MeasuredLink
-        One for each ordered pair.
-
-    Raises
-    ------
-    InvalidInputError
-        There is only one device.
-    ProfilingError
-        A device is gone, or a message did not arrive.
+    `shard_sizes`: bytes of what parts of networks send on, one message each, over the links in turn.
+    There is one link for each ordered pair.
+    Raises ProfilingError: a device is gone, or a message did not arrive.
     """
     names = tuple(cluster.devices)
     pairs = tuple(permutations(names, 2))

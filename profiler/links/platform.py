@@ -33,21 +33,7 @@ def measure_devices(
 ) -> tuple[DeviceType, ...]:
     """Return the devices of a cluster with the speed at which each runs a network.
 
-    Parameters
-    ----------
-    cluster
-        The devices.
-    model, engine
-        What each runs, and by what; the operations of its layers are known.
-    report
-        Told of each device.
-
-    Raises
-    ------
-    InvalidInputError
-        The operations of the network are not known.
-    GaplessError
-        What a device has met.
+    Raises GaplessError: what a device has met.
     """
     flops = sum(layer.flops or 0 for layer in model.network.layers)
     if flops == 0:
@@ -106,10 +92,7 @@ def cluster_platform(links: Links, fits: Sequence[LinkFit] = ()) -> ClusterPlatf
 def shard_sizes(count: int, *, seed: int = 0) -> tuple[int, ...]:
     """Return bytes of what parts of networks of the zoo send on: at cuts drawn from all their legal ones.
 
-    Raises
-    ------
-    InvalidModelError
-        The zoo is not installed.
+    Raises InvalidModelError: the zoo is not installed.
     """
     cuts = [
         size

@@ -27,10 +27,8 @@ _HEARTBEAT_S = 2.0
 def serve(settings: str, _: Callable[[str], bytes]) -> str:
     """Take part until the driver says that it is over.
 
-    Parameters
-    ----------
-    settings
-        JSON: name and host of this device, the rate of what it sends, the driver's address, and the key.
+    `settings`: JSON: name and host of this device, the rate of what it sends, the driver's address, and the
+    key.
     """
     prober = Prober(json.loads(settings))
     try:
@@ -43,16 +41,10 @@ def serve(settings: str, _: Callable[[str], bytes]) -> str:
 
 
 class Prober:
-    """One device among those whose links are measured.
-
-    Attributes
-    ----------
-    over
-        Set when the driver says so, or is gone.
-    """
+    """One device among those whose links are measured."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        self.over = threading.Event()
+        self.over = threading.Event()  # set when the driver says so, or is gone
         self._name: str = given["name"]
         self._key = bytes.fromhex(given["key"])
         self._rate = LinkRate(**given["rate"])

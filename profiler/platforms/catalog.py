@@ -65,18 +65,10 @@ def shipped_platform(platform: str) -> Platform:
 def shipped_problem(name: str, *, method: str = DEFAULT_METHOD) -> Problem:
     """Return a shipped problem, with the default objective.
 
-    Parameters
-    ----------
-    name
-        "platform/network"; see `shipped_names`.
-    method
-        A co-run cost model: "heavy" (each layer measured while all units run it), "isolated" (alone),
-        "interpolated" (between both, by the number of used units), or one of your own.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such problem, or no such model.
+    `name`: "platform/network"; see `shipped_names`. `method`: a co-run cost model: "heavy" (each layer
+    measured while all units run it), "isolated" (alone), "interpolated" (between both, by the number of used
+    units), or one of your own.
+    Raises InvalidInputError: there is no such problem, or no such model.
     """
     platform, network = _split(name)
     board = shipped_platform(platform)

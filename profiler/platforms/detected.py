@@ -55,22 +55,12 @@ def detect_platform(
 ) -> Platform:
     """Return this machine as a platform.
 
-    Parameters
-    ----------
-    topology
-        Its usable cores; None: as `read_topology` finds them.
-    backends
-        Backends of an engine that really work here, in order of preference.
-    emulate
-        Slower units by name: the share of the time of their cores (permille) that they may use. Every
-        other unit with one of these cores is left out: at full speed it would contradict them.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no unit of a name, it is not made of cores, or two emulated units share a core.
-    PlacementError
-        Processes cannot be pinned to cores here, or quotas are not permitted.
+    `topology`: its usable cores; None: as `read_topology` finds them. `backends`: backends of an engine that
+    really work here, in order of preference. `emulate`: slower units by name: the share of the time of their
+    cores (permille) that they may use. Every other unit with one of these cores is left out: at full speed it
+    would contradict them.
+    Raises InvalidInputError: there is no unit of a name, it is not made of cores, or two emulated units share
+    a core.
     """
     pinnable = pinning()
     if not pinnable.ok:
@@ -90,10 +80,7 @@ def detect_platform(
 def select_units(platform: Platform, names: Sequence[str]) -> Platform:
     """Return a platform with some of its units only, in the order of `names`.
 
-    Raises
-    ------
-    InvalidInputError
-        The platform has no unit of a name.
+    Raises InvalidInputError: the platform has no unit of a name.
     """
     _require_units(platform, names)
     units = {unit.name: unit for unit in platform.units}

@@ -18,10 +18,7 @@ from .phones import phones
 def describe(name: str) -> Network:
     """Return the layers of a built-in network; its file is not named, because plans for phones do not run it.
 
-    Raises
-    ------
-    InvalidModelError
-        The network cannot be built.
+    Raises InvalidModelError: the network cannot be built.
     """
     network = load_onnx(zoo_path(name), name=name).network
     return replace(network, models=(), source=f"built-in network {name}, one layer for what a runtime fuses")
@@ -30,10 +27,7 @@ def describe(name: str) -> Network:
 def documents(networks: Sequence[Network]) -> Iterator[tuple[str, str]]:
     """Yield path and text of every shipped file about the phones; paths are relative to this folder.
 
-    Parameters
-    ----------
-    networks
-        The ten networks of the paper.
+    `networks`: the ten networks of the paper.
     """
     for network in networks:
         yield f"phone-networks/{network.name}.json", dump(network, NETWORK)

@@ -43,14 +43,8 @@ ALPHA = 0.1
 def phone_interference(platform: Platform, networks: Sequence[Network], kirin_big: UnitModel) -> Interference:
     """Return the interference of a phone.
 
-    Parameters
-    ----------
-    platform
-        The phone; its units are among those of the Kirin 990.
-    networks
-        The ten networks.
-    kirin_big
-        The big cores of the Kirin 990, on which the paper measured.
+    `platform`: the phone; its units are among those of the Kirin 990. `kirin_big`: the big cores of the Kirin
+    990, on which the paper measured.
     """
     model = _with_little(paper_rank_one())
     features = {each.name: mean_features(computed_features(each, kirin_big)) for each in networks}
@@ -84,14 +78,9 @@ def table_ii_regression(
 ) -> Ridge:
     """Return Eq. (1) fitted to the intensities that Table II tells, of three networks.
 
-    Parameters
-    ----------
-    features
-        Of these networks on the big cores of the Kirin 990, and of any others.
-    form
-        What the equation is applied to.
-    sensitivity
-        Whether it is to predict what networks suffer instead, which the paper does not do.
+    `features`: of these networks on the big cores of the Kirin 990, and of any others; `form`: what the
+    equation is applied to; `sensitivity`: whether it is to predict what networks suffer instead, which the
+    paper does not do.
     """
     rows = paper_rank_one().networks
     targets = [each.sensitivity if sensitivity else each.intensity for each in rows]

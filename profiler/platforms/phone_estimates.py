@@ -88,21 +88,8 @@ def estimate_contention(
 ) -> EstimatedContention:
     """Return the intensities of networks, and of their parts, on the big cores of a phone.
 
-    Parameters
-    ----------
-    networks
-        Shipped ones, or any others.
-    platform
-        A shipped phone. The features are those on the Kirin 990, which the paper measured.
-    form
-        What Eq. (1) is applied to.
-    parts
-        In how many parts each network is looked at; 0: each layer by itself.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such phone, or how many operations a layer has is not known.
+    `platform`: a shipped phone. The features are those on the Kirin 990, which the paper measured. `form`:
+    what Eq. (1) is applied to. `parts`: in how many parts each network is looked at; 0: each layer by itself.
     """
     if platform not in phone_names():
         raise InvalidInputError(

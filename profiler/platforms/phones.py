@@ -127,10 +127,7 @@ _SD870 = _Clocks(big=(3200, 2420, 2420, 2420), little=(1800,) * 4)
 class Phone:
     """One phone, as its files are written.
 
-    Attributes
-    ----------
-    platform, model
-        See the types.
+    `platform`, `model`: see the types.
     """
 
     platform: Platform

@@ -50,17 +50,9 @@ def phone_model(platform: str) -> AnalyticModel:
 def shipped_workload(platform: str, text: str) -> Problem:
     """Return the problem of serving requests on a shipped platform in the shortest makespan.
 
-    Parameters
-    ----------
-    platform
-        "kirin990", "snapdragon778g", "snapdragon870" (costs are computed), or a measured platform.
-    text
-        The requests, as for `formulations.workload.requests_of`; batches ("mobilenetv2*4") on phones only.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such platform, or the text is not a list of requests for its networks.
+    `platform`: "kirin990", "snapdragon778g", "snapdragon870" (costs are computed), or a measured platform.
+    `text`: the requests, as for `formulations.workload.requests_of`; batches ("mobilenetv2*4") on phones
+    only.
     """
     if platform in phone_names():
         return _on_phone(platform, requests_of(text, phone_network_names(), batches=True))
@@ -76,11 +68,6 @@ def balanced(platform: str, text: str) -> str:
     Light networks are served in batches, because a chunk of a few milliseconds next to one of hundreds leaves
     a bubble (Hetero2Pipe, Appendix D). Times are those of whole networks on the big cores. Requests that are
     batches already stay as they are.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `shipped_workload`; or the platform is no phone.
     """
     if platform not in phone_names():
         raise InvalidInputError(
@@ -98,21 +85,8 @@ def balanced(platform: str, text: str) -> str:
 def random_workloads(platform: str, count: int, seed: int, *, balance: bool = False) -> tuple[str, ...]:
     """Return random combinations of the networks of a phone, for studies; the same ones for the same seed.
 
-    Parameters
-    ----------
-    platform
-        The phone.
-    count
-        How many.
-    seed
-        Of the generator.
-    balance
-        Whether light networks are served in batches, see `balanced`.
-
-    Returns
-    -------
-    tuple of str
-        Texts for `shipped_workload`: 5 to 10 requests, each of any network.
+    `balance`: whether light networks are served in batches, see `balanced`.
+    Returns texts for `shipped_workload`: 5 to 10 requests, each of any network.
     """
     generator, networks = random.Random(seed), phone_network_names()
     texts = (

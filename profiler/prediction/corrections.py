@@ -29,19 +29,12 @@ _Times = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinkage:
-    """How strongly corrections are held back towards none.
+    """How strongly corrections are held back towards none."""
 
-    Attributes
-    ----------
-    unit
-        As many imaginary chunks of each unit took exactly what was predicted.
-    layer
-        How far layers on a unit may differ from the factor of the unit: relative standard deviations, of
-        which the one is taken that makes the times of the chunks likeliest. (0,): layers are not corrected.
-    """
-
-    unit: float = 1.0
+    unit: float = 1.0  # as many imaginary chunks of each unit took exactly what was predicted
     layer: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4)
+    """How far layers on a unit may differ from the factor of the unit: relative standard deviations, of which
+    the one is taken that makes the times of the chunks likeliest. (0,): layers are not corrected."""
 
 
 UNITS_ONLY = Shrinkage(layer=(0.0,))
@@ -62,22 +55,13 @@ _TAIL = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """Chunks of one unit that were executed.
+    """Chunks of one unit that were executed."""
 
-    Attributes
-    ----------
-    shares
-        Of each layer in the predicted time, by [chunk][layer]; copies belong to no layer.
-    ratio
-        Measured over predicted time, by [chunk].
-    weight
-        How much each says, by [chunk]: its time over that of the longest of its plan. Not over the largest
-        of its unit: chunks of a unit that is never busy for long are noise, and correct nothing.
-    """
-
-    shares: Array
-    ratio: Array
+    shares: Array  # of each layer in the predicted time, by [chunk][layer]; copies belong to no layer
+    ratio: Array  # measured over predicted time, by [chunk]
     weight: Array
+    """How much each says, by [chunk]: its time over that of the longest of its plan. Not over the largest of
+    its unit: chunks of a unit that is never busy for long are noise, and correct nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +135,8 @@ def fit_corrections(
        counts.
     3. One factor for all, so that the largest chunk foretells the time between two outputs.
 
-    Parameters
-    ----------
-    problem
-        With the costs that are to be corrected.
-    executed
-        Plans with their times. Where those of the chunks are not known, the chunk that is predicted to be
-        the longest is taken to have lasted the period; others tell nothing.
-    shrinkage
-        How strongly to hold back.
+    `executed`: plans with their times. Where those of the chunks are not known, the chunk that is predicted
+    to be the longest is taken to have lasted the period; others tell nothing.
     """
     found = _fit(problem, [(one, _known(problem, one)) for one in executed], shrinkage)
     if all(one.chunk_us for one in executed):

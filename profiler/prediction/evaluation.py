@@ -120,82 +120,43 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
-    """One way to predict, and how good it is; its name and plans are in the quality.
+    """One way to predict, and how good it is; its name and plans are in the quality."""
 
-    Attributes
-    ----------
-    fit
-        What was learned.
-    learned_from
-        From how many plans; 0 where nothing was learned.
-    quality
-        Predicted against measured, of plans that were not learned from. Where each plan was foretold by a fit
-        of its own, nothing is said of regret: predictions of one fit alone can be ranked.
-    order
-        Which plans were learned from; None: all others.
-    covered_percent
-        Share of the plans that lay within their intervals of 90 %; None: the way has none.
-    """
-
-    fit: Fit
-    learned_from: int
+    fit: Fit  # what was learned
+    learned_from: int  # from how many plans; 0 where nothing was learned
     quality: PredictionQuality
-    order: Order | None = None
+    """Predicted against measured, of plans that were not learned from. Where each plan was foretold by a fit
+    of its own, nothing is said of regret: predictions of one fit alone can be ranked."""
+    order: Order | None = None  # which plans were learned from; None: all others
     covered_percent: float | None = None
+    """Share of the plans that lay within their intervals of 90 %; None: the way has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanForetold:
-    """One executed plan, and what the learned model foretells of it from all others.
+    """One executed plan, and what the learned model foretells of it from all others."""
 
-    Attributes
-    ----------
-    plan
-        In words.
-    measured_us
-        What it took.
-    foretold
-        What it was expected to take.
-    """
-
-    plan: str
-    measured_us: float
-    foretold: Foretold
+    plan: str  # in words
+    measured_us: float  # what it took
+    foretold: Foretold  # what it was expected to take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Everything that executed plans say about cost models.
+    """Everything that executed plans say about cost models."""
 
-    Attributes
-    ----------
-    left_out
-        As `evaluate` says.
-    curve
-        As `learning_curve` says.
-    floor
-        As `noise_floor` says.
-    foretold
-        Plans with intervals, the fastest first; empty where a table that the learned model needs is missing.
-    """
-
-    left_out: tuple[Evaluated, ...]
-    curve: tuple[Evaluated, ...]
-    floor: tuple[PredictionQuality, ...]
+    left_out: tuple[Evaluated, ...]  # as `evaluate` says
+    curve: tuple[Evaluated, ...]  # as `learning_curve` says
+    floor: tuple[PredictionQuality, ...]  # as `noise_floor` says
     foretold: tuple[PlanForetold, ...] = ()
+    """Plans with intervals, the fastest first; empty where a table that the learned model needs is
+    missing."""
 
 
 def evaluation_of(executions: Executions, *, own_share: bool = False, report: Report = silent) -> Evaluation:
     """Judge all cost models by executed plans, in every way.
 
-    Parameters
-    ----------
-    executions
-        Plans and tables.
-    own_share
-        Whether to judge `Fit.OWN`, too.
-    report
-        Is told of each way.
+    `own_share`: whether to judge `Fit.OWN`, too.
     """
     ways = ways_of(executions, own_share=own_share)
     return Evaluation(
@@ -287,13 +248,7 @@ def noise_floor(executions: Executions) -> tuple[PredictionQuality, ...]:
 
 
 def usable_models(executions: Executions) -> tuple[str, ...]:
-    """Return the names of all co-run cost models that the tables allow and that learn nothing themselves.
-
-    Raises
-    ------
-    InvalidInputError
-        There is none.
-    """
+    """Return the names of all co-run cost models that the tables allow and that learn nothing themselves."""
     measured = {table.provenance.method for table in executions.tables}
     known = (name for name in co_run_model_names() if name != LEARNED)
     found = tuple(name for name in known if get_co_run_model(name).needs <= measured)

@@ -42,17 +42,12 @@ _STEEPEST = 3.0
 class Foretold:
     """What a plan is expected to take.
 
-    Attributes
-    ----------
-    period_us
-        Time between two outputs.
-    low_us, high_us
-        It lies between them with 90 % probability.
+    `low_us`, `high_us`: it lies between them with 90 % probability.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    period_us: float
+    period_us: float  # time between two outputs
     low_us: float
     high_us: float
 
@@ -117,22 +112,13 @@ class Lessons:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The model after some plans were executed (`learn`).
+    """The model after some plans were executed (`learn`)."""
 
-    Attributes
-    ----------
-    session
-        What is planned: tables, and its own executed plans.
-    earlier
-        Other sessions on the same device.
-    own_share
-        Whether a chunk's share of the whole network's time matters, too: then chunks are no sums of layers,
-        and it can foretell plans, but not be planned with.
-    """
-
-    session: Session
-    earlier: tuple[Session, ...]
+    session: Session  # what is planned: tables, and its own executed plans
+    earlier: tuple[Session, ...]  # other sessions on the same device
     own_share: bool
+    """Whether a chunk's share of the whole network's time matters, too: then chunks are no sums of layers,
+    and it can foretell plans, but not be planned with."""
     _places: Places
     _posterior: Posterior
 
@@ -155,13 +141,7 @@ class Learned:
         )
 
     def costs(self) -> CoRunCosts:
-        """Return one table for each set of units that can run at once.
-
-        Raises
-        ------
-        InvalidInputError
-            There are too many sets, or chunks are no sums of layers.
-        """
+        """Return one table for each set of units that can run at once."""
         check_units(self.session)
         if self.own_share:
             raise InvalidInputError("own shares of chunks cannot be planned with: leave own_share out")
@@ -276,14 +256,8 @@ class Learned:
 def learn(session: Session, earlier: Sequence[Session] = (), *, own_share: bool = False) -> Learned:
     """Learn what chunks take from executed plans.
 
-    Parameters
-    ----------
-    session
-        What is to be planned, with its executed plans; there may be none.
-    earlier
-        Other sessions on the same device: their structure counts, too.
-    own_share
-        Whether the share of a chunk in the whole network's time matters (`Learned.own_share`).
+    `earlier`: other sessions on the same device: their structure counts, too; `own_share`: whether the share
+    of a chunk in the whole network's time matters (`Learned.own_share`).
     """
     sessions = (session, *earlier)
     places = Places.of(sessions)
@@ -299,13 +273,7 @@ def learn(session: Session, earlier: Sequence[Session] = (), *, own_share: bool 
 
 
 def check_units(session: Session) -> None:
-    """Refuse more units than there can be tables for their sets.
-
-    Raises
-    ------
-    InvalidInputError
-        There are more than `MOST_UNITS`.
-    """
+    """Refuse more units than there can be tables for their sets."""
     count = len(session.platform.units)
     if count > MOST_UNITS:
         raise InvalidInputError(

@@ -23,17 +23,8 @@ class Taught:
 def lessons_of(executions: Executions, costs: str) -> Taught:
     """Learn from all executed plans.
 
-    Parameters
-    ----------
-    executions
-        The plans, and the measured tables.
-    costs
-        `learned`, or the co-run cost model that is corrected.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such model, or no table that it needs.
+    `costs`: `learned`, or the co-run cost model that is corrected.
+    Raises InvalidInputError: there is no such model, or no table that it needs.
     """
     if costs == LEARNED:
         found = learn(Session.of(executions))

@@ -42,27 +42,16 @@ OTHER_NETWORK, SAME_NETWORK = 0.7, 0.9
 class Items:
     """Chunks, or parts of them, as the prior sees them: one row each.
 
-    Attributes
-    ----------
-    session, network, unit
-        Indices of the session, of its network, and of the unit that it runs on.
-    company
-        1 for each other unit that the plan uses, by [row][unit].
-    slope
-        D of the chunk.
-    own
-        s of the chunk; 0 where the term phi is left out.
-    shares
-        Share of each layer in its time, by [row][layer]; copies belong to no layer.
+    `session`, `network`, `unit`: indices of the session, of its network, and of the unit that it runs on.
     """
 
     session: Indices
     network: Indices
     unit: Indices
-    company: Array
-    slope: Array
-    own: Array
-    shares: Array
+    company: Array  # 1 for each other unit that the plan uses, by [row][unit]
+    slope: Array  # D of the chunk
+    own: Array  # s of the chunk; 0 where the term phi is left out
+    shares: Array  # share of each layer in its time, by [row][layer]; copies belong to no layer
 
     def rows(self, kept: Indices) -> Items:
         """Return some of the rows."""
@@ -71,12 +60,7 @@ class Items:
     def merged(self, owner: Indices, weight: Array, count: int) -> Items:
         """Return weighted means of the rows of each owner, which differ in slope and shares only.
 
-        Parameters
-        ----------
-        owner, weight
-            Of each row; the weights of an owner add up to 1.
-        count
-            Number of owners, each of which has a row.
+        `owner`, `weight`: of each row; the weights of an owner add up to 1.
         """
         mix = np.zeros((count, len(owner)))
         mix[owner, np.arange(len(owner))] = weight
@@ -118,21 +102,11 @@ def covariance(rows: Items, columns: Items) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What is known of all chunks after some were measured.
+    """What is known of all chunks after some were measured."""
 
-    Attributes
-    ----------
-    seen
-        What was measured.
-    root
-        Lower Cholesky factor of its covariance, noise included.
-    solution
-        That covariance's inverse times what was found beyond expectation.
-    """
-
-    seen: Items
-    root: Array
-    solution: Array
+    seen: Items  # what was measured
+    root: Array  # lower Cholesky factor of its covariance, noise included
+    solution: Array  # that covariance's inverse times what was found beyond expectation
 
     def mean(self, items: Items) -> Array:
         """Return the expected deviations of some chunks: logarithms."""
@@ -149,12 +123,8 @@ class Posterior:
 def solved(seen: Items, beyond: Array, noise: Array) -> Posterior:
     """Return what is known after chunks took `beyond` (logarithms) more than was expected.
 
-    Parameters
-    ----------
-    seen
-        The chunks; there may be none.
-    beyond, noise
-        Of each: what it took beyond expectation, and the standard deviation of what nothing explains.
+    `beyond`, `noise`: of each: what it took beyond expectation, and the standard deviation of what nothing
+    explains.
     """
     root = np.asarray(np.linalg.cholesky(covariance(seen, seen) + np.diag(noise**2)), np.float64)
     return Posterior(seen, root, np.linalg.solve(root.T, np.linalg.solve(root, beyond)))

@@ -68,10 +68,7 @@ class _Published:
 def load_executions(path: str | Path) -> Executions:
     """Read a file of executed plans: gapless's own (`EXECUTIONS`), or one of the form of this module.
 
-    Raises
-    ------
-    InvalidInputError
-        The file is not valid; everything that is wrong is named.
+    Raises InvalidInputError: the file is not valid; everything that is wrong is named.
     """
     return load_published(path) if format_of(path) is None else load(path, EXECUTIONS)
 
@@ -79,10 +76,7 @@ def load_executions(path: str | Path) -> Executions:
 def load_published(path: str | Path) -> Executions:
     """Read a file of this form; its network is called as the file is.
 
-    Raises
-    ------
-    InvalidInputError
-        The file is not valid; everything that is wrong is named.
+    Raises InvalidInputError: the file is not valid; everything that is wrong is named.
     """
     found = load_foreign(path, _Published, called="executed schedules with their cost tables")
     defects = Defects(str(path))

@@ -23,76 +23,43 @@ NEEDED = frozenset({"isolated", "heavy"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Something that runs on one unit beside others: a chunk, or any cells of it.
+    """Something that runs on one unit beside others: a chunk, or any cells of it."""
 
-    Attributes
-    ----------
-    unit
-        Index of the unit.
-    company
-        Indices of the other units in use.
-    cells
-        Which cells it is the sum of (`Numbers`).
-    own
-        Its share of the whole network's time on the unit; 0 where that does not matter.
-    """
-
-    unit: int
-    company: tuple[int, ...]
-    cells: Sequence[int]
-    own: float = 0.0
+    unit: int  # index of the unit
+    company: tuple[int, ...]  # indices of the other units in use
+    cells: Sequence[int]  # which cells it is the sum of (`Numbers`)
+    own: float = 0.0  # its share of the whole network's time on the unit; 0 where that does not matter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The tables of a session as arrays: of its cells, layers come first, then copies in, then copies out.
-
-    Attributes
-    ----------
-    expected_us
-        Interpolated times by [used units - 1][cell][unit], microseconds; 0 where there is none.
-    isolated_us
-        Isolated times by [cell][unit].
-    slopes
-        ln(heavy / isolated) by [cell][unit]; 0 where one of both is 0.
-    """
+    """The tables of a session as arrays: of its cells, layers come first, then copies in, then copies out."""
 
     expected_us: Array
-    isolated_us: Array
-    slopes: Array
+    """Interpolated times by [used units - 1][cell][unit], microseconds; 0 where there is none."""
+    isolated_us: Array  # isolated times by [cell][unit]
+    slopes: Array  # ln(heavy / isolated) by [cell][unit]; 0 where one of both is 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What one session on a device knows: tables, and plans that were executed.
 
-    Attributes
-    ----------
-    platform, network
-        Where, and of what.
-    isolated, heavy
-        The measured tables.
-    numbers
-        Both as arrays.
-    executed
-        Plans with their times; may be none.
+    `isolated`, `heavy`: the measured tables.
     """
 
     platform: Platform
     network: Network
     isolated: CostTable
     heavy: CostTable
-    numbers: Numbers
-    executed: tuple[ExecutedPlan, ...] = ()
+    numbers: Numbers  # both as arrays
+    executed: tuple[ExecutedPlan, ...] = ()  # plans with their times; may be none
 
     @classmethod
     def of(cls, found: Executions) -> Session:
         """Return executed plans as a session.
 
-        Raises
-        ------
-        InvalidInputError
-            A table is missing.
+        Raises InvalidInputError: a table is missing.
         """
         return session(found.platform, found.network, found.tables, found.executed)
 
@@ -140,13 +107,7 @@ class Session:
 def session(
     platform: Platform, network: Network, tables: Iterable[CostTable], executed: Iterable[ExecutedPlan] = ()
 ) -> Session:
-    """Return a session from tables in any order.
-
-    Raises
-    ------
-    InvalidInputError
-        A table is missing.
-    """
+    """Return a session from tables in any order."""
     known = {table.provenance.method: table for table in tables}
     missing = sorted(NEEDED - known.keys())
     if missing:
@@ -185,24 +146,12 @@ def _cells(costs: NetworkCosts) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """All cells of some pieces: expected times, and what the prior sees of them.
+    """All cells of some pieces: expected times, and what the prior sees of them."""
 
-    Attributes
-    ----------
-    items
-        One row a cell.
-    time_us
-        Expected time of each.
-    owner
-        Index of its piece.
-    count
-        Number of pieces.
-    """
-
-    items: Items
-    time_us: Array
-    owner: Indices
-    count: int
+    items: Items  # one row a cell
+    time_us: Array  # expected time of each
+    owner: Indices  # index of its piece
+    count: int  # number of pieces
 
     def summed(self, deviation: Array) -> tuple[Items, Array]:
         """Return the pieces themselves, and their times, where cells deviate by some logarithms.

@@ -30,13 +30,6 @@ def fit_workload(problem: Problem, executed: Sequence[ExecutedPlan]) -> Correcti
        batch (or of the period) that a chunk takes, shrunk to 0.
     2. One factor for each network on each unit from what is left, in the same way.
     3. One factor for all, so that what plans take as a whole is foretold.
-
-    Parameters
-    ----------
-    problem
-        The workload, with the costs that are to be corrected.
-    executed
-        Plans with the times of their chunks.
     """
     evidence = [one for each in executed for one in _evidence(problem, each)]
     count = range(len(problem.platform.units))

@@ -29,13 +29,6 @@ def companions(platform: Platform, unit: str, *, able: Iterable[str]) -> tuple[s
 
     Units with most cores come first, so that as many as possible are busy, then those of the same engine,
     then the order of the platform.
-
-    Parameters
-    ----------
-    platform, unit
-        Where.
-    able
-        Units that can run what is measured.
     """
     able = set(able)
     units, exclusive = platform.units, platform.exclusive
@@ -56,13 +49,8 @@ def heavy_costs(
 ) -> tuple[UnitCosts, tuple[str, ...]]:
     """Return the costs of a unit while the others are busy, and notes on ratios that were cut off.
 
-    Parameters
-    ----------
-    isolated
-        Its costs alone.
-    alone, beside
-        Groups of layers in the same order, alone and beside load. Layers of groups that were not measured
-        beside load get the median ratio; with no groups at all, costs stay as they are alone.
+    `alone`, `beside`: groups of layers in the same order, alone and beside load. Layers of groups that were
+    not measured beside load get the median ratio; with no groups at all, costs stay as they are alone.
     """
     if not beside:
         return isolated, (f"unit {isolated.unit!r} has no other unit beside it: heavy is isolated there",)

@@ -12,30 +12,25 @@ from ..profile import Method, Profile
 from .corun import companions
 
 
-def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
-    """Return the tables of several profiles as one.
-
-    Parameters
-    ----------
-    profiles
-        Of different networks on the same platform; at least one.
-    method
-        Which of their tables.
-
-    Raises
-    ------
-    InvalidInputError
-        A network comes twice, the platforms differ, or a profile has no such table.
-    """
-    if not profiles:
-        raise InvalidInputError("there is no profile: at least one network is needed")
-    names = [profile.network.name for profile in profiles]
+def check_different(names: Sequence[str]) -> None:
+    """Refuse networks of the same name (InvalidInputError): requests would not say which they mean."""
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise InvalidInputError(
             f"network {twice[0]!r} is there more than once; profile it once and ask for several requests of "
             f'it ("{twice[0]}x2"), or give it another name (NAME=...)'
         )
+
+
+def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
+    """Return the tables of several profiles as one.
+
+    `profiles`: of different networks on the same platform; at least one.
+    """
+    if not profiles:
+        raise InvalidInputError("there is no profile: at least one network is needed")
+    names = [profile.network.name for profile in profiles]
+    check_different(names)
     if len({profile.platform for profile in profiles}) > 1:
         raise InvalidInputError(f"the networks {', '.join(names)} were profiled on different platforms")
     tables = [profile.table(method) for profile in profiles]
@@ -62,15 +57,7 @@ def estimated_interference(profiles: Sequence[Profile]) -> Interference:
     contention also suffers much (both factors are the square root of the slowdown, relative to the mean),
     and several other units share the blame equally. Measured co-runs (`profiler.contention`) need neither.
 
-    Parameters
-    ----------
-    profiles
-        Of different networks on the same platform, with both tables.
-
-    Raises
-    ------
-    InvalidInputError
-        As for `joint_table`.
+    `profiles`: of different networks on the same platform, with both tables.
     """
     tables = [joint_table(profiles, method) for method in (Method.ISOLATED, Method.HEAVY)]
     names, platform = tables[0].units, profiles[0].platform

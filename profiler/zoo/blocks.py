@@ -39,15 +39,7 @@ Activation = Literal["relu", "relu6", "leaky", "mish", "hard_swish", "none"]
 
 
 class Blocks:
-    """A network under construction: every method adds named operators and returns the output.
-
-    Parameters
-    ----------
-    name
-        Name of the network; seeds its weights.
-    inputs
-        Its inputs.
-    """
+    """A network under construction: every method adds named operators and returns the output."""
 
     def __init__(self, name: str, inputs: Sequence[TensorSpec]) -> None:
         self.inputs = {spec.name: argument(Tensor(np.dtype(spec.dtype), spec.shape)) for spec in inputs}

@@ -34,13 +34,7 @@ def names_in_parts() -> tuple[str, ...]:
 
 
 def zoo_entry(name: str) -> ZooEntry:
-    """Return what is known about a built-in network.
-
-    Raises
-    ------
-    InvalidModelError
-        There is no built-in network of this name.
-    """
+    """Return what is known about a built-in network."""
     if name not in ENTRIES:
         raise InvalidModelError(f"no built-in network is called {name[:100]!r}; {zoo_hint(name)}")
     return ENTRIES[name]
@@ -74,10 +68,7 @@ def build(name: str) -> bytes:
 def outline(name: str) -> bytes:
     """Build a network without its weights, in milliseconds: they are inputs of the graph.
 
-    Raises
-    ------
-    InvalidModelError
-        There is no built-in network of this name, or spox is not installed.
+    Raises InvalidModelError: there is no built-in network of this name, or spox is not installed.
     """
     net, outputs = _construct(zoo_entry(name))
     data: bytes = net.outline(outputs).SerializeToString(deterministic=True)
@@ -115,10 +106,7 @@ def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
 def digest_of(name: str) -> str:
     """Return a digest of what is built and of the sources that build it: new code makes a new file.
 
-    Raises
-    ------
-    InvalidModelError
-        There is no built-in network of this name.
+    Raises InvalidModelError: there is no built-in network of this name.
     """
     entry = zoo_entry(name)
     module, _, function = entry.builder.partition(":")

@@ -19,21 +19,13 @@ _PRODUCTS = ("Gemm", "MatMul")
 class Counts:
     """How large a network is.
 
-    Attributes
-    ----------
-    parameters
-        Trained weights and biases; what a normalisation has counted is none of them.
-    macs
-        Multiplications with addition in convolutions and matrix products, those of attention and of
-        recurrent operators among them.
-    convolutions, products
-        Number of these operators.
-    operators
-        Number of all operators.
+    `convolutions`, `products`: number of these operators.
     """
 
-    parameters: int
+    parameters: int  # trained weights and biases; what a normalisation has counted is none of them
     macs: int
+    """Multiplications with addition in convolutions and matrix products, those of attention and of recurrent
+    operators among them."""
     convolutions: int
     products: int
     operators: int
@@ -42,12 +34,7 @@ class Counts:
 def count(outline: bytes, inputs: Sequence[TensorSpec]) -> Counts:
     """Return what is in a network.
 
-    Parameters
-    ----------
-    outline
-        The network without its weights, as `catalog.outline` makes it.
-    inputs
-        Its inputs: the other inputs of the graph are weights.
+    `outline`: the network without its weights, as `catalog.outline` makes it.
     """
     graph = onnx.shape_inference.infer_shapes(onnx.load_from_string(outline), strict_mode=True).graph
     shapes = shapes_of(graph)

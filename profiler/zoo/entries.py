@@ -17,40 +17,21 @@ def _image(size: int) -> tuple[TensorSpec, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooEntry:
-    """One built-in network.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    builder
-        Who builds it, "module:function" in this folder.
-    parameters
-        Number of trained weights in the literature; running means and variances are not counted.
-    macs
-        Multiplications with addition of one run in the literature, as far as it is printed there.
-    convolutions
-        Number of its convolutions.
-    products
-        Number of its matrix products: fully connected operators, and two for each attention.
-    source
-        Where parameters and work stand.
-    inputs
-        Its inputs; shapes are fixed, one image or one text at a time.
-    in_parts
-        Whether it is too large for one model file on a usual machine: it is planned from its table, over
-        devices that hold parts of it (`tables.table_of`).
-    """
+    """One built-in network."""
 
     name: str
-    builder: str
+    builder: str  # who builds it, "module:function" in this folder
     parameters: int
-    macs: int
+    """Number of trained weights in the literature; running means and variances are not counted."""
+    macs: int  # multiplications with addition of one run in the literature, as far as it is printed there
     convolutions: int
-    products: int
-    source: str = _TORCHVISION
+    products: int  # number of its matrix products: fully connected operators, and two for each attention
+    source: str = _TORCHVISION  # where parameters and work stand
     inputs: tuple[TensorSpec, ...] = _image(224)
+    """Its inputs; shapes are fixed, one image or one text at a time."""
     in_parts: bool = False
+    """Whether it is too large for one model file on a usual machine: it is planned from its table, over
+    devices that hold parts of it (`tables.table_of`)."""
 
 
 def _words(length: int) -> tuple[TensorSpec, ...]:

@@ -30,17 +30,7 @@ def table_of(name: str) -> Network:
     halves of an encoder block and between blocks, as those who cut such networks by hand do it. The
     layers between are there for memory and costs.
 
-    Parameters
-    ----------
-    name
-        As for `catalog.zoo_entry`.
-
-    Raises
-    ------
-    InvalidModelError
-        There is no built-in network of this name, or spox is not installed.
-    StoreError
-        The cache cannot be written.
+    Raises InvalidModelError: there is no built-in network of this name, or spox is not installed.
     """
     cache, key = default_cache(), f"{digest_of(name)[:48]}{TABLE_VERSION:016x}"
     path = cache.path(key, ".json") or cache.put(key, ".json", dump(_made(name), NETWORK).encode())

@@ -18,24 +18,12 @@ from .weights import GELU, IMAGE, LINEAR, After, around, lookup_table, matrix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How large an encoder is.
+    """How large an encoder is."""
 
-    Attributes
-    ----------
-    width
-        Numbers of each token between the blocks.
-    hidden
-        Numbers of each token inside of a block's feed-forward part.
-    heads
-        Heads of its attention.
-    depth
-        Blocks.
-    """
-
-    width: int
-    hidden: int
-    heads: int
-    depth: int
+    width: int  # numbers of each token between the blocks
+    hidden: int  # numbers of each token inside of a block's feed-forward part
+    heads: int  # heads of its attention
+    depth: int  # blocks
 
 
 BASE = Size(width=768, hidden=3072, heads=12, depth=12)

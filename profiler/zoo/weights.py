@@ -32,18 +32,10 @@ no sums past them, need less: engines compute those with errors near 0.001 (MNN 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class After:
-    """How weights are drawn, by what they are applied to, so that what they give has variance 1.
+    """How weights are drawn, by what they are applied to, so that what they give has variance 1."""
 
-    Attributes
-    ----------
-    gain
-        Variance of a weight, times its fan-in, before filters are centred.
-    centred
-        Share of its mean that is taken off each filter.
-    """
-
-    gain: float
-    centred: float = CENTRED
+    gain: float  # variance of a weight, times its fan-in, before filters are centred
+    centred: float = CENTRED  # share of its mean that is taken off each filter
 
     def times(self, factor: float) -> After:
         """Return the same for weights that give numbers that many times as large."""
@@ -73,18 +65,10 @@ PRELU = _after(0.75 / sqrt(2.0 * pi), 0.53125 - 0.28125 / pi)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """A weight that is not drawn yet: shapes alone are enough to count parameters and work.
-
-    Attributes
-    ----------
-    shape
-        Its shape.
-    draw
-        Returns its numbers, from a generator.
-    """
+    """A weight that is not drawn yet: shapes alone are enough to count parameters and work."""
 
     shape: tuple[int, ...]
-    draw: Callable[[np.random.RandomState], Array]
+    draw: Callable[[np.random.RandomState], Array]  # returns its numbers, from a generator
 
 
 def filters(shape: tuple[int, ...], after: After) -> Weight:

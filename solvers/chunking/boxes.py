@@ -14,15 +14,10 @@ from .tables import Window
 class Box:
     """A window of chunks, and what is proven about the plans that are looked for in it.
 
-    Attributes
-    ----------
-    window
-        Chunks outside of it belong to no plan that is looked for.
-    floor, most_period
-        Lower and upper bound on the period of these plans.
+    `floor`, `most_period`: lower and upper bound on the period of these plans.
     """
 
-    window: Window
+    window: Window  # chunks outside of it belong to no plan that is looked for
     floor: int
     most_period: int
 
@@ -31,24 +26,14 @@ class Box:
 class Narrowing:
     """How bounds on plans become bounds on chunks.
 
-    Attributes
-    ----------
-    limits
-        The filters.
-    unit_count
-        Number of units of the platform.
-    most_chunks
-        Most chunks of a plan.
-    facts
-        What follows from the rules.
-    idle_mw, least_drain
-        Idle power of all units, and energy above it that no plan undercuts; 0 where energy does not matter.
+    `idle_mw`, `least_drain`: idle power of all units, and energy above it that no plan undercuts; 0 where
+    energy does not matter.
     """
 
-    limits: Limits
-    unit_count: int
-    most_chunks: int
-    facts: Facts
+    limits: Limits  # the filters
+    unit_count: int  # number of units of the platform
+    most_chunks: int  # most chunks of a plan
+    facts: Facts  # what follows from the rules
     idle_mw: int = 0
     least_drain: int = 0
 

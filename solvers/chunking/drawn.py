@@ -29,17 +29,7 @@ class Shape(StrEnum):
 
 
 def random_problem(layers: int, units: int, *, seed: int = 0, shape: Shape = Shape.MIXED) -> Problem:
-    """Return a problem with the default objective (period, gapness).
-
-    Parameters
-    ----------
-    layers, units
-        Size.
-    seed
-        Equal seeds give equal problems.
-    shape
-        How the times are spread.
-    """
+    """Return a problem with the default objective (period, gapness)."""
     rng = random.Random(f"{layers} {units} {seed} {shape}")
     fastest = 30 if shape is Shape.UNEVEN else 6
     speeds = [fastest ** rng.random() for _ in range(units)]

@@ -112,20 +112,12 @@ Given = dict[VariableKey, Interval]
 
 
 class Facts:
-    """Literals whose value follows from the chain and the rules.
-
-    Attributes
-    ----------
-    open
-        Conjuncts that do not follow from the facts.
-    contradictory
-        Whether no plan can keep the rules.
-    """
+    """Literals whose value follows from the chain and the rules."""
 
     def __init__(self, chain: Chain, rules: Iterable[BoolExpr]) -> None:
         self._chain = chain
         self._known: dict[VariableKey, int] = {}
-        self.contradictory = False
+        self.contradictory = False  # whether no plan can keep the rules
         for layer, row in enumerate(chain.layer_us):
             self._known.update({(Quantity.ON, (layer, u)): 0 for u, t in enumerate(row) if t is None})
         illegal = set(range(1, chain.layer_count)) - set(chain.cuts)
@@ -144,6 +136,7 @@ class Facts:
         self._known = {
             key: value for key, value in self._known.items() if not (key[0] == Quantity.USES and value)
         }
+        # conjuncts that do not follow from the facts
         self.open = [part for part in parts if part.bounds(self._domain({}))[0] < 1]
         self._quantities = [
             (part, [var for var in variables(part).values() if isinstance(var, IntVar)]) for part in self.open

@@ -34,27 +34,16 @@ SINK, START = 0, 1
 class StateGraph:
     """States and arcs of one window.
 
-    Attributes
-    ----------
-    chunks
-        The chunks of the window.
-    first
-        Position of the first arc from each state, by [state + 1]; the sink has none.
-    source, target, chunk
-        By arc: states, and position in `chunks`.
-    levels
-        First state of each number of chunks; the last entry is the number of states.
-    exact
-        Whether walks from the start to the sink never use a unit twice or two conflicting ones.
+    `source`, `target`, `chunk`: by arc: states, and position in `chunks`.
     """
 
-    chunks: Arcs
-    first: Ints
+    chunks: Arcs  # the chunks of the window
+    first: Ints  # position of the first arc from each state, by [state + 1]; the sink has none
     source: Ints
     target: Ints
     chunk: Ints
-    levels: tuple[int, ...]
-    exact: bool
+    levels: tuple[int, ...]  # first state of each number of chunks; the last entry is the number of states
+    exact: bool  # whether walks from the start to the sink never use a unit twice or two conflicting ones
 
     def __len__(self) -> int:
         return len(self.chunk)
@@ -173,19 +162,8 @@ def build_graph(
     Forward expansion, level by level, of the states that neither `Lattice.reach` nor bounds on the
     total rule out; then a backward sweep drops what does not reach the sink.
 
-    Parameters
-    ----------
-    tables, lattice, window, totals, drains
-        What there is.
-    most
-        Most arcs, and most chunks.
-    pause
-        Called now and then.
-
-    Raises
-    ------
-    TooLargeError
-        It would have more arcs, or chunks.
+    `most`: most arcs, and most chunks.
+    Raises TooLargeError: it would have more arcs, or chunks.
     """
     chunks = tables.arcs(window, most)
     reach = lattice.reach(tables.reach_back(window.high))

@@ -35,14 +35,10 @@ _MOST_ENERGY_NJ = 1 << 58
 class Instance:
     """Tables of one problem.
 
-    Attributes
-    ----------
-    chain, rules, facts
-        The integer tables, the rules that the search keeps, and what follows from them.
-    tables, lattices
-        The chunks, and the sets of used units, from fine to coarse.
-    ranking, layout, narrowing
-        What orders plans, how they are written, and how bounds on plans become bounds on chunks.
+    `chain`, `rules`, `facts`: the integer tables, the rules that the search keeps, and what follows from
+    them; `tables`, `lattices`: the chunks, and the sets of used units, from fine to coarse; `ranking`,
+    `layout`, `narrowing`: what orders plans, how they are written, and how bounds on plans become bounds on
+    chunks.
     """
 
     chain: Chain

@@ -35,16 +35,8 @@ def group_units(
 ) -> tuple[int, ...]:
     """Return a class for each unit: equal signatures together, then the most similar until it fits.
 
-    Parameters
-    ----------
-    signatures
-        Units with equal signatures are interchangeable.
-    totals
-        Time of the whole network by unit: what similarity is judged by.
-    most_points
-        Largest size of the lattice.
-    resources
-        As `resources_of` returns them; None: each unit is one.
+    `totals`: time of the whole network by unit: what similarity is judged by. `resources`: as `resources_of`
+    returns them; None: each unit is one.
     """
     held = range(len(signatures)) if resources is None else resources
     classes: dict[Hashable, list[int]] = {}
@@ -66,18 +58,8 @@ def group_units(
 class Lattice:
     """All combinations of used units, as points 0..size-1 in mixed radix; `size` stands for none.
 
-    Attributes
-    ----------
-    size, unit_count
-        Number of points and of units.
-    exact
-        Whether a point and a boundary say everything about which units are free.
-    after
-        Point after using one more unit, by [point][unit]; `size` where that is impossible.
-    used_low, used_high
-        Whether a unit is surely, and possibly, used at a point, by [unit][point].
-    terminal
-        Whether a plan may end here, by point; the last entry (no point) is False.
+    `size`, `unit_count`: number of points and of units; `used_low`, `used_high`: whether a unit is surely,
+    and possibly, used at a point, by [unit][point].
     """
 
     def __init__(self, classes: Sequence[int], exclusive: Sequence[frozenset[int]]) -> None:
@@ -93,13 +75,16 @@ class Lattice:
         told_apart = [shared[own] == 1 for own in zip(classes, resources_of(exclusive), strict=True)]
         self.used_low: Flags = full & np.array(told_apart)[:, None]
         self.used_high: Flags = counts > 0
+        # whether a point and a boundary say everything about which units are free
         self.exact = bool((members == 1).all())
         free = ~full
         for unit, others in enumerate(exclusive):
             for other in others:
                 free[unit] &= ~full[other]
         step = np.array([radix[c] for c in classes])
+        # point after using one more unit, by [point][unit]; `size` where that is impossible
         self.after: Ints = np.where(free.T, points[:, None] + step[None, :], self.size)
+        # whether a plan may end here, by point; the last entry (no point) is False
         self.terminal: Flags = np.ones(self.size + 1, dtype=np.bool_)
         self.terminal[self.size] = False
         level = np.zeros(self.size, dtype=np.int64)
@@ -135,12 +120,7 @@ class Lattice:
 class Lattices:
     """Lattices from fine to coarse, each made when it is first asked for.
 
-    Parameters
-    ----------
-    groupings
-        Classes of the units, from fine to coarse; at least one.
-    make
-        Makes a lattice from classes.
+    `groupings`: classes of the units, from fine to coarse; at least one.
     """
 
     def __init__(

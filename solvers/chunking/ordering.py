@@ -17,10 +17,7 @@ def runs(begin: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
     Run r is begin[r], begin[r] + 1, ... with counts[r] members.
 
-    Returns
-    -------
-    owner, member
-        The run of each member, and the member.
+    The first array has the run of each member, the second the member.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     return owner, np.arange(len(owner)) + (begin - np.cumsum(counts) + counts)[owner]

@@ -8,18 +8,11 @@ from .ordering import Flags, Ints, less, smallest
 
 
 class Pool:
-    """At most `size` plans in canonical order, each once.
-
-    Attributes
-    ----------
-    size
-        How many are wanted.
-    ranks
-        Key and path of each, by [row][plan], best first.
-    """
+    """At most `size` plans in canonical order, each once."""
 
     def __init__(self, size: int, rows: int) -> None:
-        self.size = size
+        self.size = size  # how many are wanted
+        # key and path of each, by [row][plan], best first
         self.ranks: Ints = np.empty((rows, 0), dtype=np.int64)
 
     def __len__(self) -> int:

@@ -29,19 +29,12 @@ NO_LEAST = 1 << 60
 class Layout:
     """Where the rows are.
 
-    Attributes
-    ----------
-    terms, words
-        Number of rows for the key and for the path.
-    bits
-        Bits of one chunk in the path.
-    unit_count
-        Number of units.
+    `terms`, `words`: number of rows for the key and for the path.
     """
 
     terms: int
     words: int
-    bits: int
+    bits: int  # bits of one chunk in the path
     unit_count: int
 
     @classmethod
@@ -102,15 +95,7 @@ class Layout:
 
 
 class Growth:
-    """How prefixes grow by one chunk.
-
-    Parameters
-    ----------
-    graph, layout
-        Where to, and how they are written.
-    exclusive
-        For each unit the set of the units that it excludes.
-    """
+    """How prefixes grow by one chunk."""
 
     def __init__(self, graph: StateGraph, layout: Layout, exclusive: tuple[frozenset[int], ...]) -> None:
         self.graph, self.layout = graph, layout

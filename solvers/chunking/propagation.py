@@ -76,10 +76,8 @@ def forbid_ends(lattice: Lattice, facts: Facts) -> None:
 class RulePruner:
     """Which prefixes may still keep all rules.
 
-    Parameters
-    ----------
-    chain, facts, layout, cuts
-        The tables, the rules that are open, how paths are written, and the layer of each boundary.
+    `chain`, `facts`, `layout`, `cuts`: the tables, the rules that are open, how paths are written, and the
+    layer of each boundary.
     """
 
     def __init__(self, chain: Chain, facts: Facts, layout: Layout, cuts: Ints) -> None:

@@ -18,32 +18,17 @@ class CompletionBounds:
 
     For complete plans (of at least two chunks) these are the exact quantities.
 
-    Attributes
-    ----------
-    period
-        Least period.
-    least
-        Largest least busy time.
-    total, most_total
-        Least and largest latency.
-    bubbles
-        Least bubbles.
-    memory
-        Least peak memory.
-    energy
-        Least energy.
-    units
-        Fewest units.
+    `total`, `most_total`: least and largest latency.
     """
 
-    period: Ints
-    least: Ints
+    period: Ints  # least period
+    least: Ints  # largest least busy time
     total: Ints
     most_total: Ints
-    bubbles: Ints
-    memory: Ints
-    energy: Ints
-    units: Ints
+    bubbles: Ints  # least bubbles
+    memory: Ints  # least peak memory
+    energy: Ints  # least energy
+    units: Ints  # fewest units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +38,13 @@ class Ranking:
     Every term is monotone in the quantities of the outlook (a larger period with the same least
     busy time has a larger gapness, and so on), so that the value at the best of each quantity is a
     lower bound of the term over all completions, and exact on complete plans.
-
-    Attributes
-    ----------
-    terms
-        The terms, most important first.
-    limits
-        The filters.
-    unit_count
-        Number of units of the platform.
-    device_memory
-        Capacity of the platform in bytes, or None.
-    idle_mw
-        Idle power of all units; 0 where energy does not matter.
     """
 
-    terms: tuple[str, ...]
-    limits: Limits
-    unit_count: int
-    device_memory: int | None
-    idle_mw: int
+    terms: tuple[str, ...]  # the terms, most important first
+    limits: Limits  # the filters
+    unit_count: int  # number of units of the platform
+    device_memory: int | None  # capacity of the platform in bytes, or None
+    idle_mw: int  # idle power of all units; 0 where energy does not matter
 
     def keys(self, outlook: CompletionBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""

@@ -51,45 +51,24 @@ class StopSearch(Exception):
 class Setting:
     """What all searches of one solve share.
 
-    Attributes
-    ----------
-    ranking, layout
-        What orders plans, and how prefixes are written.
-    exclusive
-        For each unit the set of the units that it excludes.
-    pool
-        Takes the best plans.
-    prune
-        The rules.
-    pause
-        Called between batches; raises `StopSearch` at the deadline.
-    most_open
-        Most prefixes that wait at once.
-    at_least
-        What no plan has less of, of the first term (`SolveOptions.at_least`).
+    `ranking`, `layout`: what orders plans, and how prefixes are written.
     """
 
     ranking: Ranking
     layout: Layout
-    exclusive: tuple[frozenset[int], ...]
-    pool: Pool
-    prune: Prune | None
-    pause: Callable[[], None]
-    most_open: int
-    at_least: int = 0
+    exclusive: tuple[frozenset[int], ...]  # for each unit the set of the units that it excludes
+    pool: Pool  # takes the best plans
+    prune: Prune | None  # the rules
+    pause: Callable[[], None]  # called between batches; raises `StopSearch` at the deadline
+    most_open: int  # most prefixes that wait at once
+    at_least: int = 0  # what no plan has less of, of the first term (`SolveOptions.at_least`)
 
 
 class GraphSearch:
     """Searches in one graph.
 
-    Parameters
-    ----------
-    setting
-        What all searches share.
-    graph
-        Where the plans are; not empty.
-    floor
-        A proven lower bound on the period of the plans looked for.
+    `graph`: where the plans are; not empty. `floor`: a proven lower bound on the period of the plans looked
+    for.
     """
 
     def __init__(self, setting: Setting, graph: StateGraph, floor: int) -> None:
@@ -123,17 +102,7 @@ class GraphSearch:
     def best_first(self, effort: int | None) -> None:
         """Offer plans until the pool holds the best of this graph.
 
-        Parameters
-        ----------
-        effort
-            Most prefixes to expand, or None for no limit.
-
-        Raises
-        ------
-        StopSearch
-            A limit was hit first.
-        TooLargeError
-            The effort was not enough.
+        `effort`: most prefixes to expand, or None for no limit.
         """
         heap = _Blocks(self.setting.layout)
         heap.push(self._start())

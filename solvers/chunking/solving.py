@@ -123,11 +123,8 @@ class ChainSolve:
     ) -> Claim:
         """Return what a pool allows to claim.
 
-        Parameters
-        ----------
-        frontier
-            Lower bound of the keys of all plans that were not examined; None: there are none outside
-            the pool but worse ones.
+        `frontier`: lower bound of the keys of all plans that were not examined; None: there are none outside
+        the pool but worse ones.
         """
         known = len(pool) if frontier is None else pool.before(frontier)
         plans: list[Plan] = []

@@ -37,17 +37,11 @@ class TooLargeError(Exception):
 class Restrictions:
     """What rules forbid or demand outright.
 
-    Attributes
-    ----------
-    blocked
-        (layer, unit) pairs that cannot be.
-    uncut, cut
-        Boundaries where no chunk may end, and where one must.
-    most_busy, most_bytes
-        By unit, where there is a cap: busy time and bytes of its chunk.
+    `uncut`, `cut`: boundaries where no chunk may end, and where one must; `most_busy`, `most_bytes`: by unit,
+    where there is a cap: busy time and bytes of its chunk.
     """
 
-    blocked: frozenset[tuple[int, int]] = frozenset()
+    blocked: frozenset[tuple[int, int]] = frozenset()  # (layer, unit) pairs that cannot be
     uncut: frozenset[int] = frozenset()
     cut: frozenset[int] = frozenset()
     most_busy: Mapping[int, int] = field(default_factory=dict)
@@ -58,23 +52,17 @@ class Restrictions:
 class Arcs:
     """Chunks, ordered by (start, unit, stop).
 
-    Attributes
-    ----------
-    first
-        Position of the first arc from each boundary, by [boundary 0..last + 1].
-    unit, stop, busy, memory
-        By arc: unit, boundary where it ends, busy time in microseconds, bytes (0 when memory does
-        not matter).
-    drain
-        By arc: energy of its busy time above the idle power, nanojoules (0 when energy does not matter).
+    `unit`, `stop`, `busy`, `memory`: by arc: unit, boundary where it ends, busy time in microseconds, bytes
+    (0 when memory does not matter).
     """
 
-    first: Ints
+    first: Ints  # position of the first arc from each boundary, by [boundary 0..last + 1]
     unit: Ints
     stop: Ints
     busy: Ints
     memory: Ints
     drain: Ints
+    """By arc: energy of its busy time above the idle power, nanojoules (0 when energy does not matter)."""
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -84,14 +72,8 @@ class Arcs:
 class Window:
     """Which chunks may matter.
 
-    Attributes
-    ----------
-    low, high
-        Least and largest busy time of a chunk, microseconds.
-    most_total, most_memory, most_drain
-        Largest sum of busy times, of bytes and of drains over the chunks of a plan, or None.
-    least_total
-        Smallest sum of busy times over the chunks of a plan.
+    `low`, `high`: least and largest busy time of a chunk, microseconds; `most_total`, `most_memory`,
+    `most_drain`: largest sum of busy times, of bytes and of drains over the chunks of a plan, or None.
     """
 
     low: int = 0
@@ -99,29 +81,14 @@ class Window:
     most_total: int | None = None
     most_memory: int | None = None
     most_drain: int | None = None
-    least_total: int = 0
+    least_total: int = 0  # smallest sum of busy times over the chunks of a plan
 
 
 class Tables:
     """Arrays of one chain, restricted by what rules forbid outright.
 
-    Parameters
-    ----------
-    chain
-        The integer tables of the problem.
-    restrictions
-        What rules forbid or demand outright.
-    weigh_memory
-        Whether the bytes of chunks are wanted; they cost a table of boundaries x boundaries.
-    extra_mw
-        Power at work above the idle power, by unit; None: energy does not matter.
-
-    Attributes
-    ----------
-    cuts
-        First layer after each boundary, by [boundary 0..last].
-    extra_mw
-        As given; zeros where energy does not matter.
+    `weigh_memory`: whether the bytes of chunks are wanted; they cost a table of boundaries x boundaries.
+    `extra_mw`: power at work above the idle power, by unit; None: energy does not matter.
     """
 
     def __init__(
@@ -132,8 +99,10 @@ class Tables:
         weigh_memory: bool,
         extra_mw: Sequence[int] | None = None,
     ) -> None:
+        # as given; zeros where energy does not matter
         self.extra_mw: Ints = np.array(extra_mw or [0] * chain.unit_count, dtype=np.int64)
         self._chain, self._restrictions, self._weigh_memory = chain, restrictions, weigh_memory
+        # first layer after each boundary, by [boundary 0..last]
         self.cuts: Ints = np.array([c for c in chain.cuts if c not in restrictions.uncut], dtype=np.int64)
         self._prefix: Ints = np.array(chain.prefix_us, dtype=np.int64)[:, self.cuts]
         self._paid: Ints = self._prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
@@ -246,13 +215,7 @@ class Tables:
         return found
 
     def arcs(self, window: Window, most: int) -> Arcs:
-        """Return all chunks in a window.
-
-        Raises
-        ------
-        TooLargeError
-            There are more than `most` of them.
-        """
+        """Return all chunks in a window."""
         lows, highs = self._ranges(window)
         counts = np.maximum(highs - lows + 1, 0)
         if counts.sum() > _CANDIDATES * most:

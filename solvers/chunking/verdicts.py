@@ -10,17 +10,7 @@ from ...formulations.rules import Rule
 
 
 class Verdicts:
-    """Asks every plan once, and counts how many opaque rules have turned down.
-
-    Parameters
-    ----------
-    problem
-        The problem with its opaque rules.
-    late
-        Expression rules that the search does not know.
-    most_rejections
-        More than so many rejections are too many.
-    """
+    """Asks every plan once, and counts how many opaque rules have turned down."""
 
     def __init__(self, problem: Problem, late: tuple[Rule, ...], most_rejections: int) -> None:
         self._problem, self._late, self._most = problem, late, most_rejections

@@ -60,24 +60,13 @@ _IMBALANCE = (Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES, Term.IDLE)
 class Widening:
     """One search for the best plans of at least two chunks.
 
-    Parameters
-    ----------
-    tables, lattices
-        The instance.
-    setting
-        What the searches share.
-    narrowing
-        How bounds on plans become bounds on chunks.
-
-    Attributes
-    ----------
-    frontier
-        Proven lower bound on the key (or its first terms) of every plan not examined yet.
+    `narrowing`: how bounds on plans become bounds on chunks.
     """
 
     def __init__(self, tables: Tables, lattices: Lattices, setting: Setting, narrowing: Narrowing) -> None:
         self.tables, self.lattices, self.setting, self.narrowing = tables, lattices, setting, narrowing
         self.terms = setting.ranking.terms
+        # proven lower bound on the key (or its first terms) of every plan not examined yet
         self.frontier: tuple[int, ...] = ()
         self._known_totals: dict[tuple[int, int, bool], Ints] = {}
         self._known_drains: dict[tuple[int, int], Ints] = {}
@@ -85,10 +74,7 @@ class Widening:
     def run(self) -> None:
         """Fill the pool with the best plans.
 
-        Raises
-        ------
-        StopSearch
-            A limit was hit; `frontier` tells what is proven.
+        Raises StopSearch: a limit was hit; `frontier` tells what is proven.
         """
         box = self._everything()
         try:

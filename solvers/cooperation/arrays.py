@@ -27,26 +27,19 @@ from .kinds import Kinds
 class GroupArrays:
     """Chunks with groups.
 
-    Attributes
-    ----------
-    groups, kinds
-        The problem, and its kinds of devices.
-    number
-        By [start place][stop place] the row of the tables below; -1 where there is none.
-    compute_us, message_us, leader
-        By [row][set]: the slowest device, all messages, the kind of the leader; compute_us is NEVER where the
-        group cannot serve the chunk.
-    amounts
-        By name of a term what a chunk with its group adds to it, by [row][set]; where it was asked for.
+    `groups`, `kinds`: the problem, and its kinds of devices. `compute_us`, `message_us`, `leader`: by
+    [row][set]: the slowest device, all messages, the kind of the leader; compute_us is NEVER where the group
+    cannot serve the chunk.
     """
 
     groups: Groups
     kinds: Kinds
-    number: Ints
+    number: Ints  # by [start place][stop place] the row of the tables below; -1 where there is none
     compute_us: Ints
     message_us: Ints
     leader: Ints
     amounts: Mapping[str, Ints]
+    """By name of a term what a chunk with its group adds to it, by [row][set]; where it was asked for."""
 
     @property
     def last(self) -> int:
@@ -87,14 +80,8 @@ _BLOCK = 1 << 15
 class _Entries(NamedTuple):
     """Chunks with groups that can serve them, by entry.
 
-    Attributes
-    ----------
-    row, group, leader
-        Row and column of the tables, and the kind of the leader.
-    message_us
-        All messages.
-    rows, compute_us
-        By [entry][device] rows of each device, and how long it computes them.
+    `row`, `group`, `leader`: row and column of the tables, and the kind of the leader; `rows`, `compute_us`:
+    by [entry][device] rows of each device, and how long it computes them.
     """
 
     row: Ints
@@ -110,19 +97,7 @@ def build_arrays(
 ) -> GroupArrays:
     """Return the tables of a problem.
 
-    Parameters
-    ----------
-    groups, kinds
-        The problem.
-    terms
-        Names of terms whose amounts are wanted.
-    deadline
-        When to give up.
-
-    Raises
-    ------
-    TimeIsUpError
-        The deadline has passed before they were finished.
+    Raises TimeIsUpError: the deadline has passed before they were finished.
     """
     cuts, capacities = groups.chain.cuts, groups.chain.unit_memory
     spans, place = list(groups.spans), {cut: at for at, cut in enumerate(cuts)}

@@ -38,18 +38,8 @@ class _StoppedError(Exception):
 class Begun(NamedTuple):
     """The first chunks of a plan.
 
-    Attributes
-    ----------
-    line
-        Them.
-    place, free
-        Where the next one begins, and the set of devices that are left.
-    lead, stage_us
-        The class of the leader of the last one, and its stage without what it sends.
-    period_us
-        The longest stage of those before.
-    sums
-        What they add to each of `SUMS`; of the last one without what it sends.
+    `place`, `free`: where the next one begins, and the set of devices that are left; `lead`, `stage_us`: the
+    class of the leader of the last one, and its stage without what it sends.
     """
 
     line: Line
@@ -57,41 +47,24 @@ class Begun(NamedTuple):
     free: int
     lead: int
     stage_us: int
-    period_us: int
-    sums: tuple[int, ...]
+    period_us: int  # the longest stage of those before
+    sums: tuple[int, ...]  # what they add to each of `SUMS`; of the last one without what it sends
 
 
 class Kept(NamedTuple):
     """A plan that is kept, in the order of plans.
 
-    Attributes
-    ----------
-    values, key
-        What orders it.
-    line
-        The plan by kind.
-    copies
-        For how many plans it stands, at most.
+    `values`, `key`: what orders it.
     """
 
     values: Values
     key: tuple[int, ...]
-    line: Line
-    copies: int
+    line: Line  # the plan by kind
+    copies: int  # for how many plans it stands, at most
 
 
 class Bounds:
-    """What the rest of a plan takes at least, by [place][set].
-
-    Parameters
-    ----------
-    program
-        The tables.
-    terms
-        Terms of which bounds are wanted.
-    most_us
-        Only plans with shorter periods matter.
-    """
+    """What the rest of a plan takes at least, by [place][set]."""
 
     def __init__(self, program: Program, terms: set[str], most_us: int = NEVER) -> None:
         shape = program.arrays.last + 1, program.kinds.states.number
@@ -109,29 +82,8 @@ class Bounds:
 class Branching:
     """The best plans of a problem.
 
-    Parameters
-    ----------
-    problem, options
-        What is asked.
-    program
-        Its tables.
-    caps
-        Limits on terms.
-    valid
-        By set of devices whether it is allowed as a part of those of a plan.
-    deadline
-        When to stop.
-    on_better
-        Called with all plans that are kept when one was found that is better than all before.
-
-    Attributes
-    ----------
-    kept
-        The best plans, in order.
-    dropped
-        Whether there may be more.
-    stop
-        Why it ended.
+    `valid`: by set of devices whether it is allowed as a part of those of a plan.
+    `dropped`: whether there may be more.
     """
 
     def __init__(
@@ -157,10 +109,10 @@ class Branching:
         nothing = np.zeros_like(program.stage_us)
         self._amounts = [program.latency_us, *(amounts.get(term, nothing) for term in SUMS[1:])]
         self._most_us = caps.get(T.PERIOD, NEVER - 1)
-        self.kept: list[Kept] = []
+        self.kept: list[Kept] = []  # the best plans, in order
         self._seen: set[Line] = set()
         self._full, self.dropped, self._rejected = False, False, 0
-        self.stop = StopReason.COMPLETE
+        self.stop = StopReason.COMPLETE  # why it ended
 
     def run(self, seeds: Iterable[Line]) -> None:
         """Search, beginning with some plans, until all is known or what was given is used up."""

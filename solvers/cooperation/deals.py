@@ -31,10 +31,7 @@ MOST_US = NEVER // _PLACES
 class Asked(NamedTuple):
     """Chunks with groups, each with its leader or -1 for the best, by entry.
 
-    Attributes
-    ----------
-    map, group, leader
-        Index of the map, the set of devices, the kind of the leader.
+    `map`, `group`, `leader`: index of the map, the set of devices, the kind of the leader.
     """
 
     map: Ints
@@ -49,15 +46,9 @@ class Asked(NamedTuple):
 class Deal(NamedTuple):
     """Rows of each device of groups, by entry, and by kind in the order in which they are filled.
 
-    Attributes
-    ----------
-    leader, lead
-        Kind of the leader, and its rows.
-    kind, number, able
-        The kind, how many of them are there beside the leader, how many rows each can do.
-    full, part
-        How many of them do that many rows, and how many beyond the first one does the next of them; all
-        others do one.
+    `leader`, `lead`: kind of the leader, and its rows. `kind`, `number`, `able`: the kind, how many of them
+    are there beside the leader, how many rows each can do. `full`, `part`: how many of them do that many
+    rows, and how many beyond the first one does the next of them; all others do one.
     """
 
     leader: Ints
@@ -73,20 +64,13 @@ class Deal(NamedTuple):
 class Deals:
     """Maps of some chunks.
 
-    Attributes
-    ----------
-    groups, kinds
-        The problem.
-    chunks
-        (start, stop, whether groups are of two) of each map.
-    deadline
-        When to give up, with `TimeIsUpError`.
+    `groups`, `kinds`: the problem.
     """
 
     groups: Groups
     kinds: Kinds
-    chunks: tuple[tuple[int, int, bool], ...]
-    deadline: Deadline
+    chunks: tuple[tuple[int, int, bool], ...]  # (start, stop, whether groups are of two) of each map
+    deadline: Deadline  # when to give up, with `TimeIsUpError`
 
     @cached_property
     def rows(self) -> Ints:
@@ -150,11 +134,8 @@ class Deals:
     def _exchanges(self) -> tuple[Ints, Ints, Ints, bool]:
         """What messages take (`_message_ns`).
 
-        Returns
-        -------
-        index, linked, time_ns, single
-            By [kind][kind] the row of `time_ns`, and whether there are links; by [row][row_at + rows] the
-            time, the last row being below all others; and whether the last one is the only one in use.
+        Returns by [kind][kind] the row of `time_ns`, and whether there are links; by [row][row_at + rows] the
+        time, the last row being below all others; and whether the last one is the only one in use.
         """
         kinds = range(len(self.kinds.firsts))
         found: dict[object, int] = {}

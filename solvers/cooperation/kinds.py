@@ -56,15 +56,9 @@ def _alike(groups: Groups, one: int, other: int) -> bool:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Kinds of devices, and the sets of devices by how many of each kind they have.
+    """Kinds of devices, and the sets of devices by how many of each kind they have."""
 
-    Attributes
-    ----------
-    of
-        The kind of each device, not decreasing.
-    """
-
-    of: tuple[int, ...]
+    of: tuple[int, ...]  # the kind of each device, not decreasing
 
     @cached_property
     def firsts(self) -> tuple[int, ...]:

@@ -16,17 +16,7 @@ _FIELDS = {info.field: name for name, info in TERMS.items()}
 
 
 class Known:
-    """The least and the greatest value that a quantity can still take.
-
-    Parameters
-    ----------
-    groups
-        The tables of the problem.
-    parts
-        Chunks that the plan has.
-    bounds
-        Lower bounds on terms.
-    """
+    """The least and the greatest value that a quantity can still take."""
 
     def __init__(self, groups: Groups, parts: Parts, bounds: Mapping[str, int]) -> None:
         self._groups, self._parts, self._bounds = groups, parts, bounds

@@ -25,10 +25,7 @@ from ..protocol import Deadline, TimeIsUpError
 def operator_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
     """Return all down-sets of the operators of a network, small ones first; inputs are not in them.
 
-    Raises
-    ------
-    TooManySetsError
-        There are more than `most`.
+    Raises TooManySetsError: there are more than `most`.
     """
     place = {node: index for index, node in enumerate(network.operators)}
     before = [
@@ -43,20 +40,13 @@ def operator_sets(network: SpatialNetwork, most: int) -> tuple[Set, ...]:
 class Lattice:
     """Down-sets as places, and the chunks between them.
 
-    Attributes
-    ----------
-    network, side
-        The graph, and along which axis maps are split.
-    sets
-        Down-sets, small ones first; the first is empty, the last has all operators.
-    deadline
-        When to give up, with `TimeIsUpError`.
+    `network`, `side`: the graph, and along which axis maps are split.
     """
 
     network: SpatialNetwork
     side: int
-    sets: tuple[Set, ...]
-    deadline: Deadline
+    sets: tuple[Set, ...]  # down-sets, small ones first; the first is empty, the last has all operators
+    deadline: Deadline  # when to give up, with `TimeIsUpError`
 
     @cached_property
     def _readers(self) -> list[Set]:
@@ -115,17 +105,7 @@ class Lattice:
 
 
 class _Sweep:
-    """What tiles of the results of a down-set need of every node before them.
-
-    Parameters
-    ----------
-    lattice
-        The graph.
-    end
-        The down-set.
-    sinks
-        The nodes whose results are meant.
-    """
+    """What tiles of the results of a down-set need of every node before them."""
 
     def __init__(self, lattice: Lattice, end: Set, sinks: tuple[int, ...]) -> None:
         self._lattice, self._end, self._sinks = lattice, end, sinks

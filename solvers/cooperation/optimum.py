@@ -103,33 +103,15 @@ def _forbid(arrays: GroupArrays, expr: Expr, deadline: Deadline) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """The optimum of the program.
+    """The optimum of the program."""
 
-    Attributes
-    ----------
-    line
-        Its plan.
-    value
-        The first term of the objective: no plan has less.
-    settled
-        How many of the leading terms it is best by.
-    """
-
-    line: Line
-    value: int
-    settled: int
+    line: Line  # its plan
+    value: int  # the first term of the objective: no plan has less
+    settled: int  # how many of the leading terms it is best by
 
 
 class Optimum:
-    """The optimum of a problem as the program knows it.
-
-    Parameters
-    ----------
-    problem
-        What is asked.
-    program
-        Its tables.
-    """
+    """The optimum of a problem as the program knows it."""
 
     def __init__(self, problem: Problem, program: Program) -> None:
         self._problem, self._program = problem, program
@@ -156,10 +138,7 @@ class Optimum:
     def find(self) -> Found | None:
         """Return the optimum; None: there is no plan at all.
 
-        Raises
-        ------
-        TimeIsUpError
-            The deadline of the program has passed.
+        Raises TimeIsUpError: the deadline of the program has passed.
         """
         terms = self._problem.objective.terms
         at = terms.index(T.PERIOD) if T.PERIOD in terms else len(terms)

@@ -43,28 +43,11 @@ def solve_over_graph(
 ) -> tuple[Problem, Plan]:
     """Return the plan with the least period over the graph of a problem of groups, and what its pieces cost.
 
-    Parameters
-    ----------
-    problem
-        Groups of devices, whose costs have no fixed part.
-    most_sets
-        Most down-sets; None: `MOST_SETS`.
-    deadline
-        When to give up, with `TimeIsUpError`.
-
-    Returns
-    -------
-    Problem, Plan
-        The chunks of the best plan as a network of so many layers, with what was compared
-        (`Cooperation.over_graph`), and the plan.
-
-    Raises
-    ------
-    InvalidProblemError
-        The graph has too many down-sets, the problem asks for what is not known of chunks between them, or
-        there is no plan at all.
-    TimeIsUpError
-        The deadline has passed.
+    `problem`: groups of devices, whose costs have no fixed part. `most_sets`: most down-sets; None:
+    `MOST_SETS`. `deadline`: when to give up, with `TimeIsUpError`.
+    Returns the chunks of the best plan as a network of so many layers, with what was compared
+    (`Cooperation.over_graph`), and the plan.
+    Raises TimeIsUpError: the deadline has passed.
     """
     _refuse(problem)
     groups = groups_of(problem)
@@ -91,13 +74,7 @@ def _period_us(problem: Problem, plan: Plan) -> int:
 
 
 def _refuse(problem: Problem) -> None:
-    """Refuse what is not known of chunks between down-sets.
-
-    Raises
-    ------
-    InvalidProblemError
-        See `solve_over_graph`.
-    """
+    """Refuse what is not known of chunks between down-sets."""
     groups = groups_of(problem)
     chain = groups.chain
     most_bytes = chain.weights.copied + max(chain.working_bytes)
@@ -119,19 +96,7 @@ def _refuse(problem: Problem) -> None:
 def _best(problem: Problem, groups: Groups, lattice: Lattice, given_us: int | None) -> tuple[Problem, Plan]:
     """Return the best plan with cuts at some down-sets, and its problem.
 
-    Parameters
-    ----------
-    problem, groups
-        What is asked.
-    lattice
-        The down-sets.
-    given_us
-        The least period given the pieces; None: that is asked for here.
-
-    Raises
-    ------
-    InvalidProblemError, TimeIsUpError
-        As for `solve_over_graph`.
+    `given_us`: the least period given the pieces; None: that is asked for here.
     """
     tables = _tables(groups, lattice)
     kinds = Kinds(kinds_of(problem, tables))

@@ -85,22 +85,13 @@ def _harmonic(times: tuple[int | None, ...]) -> int:
 
 
 class _Mean(NamedTuple):
-    """A problem of mean devices.
-
-    Attributes
-    ----------
-    program
-        Its tables; a set of devices is how many there are.
-    stage_us
-        How long a request takes of a chunk with a group, its message included, by [start][stop][devices].
-    most_us
-        The limit on the latency, or None.
-    """
+    """A problem of mean devices."""
 
     problem: Problem
-    program: Program
+    program: Program  # its tables; a set of devices is how many there are
     stage_us: Ints
-    most_us: int | None
+    """How long a request takes of a chunk with a group, its message included, by [start][stop][devices]."""
+    most_us: int | None  # the limit on the latency, or None
 
 
 def _mean(problem: Problem, deadline: Deadline) -> _Mean:

@@ -30,46 +30,26 @@ Line = tuple[tuple[int, int, int], ...]
 class Pairs(NamedTuple):
     """Every set with every part of it that is not empty, in order of the sets.
 
-    Attributes
-    ----------
-    group, rest
-        The part and what it leaves.
-    begin
-        Where the pairs of each set but the empty one begin.
+    `group`, `rest`: the part and what it leaves.
     """
 
     group: Ints
     rest: Ints
-    begin: Ints
+    begin: Ints  # where the pairs of each set but the empty one begin
 
 
 class Cost(NamedTuple):
-    """What is minimised.
+    """What is minimised."""
 
-    Attributes
-    ----------
-    amount
-        Costs that are added, by [row][set]; None: the longest stage.
-    sent
-        How often what a result takes to the next group is added.
-    most_us
-        No stage takes longer.
-    """
-
-    amount: Ints | None = None
-    sent: int = 0
-    most_us: int = NEVER
+    amount: Ints | None = None  # costs that are added, by [row][set]; None: the longest stage
+    sent: int = 0  # how often what a result takes to the next group is added
+    most_us: int = NEVER  # no stage takes longer
 
 
 class Program:
     """Least costs of lines of groups.
 
-    Parameters
-    ----------
-    arrays
-        The problem.
-    deadline
-        When to give up, with `TimeIsUpError`.
+    `deadline`: when to give up, with `TimeIsUpError`.
     """
 
     def __init__(self, arrays: GroupArrays, deadline: Deadline = NO_DEADLINE) -> None:
@@ -231,17 +211,7 @@ class Program:
         return tuple(found)
 
     def _next(self, table: Ints, at: tuple[int, int, int], cost: Cost) -> tuple[int, int, int]:
-        """Return (stop, group, class of the next leader) of a chunk that a least cost begins with.
-
-        Parameters
-        ----------
-        table
-            That of the cost.
-        at
-            Place, class and set.
-        cost
-            What is minimised.
-        """
+        """Return (stop, group, class of the next leader) of a chunk that a least cost begins with."""
         place, own, state = at
         groups, rest = self.parts_of(state)
         for stop in range(place + 1, self._last + 1):
@@ -281,10 +251,7 @@ class Program:
 def lexicographic(columns: list[Ints], mosts: list[int]) -> Ints | None:
     """Return one number for several, so that sums of them have their order; None: too many digits.
 
-    Parameters
-    ----------
-    columns, mosts
-        Amounts that are not negative, and the most that a sum of each of them can be.
+    `columns`, `mosts`: amounts that are not negative, and the most that a sum of each of them can be.
     """
     scale, total = 1, np.zeros_like(columns[0])
     for column, most in zip(reversed(columns), reversed(mosts), strict=True):

@@ -31,29 +31,19 @@ SCHEMES = ("lw", "efl", "ofl", "ce")
 class Scheme:
     """What a request takes when all devices serve it together.
 
-    Attributes
-    ----------
-    name
-        One of `SCHEMES`.
-    period_us
-        From one result to the next; it is the latency, too.
-    busy_us
-        By device how long it computes.
-    extra_permille
-        By device the part of its operations that others do, too; 0 when it does nothing.
-    weight_bytes, memory_bytes
-        By device the weights of all that it computes, and with them the most that tensors of a block take.
-    blocks
-        (first layer, one past the last, devices) of what is computed without messages in between.
+    `weight_bytes`, `memory_bytes`: by device the weights of all that it computes, and with them the most that
+    tensors of a block take.
     """
 
     name: str
-    period_us: int
-    busy_us: tuple[int, ...]
+    period_us: int  # from one result to the next; it is the latency, too
+    busy_us: tuple[int, ...]  # by device how long it computes
     extra_permille: tuple[int, ...]
+    """By device the part of its operations that others do, too; 0 when it does nothing."""
     weight_bytes: tuple[int, ...]
     memory_bytes: tuple[int, ...]
     blocks: tuple[tuple[int, int, Devices], ...]
+    """(first layer, one past the last, devices) of what is computed without messages in between."""
 
     @property
     def utilisation(self) -> tuple[float, ...]:
@@ -76,14 +66,8 @@ class _Block:
 def scheme(groups: Groups, name: str, *, even: bool = False) -> Scheme | None:
     """Return what a request takes under a scheme; None: no device can run all that it has to.
 
-    Parameters
-    ----------
-    groups
-        The tables of a problem.
-    name
-        One of `SCHEMES`.
-    even
-        Whether all but CE give each device as many rows, as PICO has it (6.4.1), instead of the best split.
+    `even`: whether all but CE give each device as many rows, as PICO has it (6.4.1), instead of the best
+    split.
     """
     makers: dict[str, Callable[..., tuple[int, list[_Block]] | None]] = {
         "lw": _layer_wise,

@@ -16,19 +16,7 @@ class PowerBudget(Policy):
     Band reacts when a unit has become too hot; that "detects excessive power consumption beforehand may be
     more effective" is its future work (6.5).
 
-    Parameters
-    ----------
-    policy
-        Who decides.
-    setting
-        Powers of the units and of the rest of the device.
-    limit_mw
-        Most power of the device.
-
-    Raises
-    ------
-    InvalidInputError
-        Powers are not known, or there is not enough for a single unit at work.
+    Raises InvalidInputError: powers are not known, or there is not enough for a single unit at work.
     """
 
     def __init__(self, policy: Policy, setting: Setting, limit_mw: int) -> None:

@@ -52,15 +52,7 @@ class _Ranked(Policy):
 
 
 class Waits:
-    """How long each unit is taken, and with it the shortest way of each request; for one decision.
-
-    Parameters
-    ----------
-    units
-        Their states.
-    times
-        Expected times.
-    """
+    """How long each unit is taken, and with it the shortest way of each request; for one decision."""
 
     def __init__(self, units: Sequence[UnitState], times: Times) -> None:
         self._wait_us = [state.wait_us if state.available else None for state in units]

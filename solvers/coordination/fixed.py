@@ -23,13 +23,10 @@ class TensorFlowLite(Policy):
     An application runs one request of a network at a time; several networks with the same unit run there at
     the same time.
 
-    Parameters
-    ----------
-    fallback
-        REST is the unmodified one ("tflite"), BACK_AND_FORTH the one with most partitions ("tflite-mp").
-    fastest
-        Whether each network has the unit that is fastest for it (Band, 6.4); otherwise the mapping is that
-        with the least load of the fullest unit (6.2: "the slowest model takes the fastest processor").
+    `fallback`: REST is the unmodified one ("tflite"), BACK_AND_FORTH the one with most partitions
+    ("tflite-mp"). `fastest`: whether each network has the unit that is fastest for it (Band, 6.4); otherwise
+    the mapping is that with the least load of the fullest unit (6.2: "the slowest model takes the fastest
+    processor").
     """
 
     conduct = Conduct.ALONE
@@ -74,13 +71,6 @@ def spread(tables: Sequence[Mapping[int, float]], demand: Sequence[float]) -> li
 
     Of equal ones the mapping with the least load in all, then the first. With very many networks and units
     each keeps only its fastest units.
-
-    Parameters
-    ----------
-    tables
-        By network, the time on each unit.
-    demand
-        By network, how many requests there are.
     """
     asked = [network for network, count in enumerate(demand) if count > 0]
     keep = max(len(table) for table in tables)
@@ -105,12 +95,7 @@ class Planned(Policy):
 
     Each unit serves what waits for it in the order in which it came.
 
-    Parameters
-    ----------
-    name
-        What it is called.
-    chunks
-        By index of the network, the chunks in order: sections done afterwards, and unit.
+    `chunks`: by index of the network, the chunks in order: sections done afterwards, and unit.
     """
 
     def __init__(self, name: str, chunks: Mapping[int, Sequence[tuple[int, int]]]) -> None:
@@ -143,13 +128,8 @@ class FollowedPlan(Policy):
     A unit waits for the request whose turn it is, as the judge of workloads has it; requests that the plan
     does not know are never started.
 
-    Parameters
-    ----------
-    name
-        What it is called.
-    chunks
-        By number of the request, in the order in which units serve them: its chunks, as sections done
-        afterwards, and unit.
+    `chunks`: by number of the request, in the order in which units serve them: its chunks, as sections done
+    afterwards, and unit.
     """
 
     def __init__(self, name: str, chunks: Mapping[int, Sequence[tuple[int, int]]]) -> None:
@@ -176,19 +156,9 @@ class FollowedPlan(Policy):
 def followed(setting: Setting, plan: Plan, name: str) -> tuple[Setting, FollowedPlan]:
     """Return a plan of a workload as a policy, and the setting with its cuts as borders of sections.
 
-    Parameters
-    ----------
-    setting
-        Where it is followed; it has the networks of the plan.
-    plan
-        Chunks of each request. Numbers of requests are their places in the order of the plan.
-    name
-        What the policy is called.
-
-    Raises
-    ------
-    InvalidInputError
-        The plan cuts a network where it cannot be cut, or names a unit or a network that is not there.
+    `plan`: chunks of each request. Numbers of requests are their places in the order of the plan.
+    Raises InvalidInputError: the plan cuts a network where it cannot be cut, or names a unit or a network
+    that is not there.
     """
     cuts: dict[str, set[int]] = {network: set(known) for network, known in setting.borders.items()}
     for chunk in plan.chunks:

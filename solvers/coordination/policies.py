@@ -25,18 +25,10 @@ GROUP = "gapless.policies"
 
 
 class PolicyInfo(NamedTuple):
-    """One shipped policy.
+    """One shipped policy."""
 
-    Attributes
-    ----------
-    make
-        Makes one; a policy serves one scenario or coordinator.
-    text
-        What it does, in a line.
-    """
-
-    make: Callable[[], Policy]
-    text: str
+    make: Callable[[], Policy]  # makes one; a policy serves one scenario or coordinator
+    text: str  # what it does, in a line
 
 
 def _replan() -> Policy:

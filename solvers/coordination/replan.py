@@ -65,24 +65,12 @@ class Replan(Policy):
 
     A plan is made anew when a request waits that is not in it, when a unit leaves or returns, and when the
     expected time of the next chunk has changed. Where no plan is found, least slack decides.
-
-    Parameters
-    ----------
-    backend
-        Who plans.
-    time_limit_s
-        For each plan.
-
-    Attributes
-    ----------
-    plans
-        How many plans have been made.
     """
 
     name = "replan"
 
     def __init__(self, backend: str = "native", *, time_limit_s: float = TIME_LIMIT_S) -> None:
-        self.plans = 0
+        self.plans = 0  # how many plans have been made
         self._backend = backend
         self._options = SolveOptions(time_limit_s=time_limit_s)
         self._queues: dict[int, deque[_Planned]] = {}

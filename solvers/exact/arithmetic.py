@@ -104,15 +104,7 @@ class Arithmetic:
         return kept[0] if len(kept) == 1 else kind(tuple(kept))
 
     def split_max(self, comparison: LessEq, most_cases: int) -> BoolExpr:
-        """Return a comparison without `Max`: all (or any) of its arguments in its place.
-
-        Parameters
-        ----------
-        comparison
-            In normal form.
-        most_cases
-            If there were more comparisons than this, it is returned as it is.
-        """
+        """Return a comparison without `Max`: all (or any) of its arguments in its place."""
         terms, most = row_parts(comparison)
         tops = [(factor, term) for factor, term in terms if isinstance(term, Max)]
         if not tops or prod(len(top.args) for _, top in tops) > most_cases:

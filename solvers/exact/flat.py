@@ -100,19 +100,12 @@ def literal_value(literal: Literal) -> Affine:
 
 
 class Flattener:
-    """Turns normal-form expressions into columns and rows.
-
-    Attributes
-    ----------
-    columns
-        All columns so far.
-    rows
-        Rows that say what auxiliary columns mean. They never exclude a plan, so they can stay when
-        the condition that needed them is gone.
-    """
+    """Turns normal-form expressions into columns and rows."""
 
     def __init__(self) -> None:
-        self.columns: list[Column] = []
+        self.columns: list[Column] = []  # all columns so far
+        # rows that say what auxiliary columns mean. They never exclude a plan, so they can stay when the
+        # condition that needed them is gone
         self.rows: list[Row] = []
         self._index: dict[VariableKey, int] = {}
         self._cache: dict[tuple[int, Sense], tuple[Expr, Affine]] = {}

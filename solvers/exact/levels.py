@@ -16,21 +16,11 @@ from .lowering import Lowering
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What to minimise in order to learn about one level.
+    """What to minimise in order to learn about one level."""
 
-    Attributes
-    ----------
-    objective
-        In normal form.
-    at_least
-        A known lower bound of the objective over the plans not yet seen, or None.
-    learn
-        From a proven lower bound of the objective to one of the level.
-    """
-
-    objective: Expr
-    at_least: int | None
-    learn: Callable[[int], int]
+    objective: Expr  # in normal form
+    at_least: int | None  # a known lower bound of the objective over the plans not yet seen, or None
+    learn: Callable[[int], int]  # from a proven lower bound of the objective to one of the level
 
 
 class Level(Protocol):
@@ -79,14 +69,7 @@ class RatioLevel:
     `ratio <= v` is linear for a fixed v, so the least ratio is found as in Dinkelbach (1967): minimise
     the excess over v; when it is positive no plan reaches v, otherwise its plan gives the next v.
 
-    Parameters
-    ----------
-    lowering
-        How expressions are rewritten.
-    term
-        Its name.
-    excess
-        From v to an expression that is at most 0 exactly if the term is at most v (`TermInfo.excess`).
+    `excess`: from v to an expression that is at most 0 exactly if the term is at most v (`TermInfo.excess`).
     """
 
     def __init__(self, lowering: Lowering, term: str, excess: Callable[[int], Expr]) -> None:
@@ -144,12 +127,7 @@ def build_levels(
 ) -> tuple[Level, ...]:
     """Return the levels of the canonical order: the terms that rank plans, then the digits of the order.
 
-    Parameters
-    ----------
-    problem, encoded, lowering
-        The problem, its model and how expressions are rewritten.
-    largest_number
-        Digits are taken together as long as their number stays below this.
+    `largest_number`: digits are taken together as long as their number stays below this.
     """
     levels: list[Level] = [_term_level(problem, term, lowering) for term in problem.ranking]
     digits = encoded.digits

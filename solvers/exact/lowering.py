@@ -31,20 +31,7 @@ from .arithmetic import Arithmetic
 
 
 class Lowering(Arithmetic):
-    """Rewrites the expressions of one model; see the module.
-
-    Attributes
-    ----------
-    channels
-        Equations that tie a truth quantity, which an encoding defines as a sum, to a literal of its
-        own. They appear when such a quantity stands where a literal is needed; a caller that rewrites
-        an expression also takes what is new here.
-
-    Parameters
-    ----------
-    model
-        Whose definitions are put in.
-    """
+    """Rewrites the expressions of one model; see the module."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -52,6 +39,9 @@ class Lowering(Arithmetic):
         self._numbers: dict[VariableKey, Expr] = {}
         self._literals: dict[VariableKey, BoolExpr] = {}
         self._done: dict[int, tuple[Expr, Expr]] = {}
+        # equations that tie a truth quantity, which an encoding defines as a sum, to a literal of its own.
+        # They appear when such a quantity stands where a literal is needed; a caller that rewrites an
+        # expression also takes what is new here
         self.channels: list[BoolExpr] = []
 
     def truth(self, expr: BoolExpr) -> BoolExpr:

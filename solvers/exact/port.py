@@ -37,32 +37,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One question to a solver; all expressions are in the normal form of `lowering.py`.
+    """One question to a solver; all expressions are in the normal form of `lowering.py`."""
 
-    Attributes
-    ----------
-    objective
-        What to minimise.
-    conditions
-        What must hold in addition, for this question only.
-    at_least
-        A lower bound of the objective that is known already: a solution that reaches it is optimal.
-    deadline
-        When to stop.
-    progress
-        To be called with every better solution and bound on the way (either may be None), by solvers
-        that can.
-    hint
-        The value of every variable in a solution that is known already, or None; for solvers that can
-        start from one.
-    """
-
-    objective: Expr
-    conditions: tuple[BoolExpr, ...]
+    objective: Expr  # what to minimise
+    conditions: tuple[BoolExpr, ...]  # what must hold in addition, for this question only
     at_least: int | None
-    deadline: Deadline
+    """A lower bound of the objective that is known already: a solution that reaches it is optimal."""
+    deadline: Deadline  # when to stop
     progress: Callable[[Values | None, int | None], None]
+    """To be called with every better solution and bound on the way (either may be None), by solvers that
+    can."""
     hint: Mapping[VariableKey, int] | None = None
+    """The value of every variable in a solution that is known already, or None; for solvers that can start
+    from one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,10 +54,7 @@ def too_large(what: str, error: LargeNumbersError) -> UnsupportedFeatureError:
 def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) -> None:
     """Give all constraints of a model to a solver, or stop early when the time is up.
 
-    Raises
-    ------
-    UnsupportedFeatureError
-        The numbers of a constraint are too large for the solver.
+    Raises UnsupportedFeatureError: the numbers of a constraint are too large for the solver.
     """
     for constraint in model.constraints:
         if deadline.passed:
@@ -80,22 +77,9 @@ def add_model(model: Model, lowering: Lowering, port: Port, deadline: Deadline) 
 class Search(Generic[CodeT]):
     """The state of one enumeration; see the module.
 
-    Parameters
-    ----------
-    problem, options, capabilities
-        What is asked, and of whom.
-    space
-        The plans.
-    lowering, port
-        The solver, which knows the model of the space.
-    deadline
-        When to stop.
-    seed
-        A plan to start from, or None. It has to be a solution of the model.
-    given
-        The lower bound on the first level that came with it, or None.
-    at_least
-        A lower bound on the first level that is known already.
+    `seed`: a plan to start from, or None. It has to be a solution of the model. `given`: the lower bound on
+    the first level that came with it, or None. `at_least`: a lower bound on the first level that is known
+    already.
     """
 
     def __init__(
@@ -236,10 +220,7 @@ class Search(Generic[CodeT]):
     def _take(self, answer: PortAnswer) -> Key:
         """Put the plan of an answer into the pool, if it is valid, and bar it from the solver.
 
-        Returns
-        -------
-        tuple of int
-            Its key; empty without a valid plan.
+        The result is its key; empty without a valid plan.
         """
         if answer.values is None:
             if answer.verdict is Verdict.UNKNOWN:

@@ -20,31 +20,19 @@ Key = tuple[int, ...]
 class Space(Generic[CodeT]):
     """The plans of one problem, and what a solver knows about them.
 
-    Parameters
-    ----------
-    problem, encoded, lowering
-        The problem, its model, and how expressions are rewritten.
-    largest_number
-        Largest coefficient that the solver handles well in an objective.
-
-    Attributes
-    ----------
-    name
-        Name of the encoding.
-    levels
-        What the search optimises, most important first.
-    levels_decide
-        Whether they tell all plans apart. Otherwise keys are longer, and any of the plans that are
-        equal at all levels will do.
-    complete
-        Whether every valid plan is a solution of the model; otherwise a best one is.
+    `largest_number`: largest coefficient that the solver handles well in an objective.
+    `name`: name of the encoding. `complete`: whether every valid plan is a solution of the model; otherwise a
+    best one is.
     """
 
     def __init__(
         self, problem: Problem, encoded: Encoded[CodeT], lowering: Lowering, largest_number: int
     ) -> None:
         self.name, self.complete = encoded.name, encoded.complete
+        # what the search optimises, most important first
         self.levels = build_levels(problem, encoded, lowering, largest_number)
+        # whether they tell all plans apart. Otherwise keys are longer, and any of the plans that are equal at
+        # all levels will do
         self.levels_decide = encoded.digits is not None
         self._problem, self._encoded, self._lowering = problem, encoded, lowering
 
@@ -68,10 +56,7 @@ class Space(Generic[CodeT]):
     def judge(self, code: CodeT) -> tuple[Key, frozenset[str]]:
         """Return the key of a plan (empty if it is not valid) and the rules that it breaks.
 
-        Raises
-        ------
-        MalformedPlanError
-            What the model holds to be a plan is none.
+        Raises MalformedPlanError: what the model holds to be a plan is none.
         """
         formulation = self._problem.formulation
         formulation.code(self._problem, self.plan(code))

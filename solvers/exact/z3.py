@@ -139,20 +139,15 @@ class _Z3Port:
 
 
 class Z3Terms:
-    """Translates normal-form expressions, each node once.
-
-    Attributes
-    ----------
-    domains
-        Bounds of the integer variables that appeared so far. Lowering relies on them, so a solver
-        that was given a term needs them too.
-    """
+    """Translates normal-form expressions, each node once."""
 
     def __init__(self) -> None:
         import z3
 
         self._z3 = z3
         self.arithmetic = Arithmetic()
+        # bounds of the integer variables that appeared so far. Lowering relies on them, so a solver that was
+        # given a term needs them too
         self.domains: list[Any] = []
         self._variables: dict[object, Any] = {}
         self._done: dict[int, tuple[Expr, Any]] = {}

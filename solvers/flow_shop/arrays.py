@@ -28,21 +28,15 @@ PRICE_SCALE = 2**20
 class ChainArrays:
     """One network; boundaries are counted among the legal ones: 0, ..., m.
 
-    Attributes
-    ----------
-    cuts
-        The legal boundaries in layers, shape (m + 1,); the first is 0, the last n.
-    head, tail
-        Microseconds by [unit][boundary], shape (K, m + 1).
-    last
-        The last boundary that a chunk which starts at a boundary can reach on a unit, limited by layers
-        that it cannot run and by its memory; shape (K, m + 1).
+    `head`, `tail`: microseconds by [unit][boundary], shape (K, m + 1).
     """
 
-    cuts: Ints
+    cuts: Ints  # the legal boundaries in layers, shape (m + 1,); the first is 0, the last n
     head: Ints
     tail: Ints
     last: Ints
+    """The last boundary that a chunk which starts at a boundary can reach on a unit, limited by layers that
+    it cannot run and by its memory; shape (K, m + 1)."""
 
     @property
     def unit_count(self) -> int:

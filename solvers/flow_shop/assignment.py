@@ -24,17 +24,9 @@ from numpy.typing import NDArray
 def order_by_assignment(high: Sequence[bool], reach: int) -> tuple[int, ...]:
     """Return the order of the paper's contention mitigation (section V-B).
 
-    Parameters
-    ----------
-    high
-        Whether each request is of high contention, in order of arrival; M values.
-    reach
-        Units K: two requests disturb each other at distances below K.
-
-    Returns
-    -------
-    tuple of int
-        Request at each position.
+    `high`: whether each request is of high contention, in order of arrival; M values. `reach`: units K: two
+    requests disturb each other at distances below K.
+    The result has the request at each position.
     """
     order = list(range(len(high)))
     donors = {request for request in order if not high[request]}
@@ -64,10 +56,7 @@ def cheapest_pairs(cost: NDArray[np.int64]) -> list[tuple[int, int]]:
     Shortest augmenting paths (Crouse 2016), with the ties of scipy's `linear_sum_assignment`: loading that
     takes longer than many a time limit.
 
-    Parameters
-    ----------
-    cost
-        Shape (R, C), R <= C.
+    `cost`: shape (R, C), R <= C.
     """
     rows, columns = cost.shape
     row_price, column_price = np.zeros(rows, dtype=np.int64), np.zeros(columns, dtype=np.int64)

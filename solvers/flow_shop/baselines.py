@@ -80,13 +80,7 @@ def _dispatch_all(shop: FlowShop, networks: Sequence[ChainArrays]) -> Schedule |
 
 
 class Dispatcher:
-    """Sends the requests of one network to units.
-
-    Parameters
-    ----------
-    arrays
-        The network.
-    """
+    """Sends the requests of one network to units."""
 
     def __init__(self, arrays: ChainArrays) -> None:
         self._arrays = arrays
@@ -96,15 +90,7 @@ class Dispatcher:
         self._ends: Ints = np.append(np.flatnonzero(changes) + 1, arrays.size)
 
     def dispatch(self, arrival_us: int, free_us: list[int]) -> Ints | None:
-        """Return the cuts of a request as places, or None if it cannot run.
-
-        Parameters
-        ----------
-        arrival_us
-            When it comes in.
-        free_us
-            When each unit is free; brought up to date.
-        """
+        """Return the cuts of a request as places, or None if it cannot run."""
         size = self._arrays.size
         places = np.full(self._arrays.unit_count + 1, size, dtype=np.int64)
         at, unit, start, ready_us = 0, -1, 0, arrival_us

@@ -44,22 +44,13 @@ _FINE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What the price bound leaves behind.
+    """What the price bound leaves behind."""
 
-    Attributes
-    ----------
-    best
-        The prices with the largest bound, shape (K,), which add up to `PRICE_SCALE`.
-    bound_us
-        Least possible largest load of a unit, rounded up.
-    pool
-        Cuts (places among the boundaries) that are cheapest for some prices, by network; shape
-        (P, K + 1) each.
-    """
-
-    best: Ints
-    bound_us: int
+    best: Ints  # the prices with the largest bound, shape (K,), which add up to `PRICE_SCALE`
+    bound_us: int  # least possible largest load of a unit, rounded up
     pool: tuple[Ints, ...]
+    """Cuts (places among the boundaries) that are cheapest for some prices, by network; shape (P, K + 1)
+    each."""
 
 
 def serial_us(networks: Sequence[Ways]) -> list[int]:
@@ -81,15 +72,6 @@ def price_bound(networks: Sequence[Ways], counts: Sequence[int], deadline: Deadl
     Any prices give a bound: the largest load is at least the mean of the loads weighted by prices,
     and each request pays at least its cheapest cuts. Multiplicative updates find good prices (units
     that are loaded more than others at the cheapest cuts get dearer), samples around them better ones.
-
-    Parameters
-    ----------
-    networks
-        The networks; each can be run.
-    counts
-        How many requests each of them has.
-    deadline
-        When to be content with the prices that are known.
     """
     auction = _Auction(networks, counts)
     weights = np.full(networks[0].arrays.unit_count, 1.0)
@@ -162,16 +144,8 @@ def scaled(weights: NDArray[np.float64]) -> Ints:
 class TermBounds:
     """A lower bound on each term of the objective, given that the terms before are at theirs.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    networks
-        Its networks, by index of the chain, confined to units that may be used together.
-    order
-        Returns the order with the least (contention, displacement), if it can be found.
-    deadline
-        When to be content with what is known.
+    `networks`: its networks, by index of the chain, confined to units that may be used together; `order`:
+    returns the order with the least (contention, displacement), if it can be found.
     """
 
     def __init__(

@@ -41,14 +41,7 @@ _WALK = 10
 class BranchAndPrice:
     """The search for a better plan in one context, or for the proof that there is none.
 
-    Parameters
-    ----------
-    context, bounds
-        Units that may be used together, and what bounds the makespan on them.
-    groups
-        Requests that can trade places.
-    measure, kept
-        How plans compare, and the best ones so far; better ones are added.
+    `measure`, `kept`: how plans compare, and the best ones so far; better ones are added.
     """
 
     def __init__(
@@ -96,12 +89,7 @@ class BranchAndPrice:
     def prove(self, deadline: Deadline, most_programs: float, on_bound: Callable[[int], None]) -> bool:
         """Split what can be better; return whether nothing is left.
 
-        Parameters
-        ----------
-        deadline, most_programs
-            When to give up: at a time, or after so many linear programs.
-        on_bound
-            Called with bounds on the makespan, which get better.
+        `deadline`, `most_programs`: when to give up: at a time, or after so many linear programs.
         """
         self._deadline = deadline
         self._add(self._whole, 0, None)

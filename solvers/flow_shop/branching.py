@@ -40,19 +40,9 @@ _MOST_FRONT = 5_000
 def places_within(network: Ways, prices: Ints, discounts: Ints, most: int) -> Ints | None:
     """Return all cuts of a network that pay at most so much, or None if they are too many.
 
-    Parameters
-    ----------
-    network
-        The ways to cut it.
-    prices, discounts
-        What a microsecond on each unit costs, and what a chunk there costs less, shape (K,).
-    most
-        The limit.
-
-    Returns
-    -------
-    Ints or None
-        The cuts as places, shape (P, K + 1).
+    `prices`, `discounts`: what a microsecond on each unit costs, and what a chunk there costs less, shape
+    (K,).
+    Cuts are places, shape (P, K + 1).
     """
     arrays = network.arrays
     rests = _rests(network, prices, discounts)
@@ -101,18 +91,10 @@ class _Cuts:
 class Branching:
     """The search for a better plan in one context, or for the proof that there is none.
 
-    Parameters
-    ----------
-    context, unit_prices
-        Units that may be used together, and the prices of the best bound without slowdown, shape (K,).
-    contention
-        The bound with slowdown: how each request may be cut, and at which prices.
-    before
-        Whether one request is placed before another, shape (M, M).
-    measure, kept
-        How plans compare, and the best one so far; better ones are added.
-    deadline, most_cuts
-        When to give up: at a time, or after so many cuts and nodes (which count `_FIXED` cuts).
+    `context`, `unit_prices`: units that may be used together, and the prices of the best bound without
+    slowdown, shape (K,). `before`: whether one request is placed before another, shape (M, M). `measure`,
+    `kept`: how plans compare, and the best one so far; better ones are added. `deadline`, `most_cuts`: when
+    to give up: at a time, or after so many cuts and nodes (which count `_FIXED` cuts).
     """
 
     def __init__(

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .draft import Places
-from .simplex import Floats
 from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97
@@ -44,18 +44,11 @@ _BLOCK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsResult:
-    """What is known about the least makespan.
+    """What is known about the least makespan."""
 
-    Attributes
-    ----------
-    bound_us
-        A lower bound.
-    places
-        Cuts by position that reach it and are better than what was known, or None.
-    """
-
-    bound_us: int
+    bound_us: int  # a lower bound
     places: tuple[Places, ...] | None = None
+    """Cuts by position that reach it and are better than what was known, or None."""
 
 
 def columns_apply(networks: Sequence[Ways], known_us: int) -> bool:
@@ -75,16 +68,7 @@ def least_columns(
 ) -> ColumnsResult:
     """Return the least makespan in columns of requests in a given order.
 
-    Parameters
-    ----------
-    networks
-        The networks, for which `columns_apply`.
-    chain_at
-        Index of the network at each position.
-    known_us
-        A makespan that is known to be possible.
-    deadline
-        When to stop.
+    `networks`: the networks, for which `columns_apply`.
     """
     prices, bound_us = _cell_prices(networks, chain_at)
     if bound_us >= known_us:
@@ -172,18 +156,11 @@ def _cell_prices(
 class _Labels:
     """Labels after one column.
 
-    Attributes
-    ----------
-    reached
-        How far each request on its way can be, shape (L, Q), the oldest first.
-    spent
-        Sum of the budgets, shape (L,).
-    parent, budget
-        The label before the column, and its budget.
+    `parent`, `budget`: the label before the column, and its budget.
     """
 
-    reached: Ints
-    spent: Ints
+    reached: Ints  # how far each request on its way can be, shape (L, Q), the oldest first
+    spent: Ints  # sum of the budgets, shape (L,)
     parent: Ints
     budget: Ints
 

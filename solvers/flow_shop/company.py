@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from ...formulations.flow_shop.memory import chunk_bytes
 from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
 from ...formulations.workload import LoadPolicy
+from ..simplex import Floats
 from .arrays import Ints
 from .kinds import Kind
-from .simplex import Floats
 
 _MOST_SETS = 40_000
 """More sets than this are not listed: those that matter at some prices are searched for."""
@@ -40,23 +40,6 @@ class Company:
 
     Pairs are flattened: kind n on unit k has the index k N + n. A member of a set of kind n on unit k
     progresses at 1000 - sum of losses permille, of which it loses at most the cap, as in `play.py`.
-
-    Parameters
-    ----------
-    shop
-        The tables.
-    kinds
-        All requests.
-
-    Attributes
-    ----------
-    losses
-        Permille of its speed that one pair loses beside another, shape (K N, K N).
-    able
-        Whether the unit can run some piece of the kind, by pair.
-    rounding
-        How many thousandths of a microsecond a play can take off what one pair loses to one chunk of
-        another that it meets, shape (K N, K N); 0 where they never meet.
     """
 
     def __init__(self, shop: FlowShop, kinds: Sequence[Kind]) -> None:
@@ -65,13 +48,16 @@ class Company:
         chains = [kind.chain for kind in kinds]
         table = np.array(shop.loss_permille, dtype=np.float64)[chains][:, :, chains]
         pairs = self._units * self._size
+        # permille of its speed that one pair loses beside another, shape (K N, K N)
         self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
         self._beside = np.pad(self.losses, (0, 1))
         """The same; the last one is nobody."""
-        self.able = _able(kinds, self._units)
+        self.able = _able(kinds, self._units)  # whether the unit can run some piece of the kind, by pair
         self._first = int(self.able.argmax()) // self._size
         """The first unit that can run anything."""
         self._apart: NDArray[np.bool_] | None = None
+        # how many thousandths of a microsecond a play can take off what one pair loses to one chunk of
+        # another that it meets, shape (K N, K N); 0 where they never meet
         self.rounding = self._shortened()
         self._bytes, self._room = self._memory()
 
@@ -128,12 +114,8 @@ class Company:
     def within(self, kinds: Sequence[Kind], apart: NDArray[np.bool_]) -> Company:
         """Return the sets that are left when kinds may be cut in fewer ways, and pairs never meet.
 
-        Parameters
-        ----------
-        kinds
-            The same requests, each with fewer ways to be cut.
-        apart
-            Pairs that do not run together, shape (K N + 1, K N + 1); last, the first unit that does not run.
+        `kinds`: the same requests, each with fewer ways to be cut. `apart`: pairs that do not run together,
+        shape (K N + 1, K N + 1); last, the first unit that does not run.
         """
         other = copy(self)
         other._kinds, other.able = kinds, _able(kinds, self._units)
@@ -183,12 +165,7 @@ class Company:
     def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
         """Return rates of the sets that are worth most at some prices, and a bound on what any is worth.
 
-        Parameters
-        ----------
-        prices
-            By pair, not negative. A set is worth the sum of price x rate (permille).
-        most
-            How many sets.
+        `prices`: by pair, not negative. A set is worth the sum of price x rate (permille).
         """
         rates, dropped = self.rates, 0.0
         if rates is None:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import FlowShop
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats, Simplex
 from .arrays import FORBIDDEN, PRICE_SCALE, Ints
 from .company import Company
 from .kinds import Kind
-from .simplex import Floats, Simplex
 
 _MOST_ROUNDS, _SETS_A_ROUND = 400, 40
 """Most times that the program is solved; most sets that come in at once."""
@@ -50,34 +50,22 @@ _MOST_STEPS = 64
 class ContentionBound:
     """A lower bound on the makespan, and what it says about good plans.
 
-    Attributes
-    ----------
-    bound_us
-        The bound.
-    kinds
-        The requests that it tells apart.
-    prices
-        What a microsecond of a chunk without company costs the whole, in parts of `PRICE_SCALE`; integers
-        by [kind][unit], shape (N, K).
-    discounts
-        What a chunk pays less than the prices say, because a play rounds losses down; of the same kind.
-    rounding_us
-        What all chunks on all units would pay less together.
-    waiting
-        What a plan takes besides, because not everything can run from its start to its end; in parts of
-        `PRICE_SCALE`.
-    sets, times_us
-        Who should run together: the kind on each unit or -1, shape (Q, K); and for how long, shape (Q,).
-    cuts, shares
-        By kind: cuts as places, shape (P, K + 1), and which share of its requests takes them, shape (P,).
+    `sets`, `times_us`: who should run together: the kind on each unit or -1, shape (Q, K); and for how long,
+    shape (Q,). `cuts`, `shares`: by kind: cuts as places, shape (P, K + 1), and which share of its requests
+    takes them, shape (P,).
     """
 
     bound_us: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Kind, ...]  # the requests that it tells apart
     prices: Ints
+    """What a microsecond of a chunk without company costs the whole, in parts of `PRICE_SCALE`; integers by
+    [kind][unit], shape (N, K)."""
     discounts: Ints
-    rounding_us: int
+    """What a chunk pays less than the prices say, because a play rounds losses down; of the same kind."""
+    rounding_us: int  # what all chunks on all units would pay less together
     waiting: int
+    """What a plan takes besides, because not everything can run from its start to its end; in parts of
+    `PRICE_SCALE`."""
     sets: Ints
     times_us: Floats
     cuts: tuple[Ints, ...]
@@ -94,18 +82,8 @@ def contention_bound(
 ) -> ContentionBound:
     """Return the bound with the best prices that are found in time.
 
-    Parameters
-    ----------
-    shop
-        The tables.
-    kinds
-        The requests; each can be run.
-    deadline
-        When to be content with the prices that are known.
-    company
-        Who can run at the same time, if that is less than the kinds say.
-    known
-        The bound of the same requests with more freedom: its sets and cuts are tried first.
+    `company`: who can run at the same time, if that is less than the kinds say; `known`: the bound of the
+    same requests with more freedom: its sets and cuts are tried first.
     """
     program = _Program(shop, kinds, company or Company(shop, kinds))
     if known is not None:
@@ -277,16 +255,9 @@ def _gain(
 ) -> tuple[int, int]:
     """Return what prices lose up to when everything can run, in parts of the scale, and when that is.
 
-    Parameters
-    ----------
-    members, worth
-        The sets by (unit, kind), shape (Q, K, N), and what they are worth in thousandths, best first.
-    ready_us
-        When each pair can run first, shape (K, N).
-    arrivals_us
-        When the requests of each kind come in; None: all are there.
-    most_us
-        Later times do not count.
+    `members`, `worth`: the sets by (unit, kind), shape (Q, K, N), and what they are worth in thousandths,
+    best first. `ready_us`: when each pair can run first, shape (K, N). `arrivals_us`: when the requests of
+    each kind come in; None: all are there.
     """
     every = np.concatenate([np.zeros(1, dtype=np.int64), ready_us.ravel(), *(arrivals_us or ())])
     times = np.unique(every.clip(0, max(most_us, 0)))[:_MOST_STEPS]

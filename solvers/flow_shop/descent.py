@@ -47,16 +47,7 @@ Step = Callable[[Draft, Stretch], Draft]
 class Descent:
     """A search that walks from schedule to schedule.
 
-    Parameters
-    ----------
-    context, measure
-        What is planned, and how schedules compare.
-    prices
-        Good prices of the units; asked for once there are schedules to start from.
-    kept
-        Where good schedules go.
-    rng
-        Every choice.
+    `prices`: good prices of the units; asked for once there are schedules to start from.
     """
 
     def __init__(
@@ -110,14 +101,7 @@ class Descent:
     def run(self, starts: Iterable[Draft], steps: int | None, done: Callable[[], bool]) -> int:
         """Walk from the best of some drafts; return the number of steps.
 
-        Parameters
-        ----------
-        starts
-            At least one.
-        steps
-            Most steps, or None.
-        done
-            Asked after each valid one of the first drafts, and before each step.
+        `done`: asked after each valid one of the first drafts, and before each step.
         """
         looked = self._looked
         for draft in starts:

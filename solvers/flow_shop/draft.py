@@ -31,12 +31,7 @@ class Draft:
 class DraftContext:
     """What a search works with: the networks as they may be cut, and the requests.
 
-    Parameters
-    ----------
-    shop
-        The tables.
-    networks
-        The ways to cut each network, by index of the chain.
+    `networks`: the ways to cut each network, by index of the chain.
     """
 
     def __init__(self, shop: FlowShop, networks: Sequence[Ways]) -> None:

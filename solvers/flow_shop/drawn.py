@@ -67,23 +67,8 @@ def random_workload(
 ) -> Problem:
     """Return a problem with the objective makespan.
 
-    Parameters
-    ----------
-    requests, units
-        Size; the units are the first of npu, cpu_b, gpu and cpu_s, then slower ones of the same kinds.
-    seed
-        Equal seeds give equal problems.
-    balanced
-        Whether light networks are repeated until all requests take about as long; harder.
-    slowdown
-        Whether the units slow each other down.
-    order, execution
-        As in `Workload`.
-
-    Raises
-    ------
-    InvalidInputError
-        There are more units than names for them.
+    `requests`, `units`: size; the units are the first of npu, cpu_b, gpu and cpu_s, then slower ones of the
+    same kinds. `balanced`: whether light networks are repeated until all requests take about as long; harder.
     """
     if units > len(UNITS):
         raise InvalidInputError(f"units is {units}, must be at most {len(UNITS)}")

@@ -31,17 +31,7 @@ def merit(shop: FlowShop, schedule: Schedule) -> Merit:
 def fitted(
     shop: FlowShop, networks: Sequence[ChainArrays], schedule: Schedule, deadline: Deadline
 ) -> Schedule:
-    """Return a schedule that fits the device, as far as small changes lead there.
-
-    Parameters
-    ----------
-    shop, networks
-        The tables; each network confined to the units that are used.
-    schedule
-        Where to start; returned as it is where it fits.
-    deadline
-        When to stop.
-    """
+    """Return a schedule that fits the device, as far as small changes lead there."""
     if shop.chains[0].device_memory is None or deadline.passed:
         return schedule
     least = merit(shop, schedule)

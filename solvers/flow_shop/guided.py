@@ -39,17 +39,7 @@ _ROUNDING_US = 1e-6
 
 
 def guided_drafts(context: DraftContext, bound: ContentionBound, deadline: Deadline) -> Iterator[Draft]:
-    """Yield drafts that follow the program behind a bound; with a fixed order its cuts only.
-
-    Parameters
-    ----------
-    context
-        What is planned.
-    bound
-        The bound of the same requests on the same units.
-    deadline
-        When to give up.
-    """
+    """Yield drafts that follow the program behind a bound; with a fixed order its cuts only."""
     groups = [group for number in range(len(bound.kinds)) for group in _shared_out(bound, number)]
     of_request: dict[int, Places] = {request: cuts for _, cuts, own in groups for request in own}
     places = tuple(of_request[request] for request in range(len(of_request)))
@@ -109,15 +99,7 @@ class _Partial(NamedTuple):
 
 
 class _Dispatch:
-    """Plays orders of groups of requests, all of which are cut alike.
-
-    Parameters
-    ----------
-    context, bound
-        What is planned, and its bound.
-    groups
-        The kind, the cuts and the requests of each group.
-    """
+    """Plays orders of groups of requests, all of which are cut alike."""
 
     def __init__(
         self, context: DraftContext, bound: ContentionBound, groups: Sequence[tuple[int, Places, list[int]]]

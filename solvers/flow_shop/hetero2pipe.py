@@ -33,24 +33,12 @@ from .units import compatible_units, processor_units, runs_whole, subsets, whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Which steps a planner takes after slicing.
+    """Which steps a planner takes after slicing."""
 
-    Attributes
-    ----------
-    reorder
-        Keep high requests apart, where the order is free (Algorithm 2).
-    steal
-        Align columns by work stealing (Algorithm 3).
-    tail
-        Try to run each of the last K requests on one unit.
-    processors_only
-        Use CPU units only, in every combination: the best one is kept.
-    """
-
-    reorder: bool = False
-    steal: bool = False
-    tail: bool = False
-    processors_only: bool = False
+    reorder: bool = False  # keep high requests apart, where the order is free (Algorithm 2)
+    steal: bool = False  # align columns by work stealing (Algorithm 3)
+    tail: bool = False  # try to run each of the last K requests on one unit
+    processors_only: bool = False  # use CPU units only, in every combination: the best one is kept
 
 
 class SteppedBackend(WorkloadHeuristic):

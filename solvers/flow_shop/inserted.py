@@ -22,14 +22,7 @@ _PRECISION = 4
 def inserted(context: DraftContext, rates: Sequence[Row] | None, deadline: Deadline) -> Draft | None:
     """Return a draft, or None if there was no time for it.
 
-    Parameters
-    ----------
-    context
-        What is planned.
-    rates
-        By how much slowdown stretches each request on each unit, permille by request; None: not.
-    deadline
-        When to give up.
+    `rates`: by how much slowdown stretches each request on each unit, permille by request; None: not.
     """
     shop, rng = context.shop, random.Random(0)
     alone = serial_us(context.networks)

@@ -12,14 +12,7 @@ from .measure import Key
 class KeptSchedules:
     """The best valid schedules seen, and the best key of any.
 
-    Parameters
-    ----------
-    most
-        How many are kept.
-    on_better
-        Called when a better valid schedule comes in.
-    alike
-        Requests that can trade places: schedules that differ by nothing else are kept once.
+    `alike`: requests that can trade places: schedules that differ by nothing else are kept once.
     """
 
     def __init__(self, most: int, on_better: Callable[[Key, Schedule], None], alike: Groups = ()) -> None:

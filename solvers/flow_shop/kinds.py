@@ -21,21 +21,11 @@ _MOST_TRUTHS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Requests that are alike.
+    """Requests that are alike."""
 
-    Attributes
-    ----------
-    ways
-        How each may be cut.
-    chain
-        Index of the network.
-    requests
-        Their indices.
-    """
-
-    ways: Ways
-    chain: int
-    requests: tuple[int, ...]
+    ways: Ways  # how each may be cut
+    chain: int  # index of the network
+    requests: tuple[int, ...]  # their indices
 
     @property
     def count(self) -> int:
@@ -46,12 +36,7 @@ class Kind:
 def kinds_of(problem: Problem, networks: Sequence[Ways]) -> tuple[Kind, ...]:
     """Return the requests of a problem by kind.
 
-    Parameters
-    ----------
-    problem
-        A problem with a workload.
-    networks
-        The ways to cut each network, by index of the chain.
+    `networks`: the ways to cut each network, by index of the chain.
     """
     shop = shop_of(problem)
     kept = _kept(problem, networks)

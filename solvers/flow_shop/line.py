@@ -26,21 +26,11 @@ _PRECISION = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """What is around a stretch.
+    """What is around a stretch."""
 
-    Attributes
-    ----------
-    ready_us
-        When each unit is free before it.
-    after_us
-        How long each unit is needed after it, up to the end of the plan.
-    late_us
-        End of the plan as far as requests after it that arrive late need it.
-    """
-
-    ready_us: Row
-    after_us: Row
-    late_us: int = 0
+    ready_us: Row  # when each unit is free before it
+    after_us: Row  # how long each unit is needed after it, up to the end of the plan
+    late_us: int = 0  # end of the plan as far as requests after it that arrive late need it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,27 +97,10 @@ def put_back(
     Cuts that were good before are tried first (`Ways.known_ends`); then the least end of the plan is found by
     bisection. All places in the order are asked at once.
 
-    Parameters
-    ----------
-    ways, arrival_us
-        The request.
-    others
-        Rows and arrivals of the others, in order.
-    sides
-        What is around the stretch.
-    limit_us
-        The plan must end by then.
-    rng
-        Which of several places that are equally good.
-    indices
-        Places in the order that are allowed, 0 to the number of others; None: all.
-    precision
-        The end of the plan is searched to one part in two to the power of this.
-
-    Returns
-    -------
-    Spot or None
-        None if the plan cannot end in time. The end found is the least one up to twice the precision.
+    `others`: rows and arrivals of the others, in order. `indices`: places in the order that are allowed, 0 to
+    the number of others; None: all. `precision`: the end of the plan is searched to one part in two to the
+    power of this.
+    None: the plan cannot end in time. The end found is the least one up to twice the precision.
     """
     rows, arrivals = others
     before = np.array(heads(rows, arrivals, sides.ready_us))

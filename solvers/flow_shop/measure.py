@@ -33,25 +33,12 @@ class MeasuredSchedule:
 
 
 class Measure:
-    """Measures schedules that keep to the cuts, the layers and the memory of each unit.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-
-    Attributes
-    ----------
-    terms
-        The terms of the objective.
-    rejected
-        How many schedules opaque rules have turned down.
-    """
+    """Measures schedules that keep to the cuts, the layers and the memory of each unit."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._shop = problem, shop_of(problem)
-        self.terms = problem.objective.terms
-        self.rejected = 0
+        self.terms = problem.objective.terms  # the terms of the objective
+        self.rejected = 0  # how many schedules opaque rules have turned down
         self._capacity = self._shop.chains[0].device_memory
         self._deadlines = [
             (index, request.deadline_us)

@@ -27,14 +27,7 @@ _LESS_WORK = 10
 class Moves:
     """The moves.
 
-    Parameters
-    ----------
-    context
-        What is planned.
-    prices
-        Good prices of the units, shape (K,).
-    rng
-        What happens.
+    `prices`: good prices of the units, shape (K,).
     """
 
     def __init__(self, context: DraftContext, prices: Ints, rng: random.Random) -> None:

@@ -31,22 +31,9 @@ _NEVER = 2**62
 def order_by_contention(high: Sequence[bool], reach: int) -> tuple[int, ...]:
     """Return the order with the least (violation, displacement).
 
-    Parameters
-    ----------
-    high
-        Whether each request is of high contention, in order of arrival; M values.
-    reach
-        Units K: two requests disturb each other at distances below K.
-
-    Returns
-    -------
-    tuple of int
-        Request at each position.
-
-    Raises
-    ------
-    InvalidInputError
-        Both K and M are larger than `MOST_REACH`.
+    `high`: whether each request is of high contention, in order of arrival; M values. `reach`: units K: two
+    requests disturb each other at distances below K.
+    The result has the request at each position.
     """
     if reach <= 1 or sum(high) in (0, len(high)):
         return tuple(range(len(high)))

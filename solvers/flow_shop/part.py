@@ -24,27 +24,13 @@ Pairs = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Part:
-    """Plans in which each request is cut in certain ways, and some are served before others.
+    """Plans in which each request is cut in certain ways, and some are served before others."""
 
-    Attributes
-    ----------
-    ways
-        The ways to cut each request; requests of equal ways share them.
-    before
-        Whether one request is served before another, shape (M, M), transitive.
-    group
-        A number for each request; those of the same number could trade places at first.
-    first
-        The first unit, if plans have two phases.
-    spans
-        From where to where on its way each request may be then.
-    """
-
-    ways: tuple[Ways, ...]
-    before: Pairs
-    group: tuple[int, ...]
-    first: int | None
-    spans: tuple[tuple[int, int], ...]
+    ways: tuple[Ways, ...]  # the ways to cut each request; requests of equal ways share them
+    before: Pairs  # whether one request is served before another, shape (M, M), transitive
+    group: tuple[int, ...]  # a number for each request; those of the same number could trade places at first
+    first: int | None  # the first unit, if plans have two phases
+    spans: tuple[tuple[int, int], ...]  # from where to where on its way each request may be then
 
     def kinds(self, chain_of: Sequence[int]) -> tuple[Kind, ...]:
         """Return each request as a kind of its own."""

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..protocol import NEVER, Deadline
+from ..simplex import Floats
 from .arrays import PRICE_SCALE, Ints
 from .kinds import Kind
-from .simplex import Floats
 from .ways import UNREACHABLE
 
 _MOST_REQUESTS, _MOST_UNITS = 64, 6
@@ -34,12 +34,7 @@ def path_bound_us(kinds: Sequence[Kind], deadline: Deadline = NEVER) -> int:
 
     Multiplicative updates: paths that are long at the cheapest cuts weigh more.
 
-    Parameters
-    ----------
-    kinds
-        The requests, numbered in the order that is given; each can be run.
-    deadline
-        When to be content with what is known.
+    `kinds`: the requests, numbered in the order that is given; each can be run.
     """
     count, units = sum(kind.count for kind in kinds), kinds[0].ways.arrays.unit_count
     longest = max(int(np.abs(kind.ways.tail).max() + np.abs(kind.ways.head).max()) for kind in kinds)
@@ -71,20 +66,9 @@ def path_bound_us(kinds: Sequence[Kind], deadline: Deadline = NEVER) -> int:
 def _ask(kinds: Sequence[Kind], weights: Ints, alone: Ints) -> tuple[int, Floats]:
     """Return what all requests add at least, in parts of the scale, and the cuts that do.
 
-    Parameters
-    ----------
-    kinds
-        The requests.
-    weights
-        Of the paths by (i, j, k), shape (m, m, K).
-    alone
-        Of all chunks of one request, shape (m,).
-
-    Returns
-    -------
-    bound, times
-        The time of each request before, on and after each unit, shape (3, m, K); before and after are 0 for
-        units that it skips.
+    `weights`: of the paths by (i, j, k), shape (m, m, K); `alone`: of all chunks of one request, shape (m,).
+    Returns the time of each request before, on and after each unit, shape (3, m, K); before and after are 0
+    for units that it skips.
     """
     begun = weights.cumsum(axis=0)[:, ::-1].cumsum(axis=1)[:, ::-1]
     on = np.diagonal(begun).T + alone[:, None]
@@ -108,10 +92,8 @@ def _ask(kinds: Sequence[Kind], weights: Ints, alone: Ints) -> tuple[int, Floats
 def _by_set(on: Ints, begin: Ints, end: Ints) -> Ints:
     """Return the prices of the units for each set of units that a request may use, shape (m, 2^K - 1, K).
 
-    Parameters
-    ----------
-    on, begin, end
-        Weights of the paths that each request is on with each unit, begins there, and ends there; (m, K).
+    `on`, `begin`, `end`: weights of the paths that each request is on with each unit, begins there, and ends
+    there; (m, K).
     """
     units = on.shape[1]
     sets = np.arange(1, 1 << units)[:, None] >> np.arange(units) & 1

@@ -26,17 +26,7 @@ class Stretch:
 
 
 class Reinsertion:
-    """Takes two requests out of a stretch, puts them back, and gives the first a second try.
-
-    Parameters
-    ----------
-    context
-        What is planned.
-    recut
-        Returns other cuts of a request that may be good.
-    rng
-        Which requests.
-    """
+    """Takes two requests out of a stretch, puts them back, and gives the first a second try."""
 
     def __init__(self, context: DraftContext, recut: Callable[[int], Places], rng: random.Random) -> None:
         self._context, self._recut, self._rng = context, recut, rng
@@ -45,16 +35,7 @@ class Reinsertion:
     def __call__(self, draft: Draft, rates: Sequence[Row] | None, stretch: Stretch, limit_us: int) -> Draft:
         """Return a draft whose stretch may be shorter.
 
-        Parameters
-        ----------
-        draft
-            Where to start.
-        rates
-            By how much slowdown stretches each request on each unit, permille by request; None: not.
-        stretch
-            Which positions to look at.
-        limit_us
-            End of the plan as it is.
+        `rates`: by how much slowdown stretches each request on each unit, permille by request; None: not.
         """
         work = _Work(self._context, draft, rates, stretch, self._rng)
         chosen = self._choose(work.order)

@@ -70,16 +70,7 @@ def best_schedule(
 ) -> tuple[Schedule | None, int]:
     """Return a good valid schedule of a workload, None if none was found, and a bound on the first term.
 
-    Parameters
-    ----------
-    problem
-        A problem with a workload.
-    time_limit_s
-        When the search ends, unless it has taken a fixed number of steps before; None: for those.
-    seed
-        Equal seeds give equal steps.
-    proof
-        Where branch and price helps, too.
+    `time_limit_s`: when the search ends, unless it has taken a fixed number of steps before; None: for those.
     """
     search = JointSearch(problem, seed=seed, deadline=Deadline(time_limit_s), counted=True, proof=proof)
     search.run()
@@ -94,25 +85,10 @@ def objective_bound(problem: Problem, deadline: Deadline = NEVER) -> int:
 class JointSearch:
     """Local search with bounds.
 
-    Parameters
-    ----------
-    problem
-        A problem with a workload.
-    top
-        How many of the best schedules are kept.
-    seed
-        Equal seeds give equal steps.
-    most_rejections
-        How many schedules opaque rules may turn down before the search gives up.
-    on_better
-        Called with the key of each better valid schedule, and the schedule; again when a bound gets better.
-    deadline
-        When to stop. Until then the search goes on, unless it meets its bounds; without one it takes a fixed
-        number of steps.
-    counted
-        Whether it takes no more steps than that before a deadline, either.
-    proof
-        Where most of the time is kept for `prove`.
+    `most_rejections`: how many schedules opaque rules may turn down before the search gives up. `deadline`:
+    when to stop. Until then the search goes on, unless it meets its bounds; without one it takes a fixed
+    number of steps. `counted`: whether it takes no more steps than that before a deadline, either. `proof`:
+    where most of the time is kept for `prove`.
     """
 
     def __init__(

@@ -29,16 +29,8 @@ POINTER_FROM = 110
 def least_bottleneck(arrays: ChainArrays) -> tuple[int, Ints] | None:
     """Return the least possible time of the longest chunk, with its cuts; ties go to the least work.
 
-    Parameters
-    ----------
-    arrays
-        One network.
-
-    Returns
-    -------
-    (int, Ints) or None
-        Microseconds, and the places of the K + 1 cuts among the boundaries; None if no plan runs every
-        layer.
+    The time is in microseconds; the K + 1 cuts are places among the boundaries. None: no plan runs every
+    layer.
     """
     pointers = arrays.size >= POINTER_FROM and is_monotone(arrays)
     value = bottleneck_by_pointer(arrays) if pointers else bottleneck_by_table(arrays)

@@ -9,10 +9,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ..simplex import Floats
 from .arrays import PRICE_SCALE, Ints
 from .contention_bound import ContentionBound
 from .part import Part
-from .simplex import Floats
 
 _LEAST = 1e-6
 """Shares and microseconds below this are rounding."""
@@ -212,12 +212,7 @@ def _phases(part: Part, program: ContentionBound) -> Iterator[Split]:
 def even_split(part: Part, near: dict[int, Ints] | None) -> Split | None:
     """Return a split of a part whose program mixes nothing, or None if there is but one plan in it.
 
-    Parameters
-    ----------
-    part
-        The part.
-    near
-        The cuts that better plans can have, by request, as places; None: not known.
+    `near`: the cuts that better plans can have, by request, as places; None: not known.
     """
     if near is not None:
         request = max(near, key=lambda i: len(near[i]))

@@ -22,12 +22,7 @@ def starting_drafts(
 ) -> Iterator[Draft]:
     """Yield drafts to start from.
 
-    Parameters
-    ----------
-    context, prices
-        What is planned, and good prices of the units.
-    calm_order
-        Returns the order with the least contention, if it can be found; asked last.
+    `calm_order`: returns the order with the least contention, if it can be found; asked last.
     """
     as_listed = tuple(range(context.shop.request_count))
     priced = _alike(

@@ -20,12 +20,8 @@ from .arrays import FORBIDDEN, ChainArrays, Ints
 class Alignment:
     """The cuts of requests in order, and how long their columns last.
 
-    Parameters
-    ----------
-    arrays
-        The network of each request, in order.
-    places
-        Cuts of each request as places among the legal boundaries, shape (K + 1,); not changed.
+    `arrays`: the network of each request, in order. `places`: cuts of each request as places among the legal
+    boundaries, shape (K + 1,); not changed.
     """
 
     def __init__(self, arrays: Sequence[ChainArrays], places: Sequence[Ints]) -> None:

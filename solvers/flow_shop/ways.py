@@ -31,12 +31,7 @@ _POOL = 48
 class Ways:
     """One network, and what its chunks take.
 
-    Parameters
-    ----------
-    arrays
-        The network, confined to the units that it may use.
-    required
-        Units that have to run a chunk of it, as far as `least_priced` and `allows` are asked.
+    `required`: units that have to run a chunk of it, as far as `least_priced` and `allows` are asked.
     """
 
     def __init__(self, arrays: ChainArrays, required: frozenset[int] = frozenset()) -> None:
@@ -139,15 +134,7 @@ class Ways:
     ) -> tuple[Sequence[tuple[int, ...]], Ints]:
         """Return the cuts that are remembered, and when the plan can end with each of them.
 
-        Parameters
-        ----------
-        before, after, arrival_us
-            As for `earliest`.
-
-        Returns
-        -------
-        places, ends
-            P cuts, and their ends by [place in the order][cuts] as far as the request itself matters.
+        There are P cuts, and their ends by [place in the order][cuts] as far as the request itself matters.
         """
         if not self._pool.known:
             return [], np.empty((len(before), 0), dtype=np.int64)
@@ -163,17 +150,9 @@ class Ways:
     def least_priced(self, prices: Ints, discounts: Ints | None = None) -> tuple[Ints, Ints]:
         """Return the least sum over the units of price x time, for many prices at once.
 
-        Parameters
-        ----------
-        prices
-            Not negative, shape (P, K).
-        discounts
-            What a chunk on each unit costs less, shape (P, K); None: nothing.
-
-        Returns
-        -------
-        sums, places
-            Shapes (P,) and (P, K + 1); `UNREACHABLE` where the network cannot be run.
+        `prices`: not negative, shape (P, K). `discounts`: what a chunk on each unit costs less, shape (P, K);
+        None: nothing.
+        Sums and places have the shapes (P,) and (P, K + 1); `UNREACHABLE` where the network cannot be run.
         """
         rows = np.arange(len(prices))
         best = self._start(len(prices), 0)
@@ -203,21 +182,9 @@ class Ways:
     def earliest(self, ready: Ints, after: Ints, arrival_us: int, limit_us: int) -> Ints:
         """Return when the request can be done at each of several places in the order.
 
-        Parameters
-        ----------
-        ready
-            When each unit is free before the request, shape (P, K).
-        after
-            How long the others keep each unit busy after it, up to the end of the plan, shape (P, K).
-        arrival_us
-            When the request comes in.
-        limit_us
-            Latest end of the plan.
-
-        Returns
-        -------
-        Ints
-            Shape (P,); `UNREACHABLE` where the plan cannot end in time.
+        `ready`: when each unit is free before the request, shape (P, K); `after`: how long the others keep
+        each unit busy after it, up to the end of the plan, shape (P, K).
+        The result has the shape (P,); `UNREACHABLE` where the plan cannot end in time.
         """
         best = self._start(len(ready), arrival_us)
         for unit in self.units:
@@ -286,10 +253,7 @@ class _Pool:
 class _Reach:
     """From which starts a chunk on one unit can end at each boundary; a chunk of no layers always can.
 
-    Parameters
-    ----------
-    last
-        The last boundary that a chunk from each boundary can reach, never decreasing.
+    `last`: the last boundary that a chunk from each boundary can reach, never decreasing.
     """
 
     def __init__(self, last: Ints) -> None:
@@ -341,10 +305,7 @@ class _Reach:
 class _Chunks:
     """From which starts a chunk on one unit can end at each boundary: `_Reach` without chunks of no layers.
 
-    Parameters
-    ----------
-    last
-        As for `_Reach`. A start is looked up one boundary later, where its first chunk can end.
+    `last`: as for `_Reach`. A start is looked up one boundary later, where its first chunk can end.
     """
 
     def __init__(self, last: Ints) -> None:

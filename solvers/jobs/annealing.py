@@ -82,14 +82,7 @@ def _listed(play: Play, order: Sequence[int]) -> Sequenced:
 class Annealing:
     """Rounds of simulated annealing over sequences.
 
-    Parameters
-    ----------
-    play
-        The requests.
-    seed
-        Of everything that is drawn.
-    broken
-        How much a sequence breaks; None: nothing can be broken.
+    `broken`: how much a sequence breaks; None: nothing can be broken.
     """
 
     def __init__(self, play: Play, seed: int, *, broken: Callable[[Sequenced], int] | None = None) -> None:
@@ -100,17 +93,7 @@ class Annealing:
     def round(
         self, start: Sequenced, *, warmth: float = 1.0, deadline: Deadline = NEVER
     ) -> Iterator[Sequenced]:
-        """Yield sequences, each better than those before in the number that is descended on.
-
-        Parameters
-        ----------
-        start
-            Where to begin.
-        warmth
-            Factor of the first temperature.
-        deadline
-            When to stop.
-        """
+        """Yield sequences, each better than those before in the number that is descended on."""
         random, scalar, broken = self._random, self._play.scalar, self._broken
         now, steps = start, STEPS * len(start)
         least = value = scalar(start)

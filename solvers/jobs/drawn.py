@@ -21,12 +21,7 @@ _MISSING = 0.15
 def random_jobs(requests: int, units: int, seed: int = 0) -> Problem:
     """Return requests of four networks of up to four layers, all there at once or a little later.
 
-    Parameters
-    ----------
-    requests, units
-        Size; the first unit runs every layer, the others most of them.
-    seed
-        Equal seeds give equal problems.
+    `requests`, `units`: size; the first unit runs every layer, the others most of them.
     """
     rng = random.Random(f"jobs {requests} {units} {seed}")
     names = tuple(f"unit{number}" for number in range(units))

@@ -42,32 +42,16 @@ Value = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What is minimised.
-
-    Attributes
-    ----------
-    terms
-        From the ends of all requests and the time of all chunks to the values of the terms.
-    scalar
-        From the same to one number that follows them, mostly the first term: what a search descends on.
-    """
+    """What is minimised."""
 
     terms: Callable[[Sequence[int], int], Value]
+    """From the ends of all requests and the time of all chunks to the values of the terms."""
     scalar: Callable[[Sequence[int], int], float]
+    """From the same to one number that follows them, mostly the first term: what a search descends on."""
 
 
 class Play:
-    """The requests of a problem on some of its units.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    tables
-        Its tables.
-    units
-        Which units may be used.
-    """
+    """The requests of a problem on some of its units."""
 
     def __init__(self, problem: Problem, tables: JobTables, units: frozenset[int]) -> None:
         self.tables, self.units = tables, units

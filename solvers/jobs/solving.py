@@ -40,15 +40,7 @@ def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Cla
 
 
 class JobsSearch:
-    """Rounds of annealing for one problem, each from the best plan or from a list schedule.
-
-    Parameters
-    ----------
-    problem, seed
-        The problem, and the seed of everything that is drawn.
-    most
-        How many plans are kept.
-    """
+    """Rounds of annealing for one problem, each from the best plan or from a list schedule."""
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
         self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)

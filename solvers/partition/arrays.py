@@ -28,42 +28,22 @@ Counts = tuple[int, ...]
 class Arrays:
     """Blocks, the tensors between them, and kinds of units.
 
-    Attributes
-    ----------
-    graph
-        The tables of the problem.
-    kinds
-        The units that nothing tells apart.
-    least_parts, most_parts
-        How many units have to be used at least, and may be at most.
-    time
-        By [kind][block]; 0 where it cannot run.
-    barred
-        By [kind][block]: whether it cannot run there.
-    weights
-        Bytes of blocks.
-    capacity
-        By kind; None: no limit.
-    pin_tensor, pin_block
-        The pins of all tensors: tensor and block of each, tensor by tensor, the maker first.
-    outside
-        By tensor: whether it comes in or leaves.
-    cost
-        By [kind][tensor].
+    `least_parts`, `most_parts`: how many units have to be used at least, and may be at most; `pin_tensor`,
+    `pin_block`: the pins of all tensors: tensor and block of each, tensor by tensor, the maker first.
     """
 
-    graph: LayerGraph
-    kinds: tuple[tuple[int, ...], ...]
+    graph: LayerGraph  # the tables of the problem
+    kinds: tuple[tuple[int, ...], ...]  # the units that nothing tells apart
     least_parts: int
     most_parts: int
-    time: Ints
-    barred: npt.NDArray[np.bool_]
-    weights: Weights
-    capacity: tuple[int | None, ...]
+    time: Ints  # by [kind][block]; 0 where it cannot run
+    barred: npt.NDArray[np.bool_]  # by [kind][block]: whether it cannot run there
+    weights: Weights  # bytes of blocks
+    capacity: tuple[int | None, ...]  # by kind; None: no limit
     pin_tensor: Ints
     pin_block: Ints
-    outside: npt.NDArray[np.bool_]
-    cost: Ints
+    outside: npt.NDArray[np.bool_]  # by tensor: whether it comes in or leaves
+    cost: Ints  # by [kind][tensor]
 
     @property
     def block_count(self) -> int:

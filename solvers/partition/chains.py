@@ -32,23 +32,8 @@ def best_chain(
 ) -> Line | None:
     """Return the best partition with a load of at most a value; None: there is none, which is a proof.
 
-    Parameters
-    ----------
-    arrays, bounds
-        The graph, and what its parts can hold.
-    most_us
-        The largest load that is of interest.
-    deadline
-        When to give up.
-    most_sets
-        How many down-sets there may be.
-
-    Raises
-    ------
-    TooManySetsError
-        The graph has more down-sets, or their tables would be too large.
-    TimeIsUpError
-        The deadline has passed.
+    Raises TooManySetsError: the graph has more down-sets, or their tables would be too large; TimeIsUpError:
+    the deadline has passed.
     """
     if bounds.ahead(most_us)[-1] < bounds.work.total:
         return None

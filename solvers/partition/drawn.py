@@ -17,14 +17,7 @@ _HOST_SLOWDOWN = (3, 12)
 def random_graph(layers: int, units: int, *, training: bool = False, seed: int = 0) -> Problem:
     """Return a graph in parts on accelerators that are alike, and a host that runs all at no cost of tensors.
 
-    Parameters
-    ----------
-    layers, units
-        Size; the last unit is the host.
-    training
-        Whether each layer has another one of the backward pass, in the part of its own.
-    seed
-        Equal seeds give equal problems.
+    `training`: whether each layer has another one of the backward pass, in the part of its own.
     """
     rng = random.Random(f"partition {layers} {units} {training} {seed}")
     names = [f"l{number}" for number in range(layers)]

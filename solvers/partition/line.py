@@ -22,24 +22,12 @@ MOST_CELLS = 1_200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """An order with cuts.
+    """An order with cuts."""
 
-    Attributes
-    ----------
-    value
-        The largest load, or the sum of what was added up.
-    order
-        The blocks.
-    cuts
-        Where parts begin in it, and its length.
-    kinds
-        The kind of unit of each part.
-    """
-
-    value: int
-    order: Order
-    cuts: tuple[int, ...]
-    kinds: tuple[int, ...]
+    value: int  # the largest load, or the sum of what was added up
+    order: Order  # the blocks
+    cuts: tuple[int, ...]  # where parts begin in it, and its length
+    kinds: tuple[int, ...]  # the kind of unit of each part
 
     @property
     def parts(self) -> list[tuple[int, Order]]:
@@ -51,15 +39,7 @@ class Line:
 
 
 class Measure:
-    """What a segment adds to the objective, and how segments come together.
-
-    Parameters
-    ----------
-    compute, messages, parts
-        How often its layers, its messages, and its being there count.
-    largest
-        Whether the largest segment counts, or their sum.
-    """
+    """What a segment adds to the objective, and how segments come together."""
 
     def __init__(self, *, compute: int, messages: int, parts: int, largest: bool) -> None:
         self.compute, self.messages, self.parts = compute, messages, parts
@@ -81,16 +61,8 @@ def best_cuts(
 ) -> Line | None:
     """Return the best cuts of an order at some boundaries; None: no cuts do.
 
-    Parameters
-    ----------
-    arrays
-        The graph.
-    order
-        A topological order of the blocks.
-    boundaries
-        Where parts may begin or end, with 0 and the number of blocks; None: anywhere.
-    measure
-        What is minimised.
+    `order`: a topological order of the blocks. `boundaries`: where parts may begin or end, with 0 and the
+    number of blocks; None: anywhere.
     """
     places = np.arange(len(order) + 1) if boundaries is None else np.array(sorted(set(boundaries)))
     loads = [_measured(arrays, order, places, kind, measure) for kind in range(len(arrays.kinds))]

@@ -11,15 +11,7 @@ from .line import Line
 
 
 class Parts:
-    """A partition that changes block by block.
-
-    Parameters
-    ----------
-    arrays
-        The graph.
-    line
-        The partition to begin with.
-    """
+    """A partition that changes block by block."""
 
     def __init__(self, arrays: Arrays, line: Line) -> None:
         self._arrays, self.kinds = arrays, line.kinds

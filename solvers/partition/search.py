@@ -24,17 +24,7 @@ _NEAR = 16
 
 
 class PartSearch:
-    """Partitions of one graph, better and better.
-
-    Parameters
-    ----------
-    arrays
-        The graph.
-    measure
-        What is minimised.
-    seed
-        Of everything that is drawn.
-    """
+    """Partitions of one graph, better and better."""
 
     def __init__(self, arrays: Arrays, *, measure: Measure = LOAD, seed: int = 0) -> None:
         self._arrays, self._measure = arrays, measure

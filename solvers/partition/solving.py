@@ -54,15 +54,7 @@ def solve_partition(problem: Problem, options: SolveOptions, support: Support) -
 
 
 class Plans:
-    """The search for one problem: its valid plans, the best first, and what is proved.
-
-    Parameters
-    ----------
-    problem, seed
-        The problem, and the seed of everything that is drawn.
-    most
-        How many plans are kept.
-    """
+    """The search for one problem: its valid plans, the best first, and what is proved."""
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
         self._problem, self.pool = problem, Pool[Code](problem, most=most)

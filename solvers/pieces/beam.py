@@ -27,23 +27,7 @@ def beam(
     Of all states with equally many vertices left only some are followed: those whose costliest piece so far,
     or what must come next at least, costs least.
 
-    Parameters
-    ----------
-    graph
-        The network.
-    effort
-        What may be spent.
-    width
-        How many states of a size are followed.
-    candidates
-        How many next pieces of a state are looked at, small ones first.
-    limit
-        Most that a piece may cost.
-
-    Raises
-    ------
-    OutOfEffortError
-        It was used up.
+    `candidates`: how many next pieces of a state are looked at, small ones first.
     """
     chains = Chains(graph, effort)
     waiting: dict[int, dict[int, _Way]] = {

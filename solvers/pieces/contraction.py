@@ -21,30 +21,16 @@ Factors = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contraction:
-    """Vertices in topological order, and who reads whom.
-
-    Attributes
-    ----------
-    network
-        What is contracted.
-    members
-        Nodes of each vertex.
-    sources
-        By vertex the vertices that it reads.
-    readers
-        By vertex who reads it, and how; a vertex stands there once for each way.
-    size
-        Rows and columns of each vertex.
-    share
-        Operations of each vertex for one position, rounded up for each node; none where it is not divided.
-    """
+    """Vertices in topological order, and who reads whom."""
 
     network: SpatialNetwork
-    members: tuple[tuple[int, ...], ...]
-    sources: tuple[tuple[int, ...], ...]
+    members: tuple[tuple[int, ...], ...]  # nodes of each vertex
+    sources: tuple[tuple[int, ...], ...]  # by vertex the vertices that it reads
     readers: tuple[tuple[Reading, ...], ...]
-    size: tuple[tuple[int, int], ...]
+    """By vertex who reads it, and how; a vertex stands there once for each way."""
+    size: tuple[tuple[int, int], ...]  # rows and columns of each vertex
     share: tuple[int, ...]
+    """Operations of each vertex for one position, rounded up for each node; none where it is not divided."""
 
     def labels(self, of_vertices: Sequence[int]) -> tuple[int, ...]:
         """Return a label for each node from those of the vertices; -1 for inputs."""

@@ -20,23 +20,7 @@ def by_cpsat(graph: Contraction, start: Found, deadline: Deadline, threads: int)
 
     Three searches, one for each objective, the later ones within what the earlier ones have proven.
 
-    Parameters
-    ----------
-    graph
-        The network.
-    start
-        A chain to start from.
-    deadline
-        When to stop; the best chain by then is the answer.
-    threads
-        How many may be used.
-
-    Raises
-    ------
-    BackendUnavailableError
-        OR-Tools is not installed.
-    BackendFailedError
-        The child ended without an answer.
+    Raises BackendFailedError: the child ended without an answer.
     """
     if util.find_spec("ortools") is None:
         raise BackendUnavailableError("OR-Tools is not installed: pip install 'gapless[cpsat]'")

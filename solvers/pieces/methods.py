@@ -19,21 +19,11 @@ _BEAMS = ((1, 50), (2, 200), (4, 400))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a method found.
+    """What a method found."""
 
-    Attributes
-    ----------
-    labels
-        Number of the piece of each vertex.
-    bound
-        Largest cost of a piece that no chain can fall below.
-    proven
-        Whether no chain is better, in any of the three objectives.
-    """
-
-    labels: Sequence[int]
-    bound: int = 0
-    proven: bool = False
+    labels: Sequence[int]  # number of the piece of each vertex
+    bound: int = 0  # largest cost of a piece that no chain can fall below
+    proven: bool = False  # whether no chain is better, in any of the three objectives
 
 
 def exact(graph: Contraction, effort: Effort) -> Found:
@@ -91,11 +81,6 @@ def by_paper(graph: Contraction, effort: Effort, diameter: int) -> Found:
     The recursion on what is left, with a memory: the smallest largest cost by Eq. 13, and of equal ones the
     first. Repaired: what must be in a piece is closed upward, may exceed the diameter, and is never empty; an
     empty rest costs nothing; all candidates are looked at (docs/formulations/splitting.md lists the errata).
-
-    Raises
-    ------
-    InvalidInputError
-        The time was up.
     """
     chains = Chains(graph, effort)
     best: dict[int, tuple[int, int]] = {0: (0, 0)}

@@ -40,13 +40,7 @@ class Effort:
         )
 
     def spend(self, amount: int) -> None:
-        """Count candidates.
-
-        Raises
-        ------
-        OutOfEffortError
-            There is no more.
-        """
+        """Count candidates."""
         if self.candidates is not None:
             self.candidates -= amount
         if (self.candidates is not None and self.candidates < 0) or self.deadline.passed:
@@ -54,30 +48,15 @@ class Effort:
 
 
 class Chains:
-    """The chains of pieces of a set of vertices.
-
-    Parameters
-    ----------
-    graph
-        The network.
-    effort
-        What searches may spend, all together.
-
-    Attributes
-    ----------
-    bound
-        Largest cost that is proven to be needed, so far.
-    known
-        The best chain so far, as bits, the last piece first.
-    """
+    """The chains of pieces of a set of vertices."""
 
     def __init__(self, graph: Contraction, effort: Effort) -> None:
         self.graph = graph
         self.effort = effort
         count = len(graph.members)
         self.all = (1 << count) - 1
-        self.bound = 0
-        self.known: list[int] = []
+        self.bound = 0  # largest cost that is proven to be needed, so far
+        self.known: list[int] = []  # the best chain so far, as bits, the last piece first
         self._above = [sum({1 << reader for reader, _ in found}) for found in graph.readers]
         self._below = [sum(1 << source for source in found) for found in graph.sources]
         self._beyond = list(self._above)
@@ -120,17 +99,10 @@ class Chains:
     ) -> Iterator[tuple[int, int]]:
         """Yield the possible next pieces of a state with their costs, up to a limit; each once.
 
-        Parameters
-        ----------
-        state
-            What is left.
-        limit
-            Largest cost; None: any.
-        diameter
-            Most edges of a path inside a piece, beyond those that have to be there; None: any (PICO 4.3).
-        spare
-            Leave out pieces to which a vertex could be added that costs up to so much, keeps the limit, and
-            reads only what is read anyway: whatever follows them, follows the larger ones, too. None: none.
+        `limit`: largest cost; None: any. `diameter`: most edges of a path inside a piece, beyond those that
+        have to be there; None: any (PICO 4.3). `spare`: leave out pieces to which a vertex could be added
+        that costs up to so much, keeps the limit, and reads only what is read anyway: whatever follows them,
+        follows the larger ones, too. None: none.
         """
         above, below = self._above, self._below
         start = self.forced(state)
@@ -201,17 +173,8 @@ class Chains:
     def least(self, upper: int, *, known: bool = False) -> int:
         """Return the least largest cost of all chains, given one that is known to be enough.
 
-        Parameters
-        ----------
-        upper
-            It.
-        known
-            Whether it is likely to be the least: then that is tried first.
-
-        Raises
-        ------
-        OutOfEffortError
-            `bound` and `known` tell what was found.
+        `known`: whether it is likely to be the least: then that is tried first.
+        Raises OutOfEffortError: `bound` and `known` tell what was found.
         """
         limit = upper - 1 if known else 0
         while self.bound < upper:

@@ -30,44 +30,22 @@ LONGEST = 1 << 54
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the computed property below is kept
 class KindArrays:
-    """What chunks and messages take by kind of device; places are indices into the legal cuts.
+    """What chunks and messages take by kind of device; places are indices into the legal cuts."""
 
-    Attributes
-    ----------
-    kind_of
-        Kind of each device; -1 for devices that are left out.
-    cuts
-        Boundary of each place 0..m.
-    compute_us
-        By [kind][start place][stop place]; NEVER where a device of the kind cannot run the chunk.
-    link_us
-        By [kind][kind][place]: the message from a device of one kind to one of another.
-    enter_us, leave_us
-        By kind.
-    power_mw
-        By kind; 0 where it is not known.
-    memory_bytes
-        Of a chunk, by [start place][stop place].
-    sent_bytes
-        Of a message over a link, by place.
-    excluded
-        For each kind the kinds that cannot be used beside it. Devices that exclude others are kinds of
-        their own.
-    overlap
-        Whether devices send while they compute.
-    """
-
-    kind_of: tuple[int, ...]
-    cuts: tuple[int, ...]
+    kind_of: tuple[int, ...]  # kind of each device; -1 for devices that are left out
+    cuts: tuple[int, ...]  # boundary of each place 0..m
     compute_us: Ints
-    link_us: Ints
+    """By [kind][start place][stop place]; NEVER where a device of the kind cannot run the chunk."""
+    link_us: Ints  # by [kind][kind][place]: the message from a device of one kind to one of another
     enter_us: Ints
     leave_us: Ints
-    power_mw: Ints
-    memory_bytes: Ints
-    sent_bytes: Ints
+    power_mw: Ints  # by kind; 0 where it is not known
+    memory_bytes: Ints  # of a chunk, by [start place][stop place]
+    sent_bytes: Ints  # of a message over a link, by place
     excluded: tuple[frozenset[int], ...]
-    overlap: bool
+    """For each kind the kinds that cannot be used beside it. Devices that exclude others are kinds of their
+    own."""
+    overlap: bool  # whether devices send while they compute
 
     @property
     def last(self) -> int:

@@ -88,19 +88,8 @@ _SUMMED = {T.DEVICES, T.PEAK_MEMORY}
 class Bounds:
     """Lower bounds on some terms, from the programs over sets of devices.
 
-    Parameters
-    ----------
-    cluster
-        The tables of the problem.
-    terms
-        The terms that are bounded.
-    relaxation
-        The programs, or None: then what follows is taken to cost nothing.
-
-    Raises
-    ------
-    TimeIsUpError
-        A program did not finish in time.
+    `relaxation`: the programs, or None: then what follows is taken to cost nothing.
+    Raises TimeIsUpError: a program did not finish in time.
     """
 
     def __init__(self, cluster: Cluster, terms: Sequence[str], relaxation: Relaxation | None) -> None:
@@ -141,14 +130,8 @@ class Bounds:
     def of(self, done: Done, begun: Begun, device: int, place: int, state: int) -> tuple[int, ...] | None:
         """Return bounds for plans in which a device takes the layers from a place on; None: there are none.
 
-        Parameters
-        ----------
-        done, begun
-            The completed pipelines, and the chunks before the place.
-        device, place
-            Where it goes on.
-        state
-            The devices that are free, this one included, as the programs count them.
+        `done`, `begun`: the completed pipelines, and the chunks before the place; `state`: the devices that
+        are free, this one included, as the programs count them.
         """
         kind, values = self._kind_of[device], []
         longest = begun.longest_us

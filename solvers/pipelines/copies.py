@@ -9,15 +9,7 @@ from ...formulations.pipelines.plans import Pipes, ordered
 
 
 def copies(pipes: Pipes, kinds: tuple[int, ...]) -> Iterator[Pipes]:
-    """Yield every plan with the same cuts on devices of the same kinds, each once.
-
-    Parameters
-    ----------
-    pipes
-        A plan.
-    kinds
-        The kind of each device.
-    """
+    """Yield every plan with the same cuts on devices of the same kinds, each once."""
     of_kind = {kind: [device for device, own in enumerate(kinds) if own == kind] for kind in set(kinds)}
     places: dict[int, list[int]] = {}
     for *_, device in (part for pipe in pipes for part in pipe):

@@ -29,17 +29,8 @@ def random_cluster(
     Layers take 0.2 to 3 ms, at 1 GFLOP/s, times 1 to 6 for each type, times 0.8 to 1.2 for each layer on it.
     Cuts send 1 to 200 KB over links of 10 to 100 MB/s with up to 0.5 ms.
 
-    Parameters
-    ----------
-    layers, counts
-        Number of layers, and of devices of each type.
-    seed
-        Equal seeds give equal problems.
-    overlap, most, objective
-        As in `Pipelines` and `Objective.parse`.
-    memory_share
-        Memory of each device as a share of the weights of the network, between this and twice as much; None:
-        no limit.
+    `overlap`, `most`, `objective`: as in `Pipelines` and `Objective.parse`. `memory_share`: memory of each
+    device as a share of the weights of the network, between this and twice as much; None: no limit.
     """
     rng = random.Random(seed)
     base = [rng.randint(200, 3000) for _ in range(layers)]
@@ -92,17 +83,7 @@ def random_cluster(
 def drawn_cluster(layers: int, devices: int, types: int, seed: int = 0) -> Problem:
     """Return what `random_cluster` does, with devices of so many types, as even in number as can be.
 
-    Parameters
-    ----------
-    layers, devices, types
-        How many there are; at least one device of each type.
-    seed
-        Equal seeds give equal problems.
-
-    Raises
-    ------
-    InvalidInputError
-        There are fewer devices than types.
+    `layers`, `devices`, `types`: how many there are; at least one device of each type.
     """
     if devices < types:
         raise InvalidInputError(f"there are {devices} devices for {types} types: one of each at least")

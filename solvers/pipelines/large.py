@@ -89,17 +89,7 @@ def _layer_us(cluster: Cluster) -> np.ndarray[tuple[int, int], np.dtype[np.float
 
 
 class Parts:
-    """Plans of pipelines that are best for parts of the devices.
-
-    Parameters
-    ----------
-    problem, arrays
-        What is asked, by kind of device.
-    deadline
-        When to stop.
-    seed
-        Equal seeds choose equal parts.
-    """
+    """Plans of pipelines that are best for parts of the devices."""
 
     def __init__(self, problem: Problem, arrays: KindArrays, deadline: Deadline, seed: int) -> None:
         self._problem, self._arrays, self._deadline = problem, arrays, deadline

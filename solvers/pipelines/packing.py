@@ -27,15 +27,7 @@ _LARGEST = 1 << 60
 
 
 def useful_types(states: States, least_us: Ints) -> npt.NDArray[np.intp]:
-    """Return the sets whose best pipeline is faster than that of every smaller set.
-
-    Parameters
-    ----------
-    states
-        The sets.
-    least_us
-        Least period on exactly each set, NEVER where there is none.
-    """
+    """Return the sets whose best pipeline is faster than that of every smaller set."""
     below = states.least_below(least_us).reshape(states.shape)
     before = np.full(states.shape, NEVER, np.int64)
     for axis in range(below.ndim):
@@ -48,23 +40,7 @@ def useful_types(states: States, least_us: Ints) -> npt.NDArray[np.intp]:
 class Packing:
     """The best sums of rates on every set.
 
-    Parameters
-    ----------
-    states
-        The sets.
-    types, rates
-        Sets of single pipelines, and the rate of each.
-    most
-        Most pipelines.
-    excluded
-        Sets that cannot be used whole, by set.
-    deadline
-        When to give up.
-
-    Raises
-    ------
-    TimeIsUpError
-        The deadline has passed before it was done.
+    Raises TimeIsUpError: the deadline has passed before it was done.
     """
 
     def __init__(

@@ -32,27 +32,13 @@ _BLOCK_BYTES = 400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What chunks and messages of a single pipeline cost.
+    """What chunks and messages of a single pipeline cost."""
 
-    Attributes
-    ----------
-    chunk
-        By [kind][start place][stop place], for chunks with a message behind them.
-    last
-        By [kind][start place]: of the last chunk, with the result that leaves.
-    link
-        By [kind][kind][place].
-    additive
-        Whether a pipeline costs the sum of it all; otherwise the most of it.
-    in_stage
-        Whether a message is added to the chunk before it (a stage without overlap).
-    """
-
-    chunk: Ints
-    last: Ints
-    link: Ints
-    additive: bool = True
-    in_stage: bool = False
+    chunk: Ints  # by [kind][start place][stop place], for chunks with a message behind them
+    last: Ints  # by [kind][start place]: of the last chunk, with the result that leaves
+    link: Ints  # by [kind][kind][place]
+    additive: bool = True  # whether a pipeline costs the sum of it all; otherwise the most of it
+    in_stage: bool = False  # whether a message is added to the chunk before it (a stage without overlap)
 
 
 ADDITIVE = frozenset(
@@ -103,21 +89,7 @@ def costs_of(term: str, arrays: KindArrays) -> Costs:
 class Program:
     """The least cost of a single pipeline on every set of devices.
 
-    Parameters
-    ----------
-    arrays
-        The problem by kind.
-    states
-        Its sets of devices.
-    costs
-        What is minimised.
-    deadline
-        When to give up.
-
-    Raises
-    ------
-    TimeIsUpError
-        The deadline has passed before it was done.
+    Raises TimeIsUpError: the deadline has passed before it was done.
     """
 
     def __init__(

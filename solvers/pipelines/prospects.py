@@ -25,58 +25,34 @@ _SO_FAR: dict[str, str] = {
 class Completed(NamedTuple):
     """Some pipelines, and what is left.
 
-    Attributes
-    ----------
-    pipes, done
-        The pipelines in the order in which they were found, and their numbers.
-    used
-        Their devices.
-    state
-        The devices that are free, as the bounds count them.
-    order
-        What orders the last pipeline: the kind that it begins with, and its chunks by kind.
+    `pipes`, `done`: the pipelines in the order in which they were found, and their numbers.
     """
 
     pipes: Pipes
     done: Done
-    used: frozenset[int]
-    state: int
+    used: frozenset[int]  # their devices
+    state: int  # the devices that are free, as the bounds count them
     order: tuple[int, tuple[object, ...]]
+    """What orders the last pipeline: the kind that it begins with, and its chunks by kind."""
 
 
 class Head(NamedTuple):
     """A pipeline that was begun.
 
-    Attributes
-    ----------
-    parts, begun
-        Its chunks that are followed by others, and their numbers.
-    device, place
-        What takes the layers from a place on.
-    used
-        The devices of it and of the pipelines before.
-    state
-        The devices that are free, that one included, as the bounds count them.
+    `parts`, `begun`: its chunks that are followed by others, and their numbers; `device`, `place`: what takes
+    the layers from a place on.
     """
 
     parts: Pipe
     begun: Begun
     device: int
     place: int
-    used: frozenset[int]
-    state: int
+    used: frozenset[int]  # the devices of it and of the pipelines before
+    state: int  # the devices that are free, that one included, as the bounds count them
 
 
 class Prospects:
-    """What rules allow of plans that are not finished.
-
-    Parameters
-    ----------
-    cluster
-        The tables of the problem.
-    rules
-        Its expressions.
-    """
+    """What rules allow of plans that are not finished."""
 
     def __init__(self, cluster: Cluster, rules: Sequence[Rule]) -> None:
         self._cluster, self._rules = cluster, rules

@@ -30,41 +30,21 @@ RATED = (PipelineTerm.THROUGHPUT, PipelineTerm.PERIOD, PipelineTerm.DEVICES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
-    """What the program finds.
-
-    Attributes
-    ----------
-    pipes
-        A plan whose leading terms are the best, if only what the program knows counts. None where kinds were
-        merged: devices of different kinds stand for one another then.
-    settled
-        How many leading terms of the objective.
-    bound
-        Value of the first term, or None: the program does not know that term.
-    """
+    """What the program finds."""
 
     pipes: Pipes | None
-    settled: int
-    bound: int | None
+    """A plan whose leading terms are the best, if only what the program knows counts. None where kinds were
+    merged: devices of different kinds stand for one another then."""
+    settled: int  # how many leading terms of the objective
+    bound: int | None  # value of the first term, or None: the program does not know that term
 
 
 class Relaxation:
     """The programs of one problem; each is run when it is asked for.
 
-    Parameters
-    ----------
-    cluster
-        The tables of the problem.
-    arrays
-        Its tables by kind, perhaps merged.
-    exact
-        Whether the kinds are those of the devices; otherwise some were merged.
-    most
-        Most pipelines; None: those of the problem.
-    most_us, most_devices
-        Largest period and number of devices, or None.
-    deadline
-        When to give up with a `TimeIsUpError`.
+    `exact`: whether the kinds are those of the devices; otherwise some were merged. `most`: most pipelines;
+    None: those of the problem. `most_us`, `most_devices`: largest period and number of devices, or None.
+    `deadline`: when to give up with a `TimeIsUpError`.
     """
 
     def __init__(

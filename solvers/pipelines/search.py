@@ -37,27 +37,9 @@ class _Stopped(Exception):
 class Search:
     """The best plans of a problem.
 
-    Parameters
-    ----------
-    problem, options
-        What is asked.
-    arrays
-        Its tables by kind of device.
-    bounds
-        On the terms that rank plans; on those of the objective for a single plan.
-    deadline
-        When to stop.
-    on_better
-        Called when a plan was found that is better than all before.
-
-    Attributes
-    ----------
-    kept
-        The best plans with their keys, in order; of plans that differ in devices of one kind just one.
-    dropped
-        Whether there may be more plans than those.
-    rejected
-        How many plans opaque rules have turned down.
+    `bounds`: on the terms that rank plans; on those of the objective for a single plan.
+    `dropped`: whether there may be more plans than those; `rejected`: how many plans opaque rules have turned
+    down.
     """
 
     def __init__(
@@ -85,6 +67,7 @@ class Search:
         self._power = arrays.power_mw[list(arrays.kind_of)].tolist()
         self._prospects = Prospects(self._cluster, problem.expression_rules)
         self._opaque = {rule.name for rule in problem.opaque_rules}
+        # the best plans with their keys, in order; of plans that differ in devices of one kind just one
         self.kept: list[tuple[Key, Pipes]] = []
         self._shapes: dict[tuple[object, ...], int] = {}
         self._full = False
@@ -92,13 +75,7 @@ class Search:
         self.stop = StopReason.COMPLETE
 
     def run(self, seeds: Iterable[Pipes] = ()) -> None:
-        """Search until all is known, or what was given is used up.
-
-        Parameters
-        ----------
-        seeds
-            Plans to begin with, valid or not.
-        """
+        """Search until all is known, or what was given is used up."""
         try:
             for code in seeds:
                 self.offer(code)

@@ -62,28 +62,13 @@ def _coarse(arrays: KindArrays, limit_s: float | None) -> KindArrays:
 class Root:
     """What the programs say about a problem as a whole, within some time.
 
-    Parameters
-    ----------
-    problem
-        What is asked.
-    arrays
-        Its tables by kind.
-    limit_s
-        Seconds for it, or None. If they are too few for the sets of devices there are, kinds are merged.
-
-    Attributes
-    ----------
-    relaxation
-        The programs; None where even a small one was too much.
-    optimum
-        Their best plan, None if there is no plan at all.
-    infeasible
-        Whether that is so.
+    `limit_s`: seconds for it, or None. If they are too few for the sets of devices there are, kinds are
+    merged.
     """
 
     def __init__(self, problem: Problem, arrays: KindArrays, limit_s: float | None) -> None:
-        self.relaxation: Relaxation | None = None
-        self.optimum: Optimum | None = None
+        self.relaxation: Relaxation | None = None  # the programs; None where even a small one was too much
+        self.optimum: Optimum | None = None  # their best plan, None if there is no plan at all
         self._problem, self._arrays = problem, arrays
         self._deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
         for fitting in self._sizes(limit_s):
@@ -93,7 +78,7 @@ class Root:
                 break
             except TimeIsUpError:
                 self.relaxation = None
-        self.infeasible = self.relaxation is not None and self.optimum is None
+        self.infeasible = self.relaxation is not None and self.optimum is None  # whether that is so
 
     def _sizes(self, limit_s: float | None) -> Iterator[KindArrays]:
         if _fits(self._arrays, limit_s):

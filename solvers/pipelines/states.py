@@ -12,13 +12,7 @@ from .arrays import Ints
 
 
 class States:
-    """All sets of devices, counted by kind.
-
-    Parameters
-    ----------
-    counts
-        Number of devices of each kind.
-    """
+    """All sets of devices, counted by kind."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         self.counts = tuple(counts)

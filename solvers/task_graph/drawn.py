@@ -17,15 +17,7 @@ _SPEED, _TASTE = (0.5, 3.0), (0.7, 1.4)
 
 
 def random_tasks(layers: int, units: int, *, seed: int = 0) -> Problem:
-    """Return a graph of layers on unlike units; tensors take as long between any two of them.
-
-    Parameters
-    ----------
-    layers, units
-        Size.
-    seed
-        Equal seeds give equal problems.
-    """
+    """Return a graph of layers on unlike units; tensors take as long between any two of them."""
     rng = random.Random(f"tasks {layers} {units} {seed}")
     names = [f"l{number}" for number in range(layers)]
     speeds = [rng.uniform(*_SPEED) for _ in range(units)]

@@ -40,16 +40,7 @@ def list_schedule(
 
     Where no unit has room for a task, one is too full, which a repair may mend.
 
-    Parameters
-    ----------
-    tables
-        The tasks.
-    order
-        A topological order.
-    ahead
-        See `Ahead`; None: nothing, as in HEFT.
-    units
-        Those that may be used; None: all.
+    `ahead`: see `Ahead`; None: nothing, as in HEFT. `units`: those that may be used; None: all.
     """
     busy: list[list[tuple[int, int]]] = [[] for _ in tables.units]
     room, held = [*tables.unit_memory], [set[int]() for _ in tables.units]

@@ -23,14 +23,7 @@ _BY_CHANCE = 0.15
 class Critical:
     """A schedule with its times, and what keeps each task waiting.
 
-    Parameters
-    ----------
-    tables
-        The tasks.
-    units
-        The unit of each task.
-    order
-        A topological order of the tasks; they start as early as they can in it.
+    `order`: a topological order of the tasks; they start as early as they can in it.
     """
 
     def __init__(self, tables: TaskTables, units: list[int], order: list[int]) -> None:
@@ -80,18 +73,8 @@ class Critical:
 class Moves:
     """Simulated annealing over schedules.
 
-    Parameters
-    ----------
-    tables
-        The tasks.
-    ranking
-        The terms, most important first.
-    units
-        Those that may be used.
-    broken
-        From a schedule to how much of rules and limits it breaks; None: there are none.
-    seed
-        Of everything that is drawn.
+    `ranking`: the terms, most important first. `broken`: from a schedule to how much of rules and limits it
+    breaks; None: there are none.
     """
 
     def __init__(

@@ -48,15 +48,7 @@ def solve_schedule(problem: Problem, options: SolveOptions, support: Support) ->
 
 
 class ScheduleSearch:
-    """The search for one problem: its valid plans, the best first, and a bound.
-
-    Parameters
-    ----------
-    problem, seed
-        The problem, and the seed of everything that is drawn.
-    most
-        How many plans are kept.
-    """
+    """The search for one problem: its valid plans, the best first, and a bound."""
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
         self._problem, self._seed, self.pool = problem, seed, Pool[Schedule](problem, most=most)

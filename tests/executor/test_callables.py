@@ -295,6 +295,7 @@ def random_pipelines(draw: st.DrawFn) -> str:
     return f"P = CallableModel(name='p', inputs=(X,), layers=({' '.join(lines)}), outputs={tuple(unused)})\n"
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(source=random_pipelines(), seed=st.integers(0, 99), data=st.data())
 def test_chained_pieces_give_the_numbers_of_the_whole(source: str, seed: int, data: st.DataObject) -> None:

@@ -141,6 +141,7 @@ def test_a_pipeline_is_a_network_of_all_layers(chain: ChainedModel) -> None:
     assert (chain.spec("h").shape, chain.spec("size").dtype) == ((3, 4), "int64")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[], [1], [3], [5], [6], [2, 5], [1, 4, 6], [*range(1, 8)]])
 def test_wherever_it_is_cut_the_numbers_are_those_of_the_members(tmp_path: Path, cuts: list[int]) -> None:
     chain = open_model(place(tmp_path))
@@ -184,6 +185,7 @@ def test_engines_find_the_layers_of_their_operators(chain: ChainedModel) -> None
     assert all(times)
 
 
+@pytest.mark.slow
 def test_models_and_functions_run_in_one_worker_each_by_its_own_engine(chain: ChainedModel) -> None:
     assert resolve_engine(None, chain).name == "mnn+callable"
     assert resolve_engine("onnxruntime", chain).name == "onnxruntime+callable"
@@ -202,6 +204,7 @@ def test_models_and_functions_run_in_one_worker_each_by_its_own_engine(chain: Ch
         assert engines == ["Python", first, first, "Python", first, first]
 
 
+@pytest.mark.slow
 def test_a_network_finds_its_pipeline_again_and_notices_other_models(tmp_path: Path) -> None:
     network = open_model("mine=" + place(tmp_path), granularity="operator").network
     assert network.name == "mine"
@@ -211,6 +214,7 @@ def test_a_network_finds_its_pipeline_again_and_notices_other_models(tmp_path: P
         models_of(network)
 
 
+@pytest.mark.slow
 def test_a_pipeline_can_be_joined_with_models(tmp_path: Path) -> None:
     joined = open_models([place(tmp_path), f"b={tmp_path / 'sub' / 'tiny.onnx'}"])
     assert [name.partition("/")[0] for name in joined.network.layer_names] == [*["chain"] * 8, "b"]
@@ -302,6 +306,7 @@ def test_wrong_inputs_and_names_are_refused_together(chain: ChainedModel) -> Non
         chain.reference({}, also=["deep/q"])
 
 
+@pytest.mark.slow
 def test_names_inside_control_flow_are_renamed_too(tmp_path: Path) -> None:
     branches = {
         f"{word}_branch": onnx.helper.make_graph(

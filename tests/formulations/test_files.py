@@ -157,6 +157,7 @@ def problems(draw: st.DrawFn) -> Problem:
     return problem
 
 
+@pytest.mark.slow
 @given(problem=problems())
 def test_a_problem_survives_its_file(problem: Problem) -> None:
     text = files.dump_problem(problem)

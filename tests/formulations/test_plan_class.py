@@ -25,6 +25,7 @@ GOLDEN = {golden.name: golden.problem for golden in golden_instances()}
 
 CLASSES = {
     "transfer_cost": "plans with at most one chunk per unit",
+    "npu_lacks_the_middle": "plans with any number of chunks per unit",
     "workload_slowdown": "plans in which every request passes the units once, in the order npu, cpu, and all "
     "units serve them in the given order, as soon as they can",
     "workload_johnson": "plans in which every request passes the units once, in the order npu, cpu, and all "

@@ -156,6 +156,7 @@ def test_units_that_share_a_core_need_no_table() -> None:
         replace(problem, co_run_costs=tables[:1])
 
 
+@pytest.mark.slow
 @given(set_problems())
 def test_files_keep_tables_of_sets(problem: Problem) -> None:
     again = parse_problem(dump_problem(problem).encode(), name="problem")
@@ -180,6 +181,7 @@ def test_features_are_those_of_all_tables() -> None:
     assert {Feature.TRANSFERS, Feature.LIMITS} <= two_units().features  # the table for two units has copies
 
 
+@pytest.mark.slow
 @given(co_run_problems())
 def test_files_keep_all_tables_and_rules(problem: Problem) -> None:
     again = parse_problem(dump_problem(problem).encode(), name="problem")

@@ -80,6 +80,7 @@ def long(problem: Problem) -> Plan | None:
     return next(found, None)
 
 
+@pytest.mark.slow
 def test_spans_of_a_device_do_not_overlap() -> None:
     rng = random.Random(5)
     problems = [drawn_problem(seed, devices=4, layers=4) for seed in range(400, 440)]

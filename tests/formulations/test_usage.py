@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def used_at(usage: Usage, at_us: int) -> int:
     return [used for time, used in usage.steps if time <= at_us][-1]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_a_stream_in_steady_state_needs_no_more_than_the_judge_says(data: st.DataObject) -> None:
     problem = data.draw(co_run_problems(most_layers=5, most_units=3).map(solvable))
@@ -54,6 +56,7 @@ def test_a_stream_in_steady_state_needs_no_more_than_the_judge_says(data: st.Dat
     assert max(usage.while_bytes) == usage.peak_bytes
 
 
+@pytest.mark.slow
 @given(data=st.data(), interval_us=st.integers(0, 30), slots=st.integers(1, 4))
 def test_every_instant_is_counted(data: st.DataObject, interval_us: int, slots: int) -> None:
     problem = data.draw(co_run_problems(most_layers=4, most_units=3).map(solvable))
@@ -88,6 +91,7 @@ def test_tensors_pile_up_in_front_of_a_slow_chunk() -> None:
     assert crowded.steps[-1] == (10 + 5 * 100, 3000), "weights stay"
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_a_workload_needs_what_the_judge_says(data: st.DataObject) -> None:
     problem = data.draw(workload_problems().map(solvable))

@@ -98,6 +98,7 @@ INFEASIBLE: dict[str, tuple[Edit, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INFEASIBLE)
 def test_problems_without_a_plan(cli: Cli, tmp_path: Path, name: str) -> None:
     edit, words = INFEASIBLE[name]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import gapless
+from gapless.executor.engine import Engine
+from gapless.formulations.formulation import Formulation
+from gapless.solvers.protocol import Capabilities, Claim, SolveOptions, Support
+from gapless.view.presenter import Presenter
 
 
 def stub() -> dict[str, str]:
@@ -44,7 +50,37 @@ def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
         gapless.plam  # type: ignore[attr-defined] # noqa: B018
 
 
+@pytest.mark.slow
 def test_sub_modules_of_the_public_face_are_there_at_once() -> None:
     code = "import gapless; print(gapless.rules.pin.__name__, gapless.plots.plot_trace.__name__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["pin", "plot_trace"]
+
+
+def unexplained(name: str, value: object) -> list[str]:
+    """Return the section that the docstring of a public name should have and has not."""
+    text = inspect.getdoc(value) or ""
+    if is_dataclass(value):
+        large = sum(not field.name.startswith("_") for field in fields(value)) > 3
+        wanted = "Attributes" if large else ""
+    else:
+        large = inspect.isfunction(value) and len(inspect.signature(value).parameters) > 2
+        wanted = "Parameters" if large else ""
+    return [f"{name} has no {wanted}"] if wanted and f"{wanted}\n---" not in text else []
+
+
+def test_public_names_say_what_they_take_and_hold() -> None:
+    assert not [line for name in sorted(stub()) for line in unexplained(name, getattr(gapless, name))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [(Engine, 2), (Formulation, 2), (Presenter, 4), (gapless.Policy, 2)]
+)
+def test_what_plug_ins_implement_says_what_it_takes(kind: type, least: int) -> None:
+    texts = [inspect.getdoc(kind) or "", *(inspect.getdoc(value) or "" for value in vars(kind).values())]
+    assert sum("\n---" in text for text in texts) >= least
+
+
+def test_what_plug_ins_read_and_return_says_what_it_holds() -> None:
+    kinds = (Capabilities, Claim, SolveOptions, Support)
+    assert not [line for kind in kinds for line in unexplained(kind.__name__, kind)]

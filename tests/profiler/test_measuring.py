@@ -93,6 +93,7 @@ def test_units_run_pieces_beside_it(model: FakeModel, bench: WorkerBench) -> Non
     assert bench.timing("b", prepared(model, 0, 4), effort=EFFORT).receipt.unit == "b"
 
 
+@pytest.mark.slow
 def test_a_piece_that_is_refused_leaves_the_worker_at_work(model: FakeModel, bench: WorkerBench) -> None:
     bench.timing("a", prepared(model, 0, 1), effort=EFFORT)
     for beside in ({}, {"b": prepared(model, 0, 2)}):
@@ -101,6 +102,7 @@ def test_a_piece_that_is_refused_leaves_the_worker_at_work(model: FakeModel, ben
     assert bench.timing("a", prepared(model, 0, 1), effort=EFFORT).run.count == 5
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_missed_and_replaced(model: FakeModel, bench: WorkerBench) -> None:
     for start, stop, reason in ((0, 3, "exit code 9"), (1, 2, "ZeroDivisionError: a mistake")):
         with pytest.raises(UnitLostError, match=f"'a' .*{reason}"):
@@ -119,6 +121,7 @@ def test_nothing_is_left_behind(model: FakeModel) -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("idle_times", "factors"), [(0, [1]), (2, [1, 5, 25])])
 def test_where_the_load_did_not_run_it_is_measured_for_longer(
     model: FakeModel,
@@ -134,6 +137,7 @@ def test_where_the_load_did_not_run_it_is_measured_for_longer(
     assert asked == [pytest.approx(factor * 0.001) for factor in factors]
 
 
+@pytest.mark.slow
 def test_a_load_that_never_runs_is_named(
     model: FakeModel, bench: WorkerBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_the_printed_form_has_no_intercept_and_calls_every_layer_high() -> None:
     assert all(part.high for part in found.parts)
 
 
+@pytest.mark.slow
 def test_names_are_enough() -> None:
     found = gapless.estimate_contention(["bert"], platform="snapdragon870")
     assert [part.network for part in found.networks] == ["bert"]

@@ -36,6 +36,7 @@ def test_the_given_order_stays_where_no_other_is_better() -> None:
     assert best_order(problem, graph, SolveOptions()) == (0, 1, 2, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_never_worse_than_the_given_order_and_repeats(seed: int) -> None:
     problem = chain_problem(random_network(100 + seed, layers=14), seed)

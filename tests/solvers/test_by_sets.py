@@ -25,7 +25,7 @@ from tests.instances import set_problems
 
 from .test_by_units import THIRD_PARTY, check_against_brute_force, objectives
 
-QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 
 
@@ -57,6 +57,7 @@ def test_third_party_backends_find_the_same(backend: str, problem: Problem) -> N
     check_against_brute_force(problem, backend, top=3)
 
 
+@pytest.mark.slow
 @given(set_problems(), st.sampled_from(["period", "latency"]))
 def test_bounds_hold_for_every_plan(problem: Problem, term: str) -> None:
     wanted = problem.with_objective(term)

@@ -20,7 +20,7 @@ from tests.instances import co_run_problems
 
 from .brute import every, values_of
 
-QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 SPARSE = "pixel7a/alexnet-sparse"
 

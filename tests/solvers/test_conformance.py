@@ -14,13 +14,10 @@ from gapless.solvers.samples import golden_instances
 from gapless.solvers.task_graph import solving as schedules
 
 
-def slow(name: str) -> bool:
-    """Return whether a backend needs more than an instant for a sample: processes, or hundreds of steps."""
-    return get_backend(name).capabilities.isolated or name == "annealing"
-
-
 @pytest.fixture(
-    params=[pytest.param(name, marks=[pytest.mark.slow] if slow(name) else []) for name in backend_names()]
+    params=[
+        pytest.param(name, marks=[] if name == "native" else [pytest.mark.slow]) for name in backend_names()
+    ]
 )
 def name(request: pytest.FixtureRequest) -> str:
     backend: str = request.param
@@ -30,12 +27,18 @@ def name(request: pytest.FixtureRequest) -> str:
     return backend
 
 
+SHARES = {"cpsat": (2, 0), "pulp": (4, 1), "z3": (4, 3), "pulp-cbc": (8, 1)}
+"""Backends that are given the same models share the questions: one in so many, from which one on.
+
+CP-SAT is asked every second one, and each of the others is asked by HiGHS or by Z3.
+"""
+
+
 class TestEveryBackend(BackendConformance):
     @pytest.fixture(autouse=True)
     def _choose(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.name = name
-        # CP-SAT is asked everything; the others are given the same models, and take longer.
-        self.every = {"pulp-cbc": 4, "pulp": 2, "z3": 2}.get(name, 1)
+        self.every, self.first = SHARES.get(name, (1, 0))
         # Walks as long as those of a user take too long here, also as what exact searches start from.
         monkeypatch.setattr(annealing, "STEPS", 60)
         monkeypatch.setattr(jobs_annealing, "STEPS", 60)
@@ -44,6 +47,11 @@ class TestEveryBackend(BackendConformance):
 
     def make_backend(self) -> Backend:
         return get_backend(self.name)
+
+
+def test_every_question_is_asked() -> None:
+    asked = [set(range(first, 64, every)) for every, first in SHARES.values()]
+    assert set.union(*asked) == set(range(64))
 
 
 def test_golden_instances_cover_both_answers() -> None:

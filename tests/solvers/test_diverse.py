@@ -29,7 +29,7 @@ from tests.workload_instances import workload_problem
 from .brute import every
 from .fakes import FakeBackend, capabilities, feasible, optimal, plan
 
-QUICK = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
 SPARSE = "pixel7a/alexnet-sparse"
 WORKLOAD = workload_problem({"net": [[1, 2], [3, 4]]}, ["net", "net"])

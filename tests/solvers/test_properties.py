@@ -19,7 +19,7 @@ from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
 from tests.instances import problems, ruled_problems
 
-QUICK = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
 
 

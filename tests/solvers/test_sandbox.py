@@ -77,6 +77,7 @@ def test_what_was_published_before_a_hang_is_not_lost(problem: Problem) -> None:
     assert len(seen) == 2
 
 
+@pytest.mark.slow
 def test_what_is_published_while_the_caller_is_busy_is_not_lost(problem: Problem) -> None:
     def publish_and_hang(problem: Problem, options: SolveOptions) -> Claim:
         options.publish(feasible(plan((0, 2, "cpu"))))
@@ -120,6 +121,7 @@ def test_a_backend_is_told_less_than_the_limit(problem: Problem) -> None:
     assert solve(problem, FakeBackend(act=tell), isolate=True).statistics["told"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_child_works_for_a_thread_that_is_not_the_main_one(problem: Problem) -> None:
     found: list[SolveResult] = []
 

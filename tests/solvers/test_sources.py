@@ -59,6 +59,7 @@ def test_starts_take_a_share_of_every_limit(limit_s: float, monkeypatch: pytest.
         assert all(one is not None and one <= 0.3 * limit_s for one in asked)
 
 
+@pytest.mark.slow
 def test_a_cold_backend_that_is_ended_has_no_plan() -> None:
     backend = get_backend("cpsat")
     claims: list[Claim] = []
@@ -140,6 +141,7 @@ def test_of_parts_the_sources_of_the_best_count() -> None:
     assert (found.bound, found.plan_source, found.bound_source) == (1, Source.START, Source.START)
 
 
+@pytest.mark.slow
 def test_the_start_of_an_unfinished_search_is_told_from_its_own() -> None:
     """A solver that only hands back what it was given has found nothing."""
     given = gapless.plan(WORKLOAD, backend="cpsat", time_limit_s=0.01)

@@ -194,7 +194,7 @@ def honest_claims(draw: st.DrawFn, problem: Problem, top: int) -> Claim:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(problem=co_run_problems(most_layers=4, most_units=3), top=st.integers(1, 6), data=st.data())
 def test_whatever_the_parts_say_the_whole_is_true(problem: Problem, top: int, data: st.DataObject) -> None:
     claims = {used: data.draw(honest_claims(problem.using(used), top)) for used in problem.unit_counts}

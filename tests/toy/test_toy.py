@@ -80,6 +80,7 @@ def plan_file(tmp_path: Path, problem_file: Path, cli: Cli) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", EXACT_BACKENDS)
 def test_exact_backends_keep_rules_and_rank_alike(backend: str) -> None:
     best = gapless.plan(jobs(), backend=backend, top=3)

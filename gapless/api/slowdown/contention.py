@@ -106,7 +106,7 @@ def estimate_contention(
     >>> import gapless
     >>> found = gapless.estimate_contention(["vgg16"])
     >>> [(part.first, part.high) for part in found.parts][-3:]
-    [('fc6', True), ('fc7', True), ('logits', True)]
+    [('conv5_3', False), ('fc6', True), ('fc7', True)]
     """
     if form not in tuple(Form):
         raise InvalidInputError(f"form is {form!r}, must be one of {', '.join(Form)}")

@@ -169,18 +169,8 @@ def measure_plan_interference(
 def interference_of_tables(subject: str | Profile) -> InterferenceRatios:
     """Return the ratios of the heavy and the isolated tables, without measuring anything.
 
-    Parameters
-    ----------
-    subject
-        The name of a shipped platform (all its networks) or problem, or a profile with both tables.
+    `subject`: the name of a shipped platform (all its networks) or problem, or a profile with both tables.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such platform or problem, or it has not both tables.
-
-    Examples
-    --------
     >>> from gapless.api.slowdown.interference import interference_of_tables
     >>> found = interference_of_tables("pixel7a/octree")
     >>> len(found.ratios)

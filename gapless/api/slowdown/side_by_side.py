@@ -22,7 +22,7 @@ from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.workload import Request, Workload
 from ...profiler.profile import Method, Profile, ProfileOptions
-from ...profiler.slowdown.side_by_side import estimated_interference, joint_table
+from ...profiler.slowdown.side_by_side import check_different, estimated_interference, joint_table
 from ..execution import open_store, resolve_all, take_profile
 
 CALIBRATION = Budget(requests=20, warm_up_requests=3)
@@ -119,6 +119,7 @@ def profile_each(
         They could not be measured.
     """
     opened, found, units = resolve_all(models, engine, platform)
+    check_different([model.network.name for model in opened])
     wanted = tuple(Method(method) for method in methods)
     with ExitStack() as stack:
         kept = open_store(store, stack)
@@ -178,19 +179,8 @@ def calibrated(problem: Problem, runner: Runner, *, budget: Budget = CALIBRATION
     after the other, and the times of each are scaled to what was measured. Units that cannot run all of them
     keep their times.
 
-    Parameters
-    ----------
-    problem
-        As `side_by_side` returns it.
-    runner
-        Executes the networks.
-    budget
-        For how long, on each unit.
-
-    Raises
-    ------
-    ExecutionError
-        The networks could not be run.
+    `problem`: as `side_by_side` returns it.
+    Raises ExecutionError: the networks could not be run.
     """
     requests = tuple(Request(name=network.name, network=network.name) for network in problem.networks)
     everything = replace(problem, data=Workload(requests=requests))

@@ -48,24 +48,12 @@ app = typer.Typer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command found out.
+    """What a command found out."""
 
-    Attributes
-    ----------
-    document
-        For machines.
-    view
-        For people; a str is written as it is.
-    code
-        For the caller.
-    notes
-        What people should know besides; printed to standard error.
-    """
-
-    document: Callable[[], dict[str, Any]]
-    view: Callable[[], RenderableType]
-    code: int = ExitCode.OK
-    notes: Sequence[str] = ()
+    document: Callable[[], dict[str, Any]]  # for machines
+    view: Callable[[], RenderableType]  # for people; a str is written as it is
+    code: int = ExitCode.OK  # for the caller
+    notes: Sequence[str] = ()  # what people should know besides; printed to standard error
 
 
 _GENERAL = {"quiet": (QuietOption, False), "color": (ColorOption, None)}

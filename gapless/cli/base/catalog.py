@@ -23,21 +23,11 @@ OTHER = "Other"
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """What is known about a command before its module is loaded.
+    """What is known about a command before its module is loaded."""
 
-    Attributes
-    ----------
-    module
-        Module in `cli.commands` that registers it.
-    panel
-        Heading in `gapless --help`.
-    examples
-        Command lines that work, with a remark behind "#".
-    """
-
-    module: str
-    panel: str
-    examples: tuple[str, ...] = ()
+    module: str  # module in `cli.commands` that registers it
+    panel: str  # heading in `gapless --help`
+    examples: tuple[str, ...] = ()  # command lines that work, with a remark behind "#"
 
     @property
     def epilog(self) -> str | None:

@@ -23,21 +23,13 @@ PIPE_WIDTH = 110
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputStyle:
-    """How to write on the terminal.
+    """How to write on the terminal."""
 
-    Attributes
-    ----------
-    quiet
-        Neither progress nor notes.
-    color
-        Whether colours and bold words are used; None: on a terminal, unless NO_COLOR is set.
-    said
-        The general options as words: for who hands a command on.
-    """
-
-    quiet: bool = False
+    quiet: bool = False  # neither progress nor notes
     color: bool | None = None
+    """Whether colours and bold words are used; None: on a terminal, unless NO_COLOR is set."""
     said: tuple[str, ...] = field(default=(), compare=False)
+    """The general options as words: for who hands a command on."""
 
 
 _USUAL = OutputStyle()

@@ -103,13 +103,8 @@ def code_of_front(front: ParetoFront) -> ExitCode:
 def code_of_comparison(comparison: Comparison, *, required: Collection[str]) -> ExitCode:
     """Return the exit code for a comparison.
 
-    Parameters
-    ----------
-    comparison
-        What was found.
-    required
-        Backends that were named by the user: that one of them gives no answer is a failure, while a
-        default backend that is not installed is merely left out.
+    `required`: backends that were named by the user: that one of them gives no answer is a failure, while a
+    default backend that is not installed is merely left out.
     """
     errors = [failure.error for failure in comparison.failures]
     if comparison.disagreements or any(isinstance(e, BackendDisagreementError) for e in errors):

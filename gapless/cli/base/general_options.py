@@ -65,27 +65,14 @@ _END = "--"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class General:
-    """What was said of every command.
+    """What was said of every command."""
 
-    Attributes
-    ----------
-    as_json
-        Print documents, errors as well.
-    debug
-        Show tracebacks.
-    style
-        How to write on the terminal.
-    trusted
-        Python code that files of data may name.
-    open_seconds
-        Texts of how long it may take to open a model file; the last one counts.
-    """
-
-    as_json: bool
-    debug: bool
-    style: OutputStyle
-    trusted: tuple[str, ...] = ()
+    as_json: bool  # print documents, errors as well
+    debug: bool  # show tracebacks
+    style: OutputStyle  # how to write on the terminal
+    trusted: tuple[str, ...] = ()  # Python code that files of data may name
     open_seconds: tuple[str, ...] = ()
+    """Texts of how long it may take to open a model file; the last one counts."""
 
 
 def split_general(words: Sequence[str]) -> tuple[General, list[str]]:

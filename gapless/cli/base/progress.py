@@ -122,17 +122,7 @@ class Line:
 
 
 class Progress(Line):
-    """Shows which backend works, for how long, and its best plan so far.
-
-    Parameters
-    ----------
-    problem
-        What is solved.
-    time_limit_s
-        Seconds that each backend has, if they are limited.
-    backends
-        All that are to work, if they are known.
-    """
+    """Shows which backend works, for how long, and its best plan so far."""
 
     def __init__(
         self, problem: Problem, *, time_limit_s: float | None = None, backends: Sequence[str] = ()

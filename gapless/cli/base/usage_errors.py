@@ -23,6 +23,11 @@ _REPLACED = (
 )
 """What the libraries below say of values, in plain words."""
 
+_ONE_PROBLEM = (
+    "It takes one problem: `gapless profile MODEL MODEL` measures several models, which share the units, and "
+    "writes one problem; `gapless tune MODEL MODEL` does all of it."
+)
+
 
 def unknown_command(name: str) -> InvalidInputError:
     """Return the error for a command that is not there."""
@@ -45,6 +50,8 @@ def usage_message(error: Any) -> str:
         words += "".join(f" Example: `{example}`." for example in _examples(name)[:1])
     else:
         words = _plain(error.format_message())
+        if words.startswith("Got unexpected extra argument") and name in ("compare", "plan"):
+            words += f" {_ONE_PROBLEM}"
     return f"{words} See `{path} --help`."
 
 

@@ -72,7 +72,7 @@ def plan(
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
     from ...view.terminal import tables
-    from ..tasks.solving import plan_watched
+    from ..tasks.solving import plan_watched, wider_notes
 
     check_writable(out)
     if batches is not None:
@@ -90,7 +90,7 @@ def plan(
     notes += _plans_written(out, problem, result, asked.origin)
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result),
+        view=lambda: tables.result_view(problem, result, wider_notes(problem, result)),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )

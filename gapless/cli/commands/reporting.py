@@ -17,7 +17,7 @@ from ...solvers.sources import start_mode
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import ObjectiveOption, RulesOption, check_writable
+from ..options.problem import NumberOption, ObjectiveOption, RulesOption, check_writable
 from ..options.solving import StartOption
 
 _report_option = heading("What is shown")
@@ -55,6 +55,7 @@ ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it i
 def report(
     given: GivenArgument,
     *,
+    number: NumberOption = None,
     out: PageOption = Path("report.html"),
     title: TitleOption = "",
     objective: ObjectiveOption = None,
@@ -78,7 +79,7 @@ def report(
 
     check_writable(out)
     line = shlex.join(["gapless", *sys.argv[1:]])
-    if is_front(given):
+    if number is None and is_front(given):
         wrote, told = front_reported(given, out, title=title, command=line)
         return Answer(
             document=lambda: {**documents.header("report_file"), **documents.plain_data(wrote)},
@@ -87,6 +88,7 @@ def report(
         )
     asked = ReportOptions(
         title=title,
+        number=number,
         objective=objective,
         rules=rules,
         requests=requests,

@@ -27,6 +27,7 @@ from ..options.cluster import (
 from ..options.models import (
     SIMULATED,
     BatchSizesOption,
+    ChainOption,
     CheckOption,
     DeviceOption,
     EmulateOption,
@@ -43,6 +44,7 @@ from ..options.models import (
     SideBySideOption,
     SimplifyOption,
     UnitsOption,
+    is_chain,
     measuring_option,
     model_option,
     parse_samples,
@@ -148,6 +150,7 @@ def profile(
         ),
     ] = False,
     overwrite: OverwriteOption = False,
+    chain: ChainOption = False,
     side_by_side: SideBySideOption = False,
     steady: SteadyOption = False,
     item_seconds: ItemSecondsOption = None,
@@ -172,7 +175,8 @@ def profile(
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
     how = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     samples = parse_samples(feed, input_range)
-    subject = _subject(models, how, batch, side_by_side=side_by_side)
+    shared = "--batch" if batch is not None else "--side-by-side" if side_by_side else ""
+    subject = _subject(models, how, batch, chained=is_chain(models, chain=chain, shared=shared))
     place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     if place:
         from ..tasks.clusters import profile_on
@@ -186,13 +190,16 @@ def profile(
             }
         )
         if isinstance(subject, list):
-            raise InvalidInputError("--side-by-side is for networks on one device, not for a cluster")
+            raise InvalidInputError(
+                "over a cluster one network is profiled at a time: --chain makes one of several models"
+            )
         measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
         return _profiled(measured, notes)
     options = measuring.profile_options(steady=steady, item_s=item_seconds, accept_noise=accept_noise)
     target = measuring.Target.of(subject, choice, samples)
     with measuring.begun("profile", target.networks, out, entry) as work:
         found, notes = measuring.profile_watched(target, work, options=options)
+        notes += measuring.shared_notes(target) if not shared else []
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(
@@ -210,14 +217,14 @@ def _refuse_on_clusters(given: dict[str, bool]) -> None:
 
 
 def _subject(
-    models: list[str], how: dict[str, Any], batch: str | None, *, side_by_side: bool
+    models: list[str], how: dict[str, Any], batch: str | None, *, chained: bool
 ) -> Model | list[Model]:
     """Return what to profile: one network, or several that share the units; batches are several."""
     from ...api.models import in_batches, open_each, open_models
 
     if batch is not None:
         models, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
-    return open_each(models, **how) if side_by_side or batch is not None else open_models(models, **how)
+    return open_models(models, **how) if chained else open_each(models, **how)
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:

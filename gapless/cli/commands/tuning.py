@@ -15,6 +15,7 @@ from ..base.general_options import JsonOption, heading
 from ..options.boards import on_boards
 from ..options.models import (
     SIMULATED,
+    ChainOption,
     DeviceOption,
     EmulateOption,
     EngineOption,
@@ -29,6 +30,7 @@ from ..options.models import (
     SimplifyOption,
     SubjectsArgument,
     UnitsOption,
+    is_chain,
     parse_names,
     parse_samples,
 )
@@ -86,7 +88,7 @@ BudgetOption = Annotated[
     _tuning_option(
         min=1.0,
         help="Seconds of racing after which no further visit begins, the strongest candidates first; "
-        "profiling and planning do not count.",
+        "profiling and planning do not count. Otherwise none: each candidate is measured at least twice.",
     ),
 ]
 SustainOption = Annotated[
@@ -128,6 +130,7 @@ def tune(
     subjects: SubjectsArgument,
     *,
     workload: WorkloadOption = None,
+    chain: ChainOption = False,
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
     materialize: MaterializeOption = False,
@@ -188,7 +191,10 @@ def tune(
         tuned, notes = _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
         return _answer(tuned, notes, details=details)
     refuse_occupied(*place)
-    subject = choice.subject(subjects, shape, granularity, materialize=materialize, simplify=simplify)
+    chained = is_chain(subjects, chain=chain, shared="" if workload is None else "--workload")
+    subject = choice.subject(
+        subjects, shape, granularity, chained=chained, materialize=materialize, simplify=simplify
+    )
     target = measuring.Target.of(subject, here, samples, competing=groups is None)
     return _answer(*_tuned_here(target, choice, *place), details=details)
 

@@ -43,16 +43,8 @@ class Choice:
 def complete(words: Sequence[str]) -> int:
     """Print what the last word can become; never fails, because its output goes to a shell.
 
-    Parameters
-    ----------
-    words
-        What was typed behind the program's name, up to the cursor; the last one may be empty. For bash the
-        line is in the environment instead (COMP_LINE, COMP_POINT), since bash splits words at "=" and ":".
-
-    Returns
-    -------
-    int
-        0.
+    `words`: what was typed behind the program's name, up to the cursor; the last one may be empty. For bash
+    the line is in the environment instead (COMP_LINE, COMP_POINT), since bash splits words at "=" and ":".
     """
     in_bash = os.environ[VARIABLE] == BASH
     quote = ""

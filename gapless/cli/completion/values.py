@@ -15,24 +15,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """What may stand as the value of a parameter.
-
-    Attributes
-    ----------
-    names
-        Returns the names; it gets what else was said, by parameter.
-    suffixes
-        Endings of files that may stand there, too; then folders are offered as well.
-    listed
-        Several names stand between commas.
-    ending
-        What follows a name, e.g. "=".
-    """
+    """What may stand as the value of a parameter."""
 
     names: Callable[[Mapping[str, str]], Iterable[str]] = lambda said: ()
+    """Returns the names; it gets what else was said, by parameter."""
     suffixes: tuple[str, ...] = ()
-    listed: bool = False
-    ending: str = ""
+    """Endings of files that may stand there, too; then folders are offered as well."""
+    listed: bool = False  # several names stand between commas
+    ending: str = ""  # what follows a name, e.g. "="
 
     def matching(self, word: str, said: Mapping[str, str]) -> list[str]:
         """Return what an unfinished word can become."""

@@ -32,10 +32,7 @@ OnOption = Annotated[
 def on_boards(**always: Any) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Return what gives a command the option --on.
 
-    Parameters
-    ----------
-    always
-        Options that the command has on a board, whatever is said here.
+    `always`: options that the command has on a board, whatever is said here.
     """
 
     def wrapped(function: Callable[..., Answer]) -> Callable[..., Answer]:
@@ -60,15 +57,7 @@ def on_boards(**always: Any) -> Callable[[Callable[..., Answer]], Callable[..., 
 
 
 def forwarded(command: str, options: Mapping[str, Any], *, on: str) -> Answer:
-    """Run a command on a board, and return its answer.
-
-    Parameters
-    ----------
-    command, options
-        What was asked for; the options by the names of their parameters.
-    on
-        What ssh takes for the board.
-    """
+    """Run a command on a board, and return its answer."""
     from ...boards.packing import IN_FOLDERS
     from ...boards.running import run_there
     from ...boards.session import terminals, write_error

@@ -46,10 +46,7 @@ ClusterFileOption = Annotated[
 class ClusterChoice:
     """Which cluster is asked for.
 
-    Attributes
-    ----------
-    local, address, allow_no_token
-        As the options say it.
+    `local`, `address`, `allow_no_token`: as the options say it.
     """
 
     local: str | None = None

@@ -30,6 +30,9 @@ _LOCATOR_HELP = (
     "CallableModel; "
     "NAME=... before it gives it a name of your own."
 )
+_SEVERAL_HELP = (
+    "Several models share the units, each with requests of its own; --chain makes one network of them."
+)
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)]
 OptionalModelArgument = Annotated[
@@ -39,7 +42,7 @@ ModelsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL...",
-        help=f"{_LOCATOR_HELP} Several models run one after the other for each request.",
+        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP}",
         show_default=False,
     ),
 ]
@@ -90,8 +93,7 @@ SubjectsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL...|PROBLEM",
-        help=f"{_LOCATOR_HELP} Several models run one after the other for each request. Or a problem file "
-        "that `gapless profile` wrote.",
+        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP} Or a problem file that `gapless profile` wrote.",
         show_default=False,
     ),
 ]
@@ -161,8 +163,15 @@ SideBySideOption = Annotated[
     bool,
     model_option(
         "--side-by-side",
-        help="The networks will share the units (`--workload` of plan and tune), instead of running one "
-        "after the other for each request.",
+        help="Measure for sharing the units (`--workload` of plan and tune), as several models always are "
+        "without --chain; of one model, to be requested several times.",
+    ),
+]
+ChainOption = Annotated[
+    bool,
+    model_option(
+        "--chain",
+        help="Several models run one after the other for each request, in the given order, as one network.",
     ),
 ]
 BatchSizesOption = Annotated[
@@ -180,14 +189,20 @@ MOST_DIGITS = 4
 """Of a number of inferences that are served together."""
 
 
-def parse_samples(feed: Path | None, ranges: Sequence[str] | None) -> Samples | None:
-    """Return what models are tried with, from --input and --input-range; None: neither is given.
+def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
+    """Return whether models are one network; `shared` names the option that says that they share the units.
 
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or a file cannot be read.
+    Raises InvalidInputError: both are asked for.
     """
+    if chain and shared:
+        raise InvalidInputError(
+            f"--chain makes one network of the models, {shared} has them share the units: leave one out"
+        )
+    return not shared and (chain or len(models) == 1)
+
+
+def parse_samples(feed: Path | None, ranges: Sequence[str] | None) -> Samples | None:
+    """Return what models are tried with, from --input and --input-range; None: neither is given."""
     if feed is None and not ranges:
         return None
     from ...executor.samples import parse_ranges, read_samples
@@ -201,13 +216,7 @@ def parse_names(text: str | None) -> tuple[str, ...]:
 
 
 def parse_sizes(option: str, text: str) -> list[int]:
-    """Return whole numbers from a text such as "1,2,4"; `option` is who is told.
-
-    Raises
-    ------
-    InvalidInputError
-        It is something else.
-    """
+    """Return whole numbers from a text such as "1,2,4"; `option` is who is told."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
         raise InvalidInputError(f"{option} is {text!r}, must be whole numbers with commas, e.g. 1,2,4")
@@ -215,13 +224,7 @@ def parse_sizes(option: str, text: str) -> list[int]:
 
 
 def parse_emulation(texts: Sequence[str] | None) -> dict[str, int]:
-    """Return {unit: permille} from texts such as "core1=50%".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or a share is not above 0 % and at most 100 %.
-    """
+    """Return {unit: permille} from texts such as "core1=50%"."""
     shares, defects = {}, []
     for text in texts or ():
         found = _EMULATED.fullmatch(text.strip())

@@ -119,6 +119,17 @@ PipelinesOption = Annotated[
         "one unit); what is minimised is then the interval between results, unless --objective says more.",
     ),
 ]
+PassageOption = Annotated[
+    str | None,
+    _asked_option(
+        metavar="any|once",
+        help="Whether a unit may have several chunks of one network (any), so that requests come back to it, "
+        "or one (once).",
+    ),
+]
+MaxHopsOption = Annotated[
+    int | None, _asked_option(min=0, help="Most borders between chunks: hops from one unit to another.")
+]
 GroupsOption = Annotated[
     str | None,
     _asked_option(
@@ -207,24 +218,13 @@ OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A problem as the command line asks for it.
+    """A problem as the command line asks for it."""
 
-    Attributes
-    ----------
-    problem
-        The problem, with objective, limits and rules.
-    origin
-        How it was named; a plan file keeps that.
-    task_slots
-        Task slots that were asked for without a workload: they are for who plays the plan.
-    notes
-        What the user should know about it.
-    """
-
-    problem: Problem
-    origin: dict[str, str]
+    problem: Problem  # the problem, with objective, limits and rules
+    origin: dict[str, str]  # how it was named; a plan file keeps that
     task_slots: int | None = None
-    notes: tuple[str, ...] = ()
+    """Task slots that were asked for without a workload: they are for who plays the plan."""
+    notes: tuple[str, ...] = ()  # what the user should know about it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +244,7 @@ class ProblemOptions:
     contention: ContentionOption = None
     costs: CostsOption = None
     pipelines: PipelinesOption = None
+    passage: PassageOption = None
     groups: GroupsOption = None
     over_graph: OverGraphOption = False
     layer_order: LayerOrderOption = None
@@ -261,17 +262,12 @@ class ProblemOptions:
     max_bubbles_us: MaxBubblesOption = None
     max_memory_bytes: MaxMemoryOption = None
     max_unit_memory_bytes: MaxUnitMemoryOption = None
+    max_hops: MaxHopsOption = None
     window: WindowOption = None
 
 
 def ask(options: ProblemOptions) -> Asked:
-    """Return the problem with the objective, limits and rules of the command line.
-
-    Raises
-    ------
-    InvalidInputError
-        A file, a name or a number is not valid.
-    """
+    """Return the problem with the objective, limits and rules of the command line."""
     from ...files.plans import problem_named
 
     problem, asked, notes = problem_named(_given(options), remembered=options.rules is None)
@@ -285,19 +281,8 @@ def ask_plan(
 
     What is given counts, and what is not given is as it was when the plan was made.
 
-    Parameters
-    ----------
-    files
-        A plan file, a list, a deployment or the folder of a run; the problem may stand before it.
-    options
-        What else is given.
-    number
-        Which plan of a list is meant; None: the best.
-
-    Raises
-    ------
-    InvalidInputError
-        There are more than two; or as for `named_plan` and `problem_of_plan`.
+    `files`: a plan file, a list, a deployment or the folder of a run; the problem may stand before it.
+    `number`: which plan of a list is meant; None: the best.
     """
     from ...files.plans import named_plan, problem_of_plan
 
@@ -377,13 +362,7 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse a place for a result before the work is done, not after it.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder is not there or cannot be written to.
-    """
+    """Refuse a place for a result before the work is done, not after it."""
     if path is None:
         return
     if path.is_dir():

@@ -25,13 +25,7 @@ from . import measuring
 def profile_on(
     model: Model, place: ClusterChoice, file: Path | None, *, engine: str | None, out: Path, entry: Entry
 ) -> tuple[Profile, list[str]]:
-    """Measure a network on every device of a cluster; return the profile, and notes.
-
-    Raises
-    ------
-    InvalidInputError, ExecutionError
-        As for `profile_devices`.
-    """
+    """Measure a network on every device of a cluster; return the profile, and notes."""
     if file is None:
         raise InvalidInputError(
             "what joins the devices is not said: give --cluster FILE, which `gapless links` writes"

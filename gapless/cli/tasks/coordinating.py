@@ -53,24 +53,12 @@ _MOST_MULTIPLIER = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is asked for beyond one run of each policy.
+    """What is asked for beyond one run of each policy."""
 
-    Attributes
-    ----------
-    power_w
-        Most power of the device; None: any.
-    multipliers
-        Deadlines, as text; None: those of the scenario.
-    bound_s
-        Seconds to solve each part with everything known; None: no bound.
-    frames
-        How many frames that is done for.
-    """
-
-    power_w: float | None
-    multipliers: str | None
-    bound_s: float | None
-    frames: int
+    power_w: float | None  # most power of the device; None: any
+    multipliers: str | None  # deadlines, as text; None: those of the scenario
+    bound_s: float | None  # seconds to solve each part with everything known; None: no bound
+    frames: int  # how many frames that is done for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +92,7 @@ def scenario_of(name: str, *, seconds: float | None, seed: int | None, pace: flo
 def place(
     scenario: Scenario, platform: str | None, problem: str | None, behaviour: Path | None, split: int | None
 ) -> Setting:
-    """Return where a scenario is served.
-
-    Raises
-    ------
-    InvalidInputError
-        Not exactly one place is named, or it is not known.
-    """
+    """Return where a scenario is served."""
     if (platform is None) == (problem is None):
         raise InvalidInputError("say where: --platform PHONE, e.g. pixel4, or --problem PROBLEM")
     if problem is None:
@@ -178,13 +160,7 @@ def shown(found: Found, *, picture: Path | None, page: Path | None, out: Path | 
 
 
 def check_alone(given: Mapping[str, object]) -> None:
-    """Refuse options of simulations where a scenario is really served.
-
-    Raises
-    ------
-    InvalidInputError
-        One is given.
-    """
+    """Refuse options of simulations where a scenario is really served."""
     for name, value in given.items():
         if value is not None:
             raise InvalidInputError(f"--{name} is for simulations; leave it out, or leave out --here")

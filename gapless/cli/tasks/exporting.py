@@ -47,33 +47,15 @@ def export(
 ) -> Exported:
     """Write the chunks of a plan as model files that run without gapless, and a runner for them.
 
-    Parameters
-    ----------
-    problem, plan
-        A valid plan, or deployment, for a problem whose networks were read from ONNX files.
-    to
-        "onnx", "onnxruntime", "mnn" or "taskset" (see `ExportKind`).
-    out
-        The folder; it must be new, empty, or hold an older export, which is replaced.
-    models
-        The networks by name; None: opened from where the problem says they lie.
-    engine
-        Who runs what is exported to taskset: "onnxruntime" or "mnn"; None: who ran the layers when the
-        costs were measured.
-    check
-        Whether each chunk is first run here, if its engine can, and compared with the uncut model.
+    `to`: "onnx", "onnxruntime", "mnn" or "taskset" (see `ExportKind`). `out`: the folder; it must be new,
+    empty, or hold an older export, which is replaced. `models`: the networks by name; None: opened from where
+    the problem says they lie. `engine`: who runs what is exported to taskset: "onnxruntime" or "mnn"; None:
+    who ran the layers when the costs were measured. `check`: whether each chunk is first run here, if its
+    engine can, and compared with the uncut model.
+    Raises OutputMismatchError: numbers differ; nothing is written. InvalidInputError: the folder holds
+    something else, a network has no ONNX form, or the kind does not suit the plan. ExecutionError: a chunk
+    cannot be converted.
 
-    Raises
-    ------
-    OutputMismatchError
-        Numbers differ; nothing is written.
-    InvalidInputError
-        The folder holds something else, a network has no ONNX form, or the kind does not suit the plan.
-    ExecutionError
-        A chunk cannot be converted.
-
-    Examples
-    --------
     >>> from gapless.cli.tasks.exporting import export
     >>> export(problem, plan, to="onnxruntime", out="board")  # doctest: +SKIP
     """
@@ -110,19 +92,7 @@ def export_plan(
 ) -> Exported:
     """Export what the user named as a plan.
 
-    Parameters
-    ----------
-    problem, plan
-        What is exported.
-    to, out, engine, check
-        As for `export`.
-    at
-        Where models lie now, as "OLD=NEW".
-
-    Raises
-    ------
-    InvalidInputError, ExecutionError, OutputMismatchError
-        As for `export`; or a file is not valid.
+    `at`: where models lie now, as "OLD=NEW".
     """
     operation_of(problem).check_executable(problem)
     deployment = plan.deployed(problem)

@@ -41,6 +41,7 @@ from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
 from ...profiler.quality import ANY_NOISE, MOST_FAR
+from ...profiler.slowdown.side_by_side import check_different
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
 from ..options.models import parse_emulation, parse_names
@@ -117,14 +118,20 @@ class TuneChoice:
     store: Path | None
 
     def subject(
-        self, subjects: Sequence[str], shape: Sequence[str] | None, granularity: str, **how: Any
+        self,
+        subjects: Sequence[str],
+        shape: Sequence[str] | None,
+        granularity: str,
+        *,
+        chained: bool,
+        **how: Any,
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
         check_rounds(self.rounds, objective=self.wanted)  # before anything is profiled
         check_distance(self.distance, defined=self.groups is None)
+        if not chained:
+            self._refuse_for_several()
         if self.groups is not None:
-            if self.workload is not None:
-                raise InvalidInputError("--groups is for one network, --workload for several: leave one out")
             if granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
                 raise InvalidInputError(
                     f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
@@ -133,7 +140,20 @@ class TuneChoice:
         if len(subjects) == 1 and subjects[0].endswith(".json"):
             return load_problem(subjects[0])
         how = opening(shape, granularity, **how)
-        return open_models(subjects, **how) if self.workload is None else open_each(subjects, **how)
+        return open_models(subjects, **how) if chained else open_each(subjects, **how)
+
+    def _refuse_for_several(self) -> None:
+        """Refuse what is about one network, where several share the units."""
+        for option, given in (
+            ("--groups", self.groups),
+            ("--pipelines", self.pipelines),
+            ("--layer-order", self.layer_order),
+        ):
+            if given is not None:
+                raise InvalidInputError(
+                    f"{option} is about one network, and several share the units: leave it out, or make one "
+                    "network of several models with --chain"
+                )
 
     @property
     def wanted(self) -> Objective | None:
@@ -166,13 +186,7 @@ class TuneChoice:
 
 
 def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOptions:
-    """Return how to tune.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such mode.
-    """
+    """Return how to tune."""
     if mode not in set(TuningMode):
         raise InvalidInputError(f"--mode is {mode!r}, must be one of {', '.join(TuningMode)}")
     return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
@@ -194,20 +208,14 @@ def opening(
 class Target:
     """What is measured, by whom and on which units: all that can be refused before a run begins.
 
-    Attributes
-    ----------
-    subject
-        A model, several that share the units, or a problem that was profiled before.
-    engine, platform
-        Who runs it, and where; None: the engines of the units, and the units of a problem.
-    samples
-        What the networks of a problem are tried with; models have their own.
+    `engine`, `platform`: who runs it, and where; None: the engines of the units, and the units of a problem.
     """
 
     subject: Model | list[Model] | Problem
+    """A model, several that share the units, or a problem that was profiled before."""
     engine: str | None
     platform: Platform | None = None
-    samples: Samples | None = None
+    samples: Samples | None = None  # what the networks of a problem are tried with; models have their own
 
     @classmethod
     def of(
@@ -221,11 +229,6 @@ class Target:
         """Return what the command line asks for.
 
         Engines compete over one network unless it is said that they may not; several networks have one.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no such unit, or the units of a problem are to be chosen.
         """
         if isinstance(subject, Problem):
             if device.units or device.emulate or device.file is not None:
@@ -238,6 +241,7 @@ class Target:
             engines_of(subject, device.engine, *opened.values())
             return cls(subject=subject, engine=device.engine, samples=samples)
         models = tried_with(subject if isinstance(subject, list) else [subject], samples)
+        check_different([model.network.name for model in models])
         if isinstance(subject, list) or not competing:
             engine = resolve_engine(device.engine, *models).name
             tried = models if isinstance(subject, list) else models[0]
@@ -302,6 +306,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
         found, notes = profile_watched(target, run, choice.store)
         assert isinstance(found, Together)
         subject, platform = found.problem, None
+        notes += shared_notes(target) if choice.workload is None else []
     else:
         notes = [*busy_notes(), *target.notes]
     if isinstance(subject, Problem) and choice.workload is not None:
@@ -328,13 +333,7 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
 def simulated_problems(
     subjects: Sequence[str], choice: TuneChoice, *, truth: str | None
 ) -> tuple[Problem, Problem]:
-    """Return what is planned on a simulated device, and what the device obeys.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not one shipped problem or problem file, or groups are asked for.
-    """
+    """Return what is planned on a simulated device, and what the device obeys."""
     if choice.groups is not None:
         raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
     if choice.layer_order is not None:
@@ -379,6 +378,18 @@ def tune_simulated_watched(
             report=line.report,
             **choice.shared(run),
         )
+
+
+def shared_notes(target: Target) -> list[str]:
+    """Return what several models are taken for where nothing is said."""
+    if not isinstance(target.subject, list) or len(target.subject) == 1:
+        return []
+    names = [model.network.name for model in target.subject]
+    other = ",".join([f"{names[0]}x2", *names[1:]])
+    return [
+        f"{', '.join(names[:-1])} and {names[-1]} share the units, with one request of each at a time; "
+        f'--workload "{other}" (of plan and tune) asks for others, --chain makes one network of them'
+    ]
 
 
 def busy_notes() -> list[str]:

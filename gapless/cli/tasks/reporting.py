@@ -43,32 +43,20 @@ MOST_OF_A_FRONT = 2
 class ReportOptions:
     """What the user wants to see.
 
-    Attributes
-    ----------
-    title
-        Of the page; empty: made from the problem.
-    objective, rules
-        What the plans were made for, where the files do not say it.
-    requests
-        Of the predicted trace, or None.
-    backends
-        Names, "none", or None for the usual ones.
-    solving
-        How they solve.
-    explain
-        Whether to say why.
-    command
-        How the page was made.
+    `objective`, `rules`: what the plans were made for, where the files do not say it.
     """
 
-    title: str
+    title: str  # of the page; empty: made from the problem
+    number: (
+        int | None
+    )  # which plan of a list, or of those that were tuned, from 1; None: the best, or what won
     objective: str | None
     rules: Path | None
-    requests: int | None
-    backends: str | None
+    requests: int | None  # of the predicted trace, or None
+    backends: str | None  # names, "none", or None for the usual ones
     solving: SolveOptions
-    explain: bool
-    command: str
+    explain: bool  # whether to say why
+    command: str  # how the page was made
 
     def problem(self, origin: Origin) -> Problem:
         """Return the problem that a file names, with the objective and the rules of the user."""
@@ -88,37 +76,17 @@ class NoPlanError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenReport:
-    """A page that was written.
+    """A page that was written."""
 
-    Attributes
-    ----------
-    path
-        The file.
-    size_bytes
-        Its size.
-    subjects
-        Title and deployment of each subject.
-    runs
-        Of several runs, how each differs from the first.
-    """
-
-    path: str
+    path: str  # the file
     size_bytes: int
-    subjects: tuple[tuple[str, str], ...]
-    runs: tuple[RunDifferences, ...] = ()
+    subjects: tuple[tuple[str, str], ...]  # title and deployment of each subject
+    runs: tuple[RunDifferences, ...] = ()  # of several runs, how each differs from the first
 
 
 def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tuple[WrittenReport, list[str]]:
-    """Write the report of some files and folders; return what was written, and notes.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid.
-    NoPlanError
-        A problem has no plan.
-    """
-    found, notes = sort_files(given, asked.problem)
+    """Write the report of some files and folders; return what was written, and notes."""
+    found, notes = sort_files(given, asked.problem, asked.number)
     compared: dict[str, Comparison] = {}
     subjects = []
     for known in found:
@@ -151,10 +119,7 @@ def front_reported(
 ) -> tuple[WrittenReport, list[str]]:
     """Write the page of a file of trade-offs; return what was written, and notes.
 
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid, or the trade-offs are of another problem.
+    Raises InvalidInputError: a file is not valid, or the trade-offs are of another problem.
     """
     named = named_plan(given[-1])
     problem, notes = problem_of_plan(named, {} if len(given) == 1 else {"problem": given[0]})

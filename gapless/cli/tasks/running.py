@@ -87,12 +87,8 @@ def opened(
 ) -> Iterator[Work]:
     """Open a plan as a running pipeline, on this device or over those of a cluster.
 
-    Raises
-    ------
-    InvalidInputError, ExecutionError
-        The plan breaks the problem, or cannot be run here.
-    OutputMismatchError
-        Its numbers are not those of the uncut model.
+    Raises InvalidInputError, ExecutionError: the plan breaks the problem, or cannot be run here;
+    OutputMismatchError: its numbers are not those of the uncut model.
     """
     if not place:
         operation_of(problem).check_executable(problem)
@@ -140,13 +136,7 @@ def _to_run(problem: Problem, plan: NamedPlan, task_slots: int | None) -> Deploy
 
 
 def refuse_without_device(given: Mapping[str, object]) -> None:
-    """Refuse options that need a device, where one is only simulated.
-
-    Raises
-    ------
-    InvalidInputError
-        One of them is given.
-    """
+    """Refuse options that need a device, where one is only simulated."""
     stray = [option for option, value in given.items() if value]
     if stray:
         raise InvalidInputError(
@@ -160,10 +150,8 @@ def run_simulated(
 ) -> tuple[Measurement, list[str]]:
     """Play a plan on the costs of its problem; return what that gives, and notes.
 
-    Raises
-    ------
-    InvalidInputError, ExecutionError
-        A simulated device cannot run the plan, or replicas are to be traced.
+    Raises InvalidInputError, ExecutionError: a simulated device cannot run the plan, or replicas are to be
+    traced.
     """
     found = SimulatedRunner(problem).measure(_to_run(problem, plan, task_slots), limits)
     if trace is None:
@@ -177,11 +165,6 @@ def run_requests(work: Work, target: Path | None) -> int:
     """Run all requests that were given, write the outputs to an .npz file, return their number.
 
     The arrays of a workload of several requests are called "REQUEST/OUTPUT".
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be written.
     """
     import numpy as np
 

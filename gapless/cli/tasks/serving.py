@@ -48,20 +48,13 @@ _HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
 class Subject:
     """What is served.
 
-    Attributes
-    ----------
-    models
-        The models.
-    problem, plan
-        Where a plan is served: the problem it is for, and what runs.
-    notes
-        What the user should know.
+    `problem`, `plan`: where a plan is served: the problem it is for, and what runs.
     """
 
     models: Sequence[Model]
     problem: Problem | None = None
     plan: Deployment | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the user should know
 
 
 def say(text: str) -> None:
@@ -81,10 +74,7 @@ def place(
 ) -> dict[str, Any]:
     """Return where a server listens and who may ask it, as `gapless.Server` takes it.
 
-    Raises
-    ------
-    InvalidInputError
-        Others can read a token.
+    Raises InvalidInputError: others can read a token.
     """
     words = {name: None if file is None else read_token(file) for name, file in tokens.items()}
     return {
@@ -102,16 +92,7 @@ def opened(
 ) -> tuple[Server, Subject]:
     """Take the address, open models on the chosen units, and serve them.
 
-    Parameters
-    ----------
-    find
-        Returns what is served.
-    choice
-        The device, where no problem says it.
-    where
-        Further parameters of `gapless.Server`.
-    how
-        Further parameters of `gapless.open_coordinator`.
+    `where`: further parameters of `gapless.Server`; `how`: further parameters of `gapless.open_coordinator`.
     """
     found: list[Subject] = []
 
@@ -141,22 +122,7 @@ def opened(
 
 
 def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:
-    """Return what the arguments name: models, or one plan.
-
-    Parameters
-    ----------
-    names
-        As typed.
-    how
-        How models are opened.
-    problem
-        With models: whose units serve, at whose costs.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such thing, or plans stand beside other things.
-    """
+    """Return what the arguments name: models, or one plan."""
     plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
     if not plans:
         known = None if problem is None else load_problem(problem)
@@ -177,50 +143,26 @@ def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> S
 
 
 def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:
-    """Return {model: microseconds} from texts such as "squeezenet=20".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed.
-    """
+    """Return {model: microseconds} from texts such as "squeezenet=20"."""
     found = _parsed(texts, _DEADLINE, "--deadline", "a model and milliseconds, e.g. squeezenet=20")
     return {name: max(1, round(1000 * float(time_ms))) for name, time_ms in found}
 
 
 def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return {unit: rules} from texts such as "core1=Softplus,ConvTranspose[stride>=4]".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed.
-    """
+    """Return {unit: rules} from texts such as "core1=Softplus,ConvTranspose[stride>=4]"."""
     found = _parsed(texts, _CANNOT, "--cannot", "a unit and operators, e.g. core1=Softplus")
     return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
 
 
 def parse_give_up(text: str) -> float | None:
-    """Return how many seconds a server without units waits for one; None: for ever.
-
-    Raises
-    ------
-    InvalidInputError
-        The text is malformed.
-    """
+    """Return how many seconds a server without units waits for one; None: for ever."""
     if not _GIVE_UP.fullmatch(text):
         raise InvalidInputError(f"--give-up {text!r}: expected seconds, e.g. 120, or never")
     return None if text == "never" else float(text)
 
 
 def sources_of(control: Path | None, hot: Sequence[str] | None) -> list[Source]:
-    """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85".
-
-    Raises
-    ------
-    InvalidInputError
-        A text is malformed, or there is no such zone.
-    """
+    """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85"."""
     zones = _parsed(hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
     found: list[Source] = [HotZone.of(unit, zone, float(limit)) for unit, zone, limit in zones]
     return found if control is None else [ControlFile(control), *found]
@@ -247,30 +189,10 @@ def serve_until(
 ) -> tuple[Statistics, list[str]]:
     """Serve until Ctrl-C or SIGTERM comes, or for some seconds; then answer what was accepted.
 
-    Parameters
-    ----------
-    server
-        At work.
-    seconds
-        How long; None: until a signal comes.
-    sources
-        What takes units away.
-    trace
-        Where a trace of the last requests goes; None: nowhere.
-    give_up_s
-        How long nothing may be left to serve with; None: for ever.
-    log
-        What tells now and then how many messages it has left out.
-
-    Returns
-    -------
-    tuple of Statistics and list of str
-        What happened, and what the user should know.
-
-    Raises
-    ------
-    NothingLeftError
-        Nothing was left to serve with, for too long.
+    `seconds`: how long; None: until a signal comes. `trace`: where a trace of the last requests goes; None:
+    nowhere. `give_up_s`: how long nothing may be left to serve with; None: for ever. `log`: what tells now
+    and then how many messages it has left out.
+    Returns what happened, and what the user should know.
     """
     with ExitStack() as stack:
         stack.callback(server.close)

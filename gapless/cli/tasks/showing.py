@@ -32,32 +32,17 @@ _MODELS = (".onnx", ".py", ".mnn")
 class Shown:
     """What is in a file.
 
-    Attributes
-    ----------
-    path, kind
-        The file, and its format.
-    document
-        All of it, for machines.
-    view
-        For people.
-    grids
-        Its heat maps of layer times, for a picture.
-    defects
-        What is wrong with it.
-    notes
-        What people should know besides.
-    takes_layers
-        Whether a range of layers can be shown.
+    `path`, `kind`: the file, and its format.
     """
 
     path: str
     kind: str
-    document: Mapping[str, Any]
-    view: Callable[[], RenderableType]
-    grids: tuple[Grid, ...] = ()
-    defects: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    takes_layers: bool = False
+    document: Mapping[str, Any]  # all of it, for machines
+    view: Callable[[], RenderableType]  # for people
+    grids: tuple[Grid, ...] = ()  # its heat maps of layer times, for a picture
+    defects: tuple[str, ...] = ()  # what is wrong with it
+    notes: tuple[str, ...] = ()  # what people should know besides
+    takes_layers: bool = False  # whether a range of layers can be shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +55,7 @@ class _Asked:
 
 
 def kind_of(name: str) -> str:
-    """Return of which kind something is: a format, a folder, or `PROBLEM` for names of problems.
-
-    Raises
-    ------
-    InvalidInputError
-        It is a file that cannot be shown.
-    """
+    """Return of which kind something is: a format, a folder, or `PROBLEM` for names of problems."""
     try:
         path = Path(name)
         if path.is_dir():
@@ -105,19 +84,8 @@ def kind_of(name: str) -> str:
 def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | None) -> Shown:
     """Read a file or folder for showing.
 
-    Parameters
-    ----------
-    name, kind
-        What, and what `kind_of` says of it.
-    problem
-        What plans and deployments are for. None: what the file says, or what lies beside it.
-    layers
-        Which layers of a heat map to show; None: all.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not valid, or of a format that is not known.
+    `problem`: what plans and deployments are for. None: what the file says, or what lies beside it. `layers`:
+    which layers of a heat map to show; None: all.
     """
     if not kind.startswith("gapless.") and kind not in _READERS:
         raise InvalidInputError(

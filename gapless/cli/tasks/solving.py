@@ -18,6 +18,7 @@ from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
+from ...view.words import wider_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
     from ..options.problem import Asked
 
 
+WIDER_S = 0.3
+"""How long the plans of a wider class are searched for one line about them."""
+
+
 def plan_watched(
     problem: Problem, backend: str | None, options: SolveOptions, *, strict_rules: bool = False
 ) -> tuple[SolveResult, bool]:
     """Plan with progress; `backend` None: the usual one.
 
-    Returns
-    -------
-    SolveResult, bool
-        The answer, and whether the user stopped the search. If so, the answer is the best that the
-        backend had shown until then, judged like any other.
+    Returns the answer, and whether the user stopped the search. If so, the answer is the best that the
+    backend had shown until then, judged like any other.
     """
     backend = backend or default_backend(problem)
     with Progress(problem, time_limit_s=options.time_limit_s) as progress:
@@ -50,6 +52,20 @@ def plan_watched(
             begun = options.start if takes_start(worker, problem) else None
             return _so_far(problem, worker, begun, progress, options.top), True
     return result, False
+
+
+def wider_notes(problem: Problem, result: SolveResult) -> list[str]:
+    """Return what a wider class of plans would bring, where a moment of search finds something."""
+    wider = problem.formulation.wider(problem)
+    if wider is None or result.best is None:
+        return []
+    option, other = wider
+    found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
+    if found.best is None:
+        return []
+    first = problem.objective.first
+    words = wider_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
+    return [words] if words else []
 
 
 def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:
@@ -100,11 +116,8 @@ def compare_watched(
 ) -> tuple[Comparison, bool]:
     """Compare with progress; parameters as for `compare_backends`.
 
-    Returns
-    -------
-    Comparison, bool
-        The answers, and whether the user stopped before all were there. If so, the backend that was at
-        work counts with the best that it had shown.
+    Returns the answers, and whether the user stopped before all were there. If so, the backend that was at
+    work counts with the best that it had shown.
     """
     results: list[SolveResult] = []
     usual = default_backends(problem)
@@ -140,13 +153,7 @@ def compare_watched(
 def batches_watched(
     asked: Asked, sizes: str, backend: str | None, options: SolveOptions
 ) -> tuple[BatchChoice, ...]:
-    """Choose sizes of batches with progress; `sizes`: numbers with commas.
-
-    Raises
-    ------
-    InvalidInputError
-        No workload is named, there are rules, which name requests, or a size is not valid.
-    """
+    """Choose sizes of batches with progress; `sizes`: numbers with commas."""
     from ...api.batches import batchings, compared
     from ...api.problems import load_problem
     from ...files.origins import asked_problem
@@ -178,13 +185,7 @@ _OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}
 
 
 def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) -> tuple[KindResult, ...]:
-    """Compare kinds of plans with progress; `kinds`: their names with commas, or "all".
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind, no cluster is named, or something is asked that not all kinds have.
-    """
+    """Compare kinds of plans with progress; `kinds`: their names with commas, or "all"."""
     from ...api.kinds import KINDS, compare_kinds
     from ...files.origins import device_options
 

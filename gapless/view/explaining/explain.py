@@ -169,14 +169,7 @@ class _Explainer:
     def _best(self, variant: Problem, text: str, *, rule: str = "", nothing: str = "") -> Alternative:
         """Return the best plan of a variant.
 
-        Parameters
-        ----------
-        variant, text
-            What is asked, and in words for the progress.
-        rule
-            Name of the rule that makes the variant, if there is one.
-        nothing
-            Why there is no plan, if that is due to this rule alone.
+        `nothing`: why there is no plan, if that is due to this rule alone.
         """
 
         def why(infeasible: Problem, deadline: Deadline) -> str:

@@ -35,31 +35,17 @@ _NO_TIME = "no plan was found in time, and nothing is proved"
 class Inquiry:
     """Questions about one problem and one plan.
 
-    Parameters
-    ----------
-    problem
-        What is asked of plans. In slack mode it becomes the problem with the cap on the period.
-    plan
-        The plan that is explained.
-    time_limit_s
-        Seconds for all questions together, or None.
-
-    Attributes
-    ----------
-    problem
-        What is asked of plans, without slack mode.
-    sure
-        Whether that is certain: the least period of slack mode may not have been found.
-    backend
-        Name of the backend that answers.
-    searched
-        Whether it reasons about rules, and does not only check them.
+    `problem`: what is asked of plans. In slack mode it becomes the problem with the cap on the period.
+    `time_limit_s`: seconds for all questions together, or None.
+    `problem`: what is asked of plans, without slack mode; `sure`: whether that is certain: the least period
+    of slack mode may not have been found.
     """
 
     def __init__(self, problem: Problem, plan: Plan, *, time_limit_s: float | None) -> None:
         self._deadline = Deadline(time_limit_s)
-        self.backend = default_backend(problem)
+        self.backend = default_backend(problem)  # name of the backend that answers
         support = get_backend(self.backend).capabilities.support(problem)
+        # whether it reasons about rules, and does not only check them
         self.searched = support is not None and support.rules is not RuleHandling.CHECKED
         self.problem, self.sure = self._settled(problem, plan, self.share(_OPEN))
         self._known: dict[Plan, Values] = {}
@@ -128,14 +114,7 @@ class Inquiry:
     ) -> tuple[ConflictItem, ...] | None:
         """Return the demands that leave an infeasible problem no plan; None: not found in time.
 
-        Parameters
-        ----------
-        problem
-            A problem that is proved infeasible.
-        deadline
-            When to give up.
-        but
-            Names of demands that are known to take part and are not repeated.
+        `but`: names of demands that are known to take part and are not repeated.
         """
 
         def again(variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:

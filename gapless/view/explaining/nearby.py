@@ -16,11 +16,6 @@ def without_unit(problem: Problem, plan: Plan, unit: str) -> Iterator[Plan]:
 
     A chunk joins the one before or behind it. Where neither unit can run it, or there is none, it goes to the
     unit that is done with it first.
-
-    Parameters
-    ----------
-    problem, plan, unit
-        The plan for the problem, and the name of the unit that is to be free.
     """
     for step in (-1, 1):
         chunks = _Elsewhere(problem, plan, unit).chunks(step)

@@ -14,17 +14,7 @@ from .explanation import Alternative, Explanation
 
 
 def difference_words(infos: Terms, terms: Sequence[str], ours: Sequence[int], others: Sequence[int]) -> str:
-    """Return how the values of another plan differ from ours: the first objective term that does.
-
-    Parameters
-    ----------
-    infos
-        Terms of the formulation.
-    terms
-        The objective.
-    ours, others
-        Values of the explained plan, and of the other one.
-    """
+    """Return how the values of another plan differ from ours: the first objective term that does."""
     for place, (term, mine, other) in enumerate(zip(terms, ours, others, strict=True)):
         if mine != other:
             equal = f"equal {term_name(infos, terms[0])}, " if place else ""

@@ -27,22 +27,10 @@ _UNITS = ("unit", "device")
 def variant_of(problem: Problem, unit: str, name: str, *, used: bool, searched: bool) -> tuple[Problem, str]:
     """Return the problem without a used unit, or with an unused one, and the demand that makes it so.
 
-    Parameters
-    ----------
-    problem, unit
-        The problem, and the name of one of its units.
-    name
-        For the rule that makes the variant.
-    used
-        Whether the explained plan uses the unit.
-    searched
-        Whether the backend that is asked reasons about rules. One that only checks them would hardly find a
-        plan, but it knows from the costs where nothing can run: there the unit is taken out of the costs.
-
-    Returns
-    -------
-    Problem, str
-        The variant, and how a conflict names the demand.
+    `used`: whether the explained plan uses the unit. `searched`: whether the backend that is asked reasons
+    about rules. One that only checks them would hardly find a plan, but it knows from the costs where nothing
+    can run: there the unit is taken out of the costs.
+    The second text is how a conflict names the demand.
     """
     if searched or not used:
         return problem.with_rules(_use_rule(problem, name, unit, wanted=not used)), name
@@ -107,12 +95,7 @@ def slack_words(given: Problem, problem: Problem) -> dict[str, str]:
 def demands(given: Problem, problem: Problem, slack: dict[str, str]) -> list[Demand]:
     """Return the demands of a problem; the cap of slack mode is one of them.
 
-    Parameters
-    ----------
-    given, problem
-        The problem as it was given, and with the cap of slack mode as a limit.
-    slack
-        What that cap demands (`slack_words`).
+    `slack`: what that cap demands (`slack_words`).
     """
 
     def uncapped(variant: Problem) -> Problem:

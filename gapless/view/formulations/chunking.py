@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...formulations.chunking.tables import chain_of
 from ...formulations.costs import CostRows, CostTable
 from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History
@@ -154,9 +155,11 @@ class ChunkingPresenter(Presenter):
 def _chunks(problem: Problem, plan: Plan, judged: Score) -> Table:
     names = problem.network.layer_names
     busy = dict(zip(problem.platform.unit_names, judged.busy_us, strict=True))
+    charged = problem.charged(plan)
+    chain = chain_of(charged)
     table = plain_table("unit", "layers", "busy time", "share of the period", "", numbers=("busy time", ""))
-    for chunk in plan.chunks:
-        time_us = busy[chunk.unit] or 0
+    for chunk, code in zip(plan.chunks, charged.formulation.code(charged, plan), strict=True):
+        time_us = chain.busy_us(*code)
         first, last = names[chunk.start], names[chunk.stop - 1]
         words = f"{chunk.start}-{chunk.stop - 1} ({first}{'' if first == last else f' to {last}'})"
         bar, part = _bar(time_us, judged.period_us), share(time_us, judged.period_us)

@@ -33,24 +33,13 @@ _MOST_LINKS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """What sets the pace of one pipeline.
+    """What sets the pace of one pipeline."""
 
-    Attributes
-    ----------
-    name
-        Of the pipeline; empty for a single one.
-    period_us
-        Its period.
-    by
-        The devices and links that take that long.
-    closest
-        Of the others the one that takes longest, and how long; None: there is no other.
-    """
-
-    name: str
+    name: str  # of the pipeline; empty for a single one
     period_us: int
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # the devices and links that take that long
     closest: tuple[str, int] | None
+    """Of the others the one that takes longest, and how long; None: there is no other."""
 
 
 class PipelinesPresenter(Presenter):

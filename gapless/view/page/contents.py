@@ -31,20 +31,9 @@ _MOST_TITLE = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Everything that the page shows of one subject; None: that is not known.
+    """Everything that the page shows of one subject; None: that is not known."""
 
-    Attributes
-    ----------
-    key
-        Beginning of the names of its places on the page.
-    title
-        What it is called.
-    headline, chunks, graph, timeline, utilisation, race, answers, memory, heat_maps, reasoning, messages,
-    receipts, origin
-        The sections.
-    """
-
-    key: str
+    key: str  # beginning of the names of its places on the page
     title: str
     headline: Headline
     chunks: Table
@@ -85,17 +74,7 @@ class Contents:
 
 
 def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
-    """Return what the page shows of a subject.
-
-    Parameters
-    ----------
-    subject
-        What is known.
-    key
-        Beginning of the names of its places on the page.
-    rows
-        Most rows of its heat maps together.
-    """
+    """Return what the page shows of a subject."""
     return Contents(
         key=key,
         title=clipped(subject.title, _MOST_TITLE),

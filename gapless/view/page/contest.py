@@ -48,27 +48,17 @@ _WORDS = (
 class ProfileChart:
     """A performance profile, drawn.
 
-    Attributes
-    ----------
-    key
-        Its place on the page.
-    title
-        What is compared.
-    lines, marks
-        What is drawn.
-    across, upwards
-        Ticks of the axes: ratio to the best, and share of the problems.
-    across_name
-        Name of the axis of ratios.
+    `lines`, `marks`: what is drawn; `across`, `upwards`: ticks of the axes: ratio to the best, and share of
+    the problems.
     """
 
-    key: str
-    title: str
+    key: str  # its place on the page
+    title: str  # what is compared
     lines: tuple[CurveLine, ...]
     marks: tuple[CurveMark, ...]
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
-    across_name: str
+    across_name: str  # name of the axis of ratios
 
 
 def write_instance_report(

@@ -48,28 +48,8 @@ def write_coordination_report(
 ) -> Path:
     """Write a page about a scenario: one self-contained HTML file that needs no network.
 
-    Parameters
-    ----------
-    runs
-        Of `coordinate` one, or those of `coordinate_deadlines`.
-    out
-        Where the page goes.
-    bound
-        Of `bound_coordination`; None: it is not shown.
-    title
-        Of the page; empty: the name of the scenario and the platform.
-    command
-        The command that made it; empty: not said.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InvalidInputError
-        The place cannot be written.
+    `bound`: of `bound_coordination`; None: it is not shown. `title`: of the page; empty: the name of the
+    scenario and the platform. `command`: the command that made it; empty: not said.
     """
     save(coordination_page(runs, bound=bound, title=title, command=command), out)
     return Path(out)

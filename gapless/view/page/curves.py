@@ -61,16 +61,8 @@ class CurveMark:
 class Curves:
     """Plans and bounds over time, and how fast plans got good.
 
-    Attributes
-    ----------
-    lines, marks
-        What is drawn.
-    across, upwards
-        Ticks of the axes: time of the search, and the first objective term.
-    across_name, upwards_name
-        Their names.
-    table
-        Times and areas.
+    `lines`, `marks`: what is drawn; `across`, `upwards`: ticks of the axes: time of the search, and the first
+    objective term.
     """
 
     lines: tuple[CurveLine, ...]
@@ -79,7 +71,7 @@ class Curves:
     upwards: tuple[Tick, ...]
     across_name: str
     upwards_name: str
-    table: Table
+    table: Table  # times and areas
 
 
 def curves(found: Sequence[SolverAnswer], term: TermInfo) -> Curves | None:

@@ -22,24 +22,12 @@ _WARM_UP = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Achieved:
-    """What an execution achieved; times in microseconds.
+    """What an execution achieved; times in microseconds."""
 
-    Attributes
-    ----------
-    pace_us
-        Time from one result to the next: the period, the makespan of a batch, or the latency.
-    latency_us
-        Median of the slowest stream; None: not known.
-    busy_us
-        Busy time of each unit per period, or per makespan.
-    source
-        Where that was measured: "execution", "race", or "trace", which is the least exact.
-    """
-
-    pace_us: float
-    latency_us: float | None
-    busy_us: dict[str, float]
-    source: str
+    pace_us: float  # time from one result to the next: the period, the makespan of a batch, or the latency
+    latency_us: float | None  # median of the slowest stream; None: not known
+    busy_us: dict[str, float]  # busy time of each unit per period, or per makespan
+    source: str  # where that was measured: "execution", "race", or "trace", which is the least exact
 
 
 def predicted_pace_us(subject: Subject) -> int | None:

@@ -42,24 +42,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The beginning.
+    """The beginning."""
 
-    Attributes
-    ----------
-    sentence
-        Everything in one sentence.
-    reasons
-        Who sets the pace and why, from the explanation; may be empty.
-    figures
-        Numbers that count.
-    violations
-        What the plan breaks, in words; empty for a valid plan.
-    """
-
-    sentence: str
-    reasons: str
-    figures: tuple[Figure, ...]
-    violations: tuple[str, ...]
+    sentence: str  # everything in one sentence
+    reasons: str  # who sets the pace and why, from the explanation; may be empty
+    figures: tuple[Figure, ...]  # numbers that count
+    violations: tuple[str, ...]  # what the plan breaks, in words; empty for a valid plan
 
 
 def headline(subject: Subject) -> Headline:

@@ -21,24 +21,12 @@ SHADES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatCell:
-    """A layer on a unit.
+    """A layer on a unit."""
 
-    Attributes
-    ----------
-    text
-        Its time; empty where it cannot run.
-    shade
-        0 (short) to 9 (long); None: cannot run.
-    chosen
-        "": no request runs it here; "all" or "some" do.
-    edges
-        Where a chunk begins ("t") or ends ("b"), for its outline.
-    """
-
-    text: str
-    shade: int | None
-    chosen: str
-    edges: str
+    text: str  # its time; empty where it cannot run
+    shade: int | None  # 0 (short) to 9 (long); None: cannot run
+    chosen: str  # "": no request runs it here; "all" or "some" do
+    edges: str  # where a chunk begins ("t") or ends ("b"), for its outline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,42 +41,18 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerHeatMap:
-    """The layers of one network.
-
-    Attributes
-    ----------
-    network
-        Its name.
-    units
-        Names of the columns.
-    rows
-        Its layers.
-    totals
-        The whole network on each unit, or why not.
-    hidden
-        Layers that are left out.
-    scale
-        Shortest and longest time, in words.
-    """
+    """The layers of one network."""
 
     network: str
-    units: tuple[str, ...]
+    units: tuple[str, ...]  # names of the columns
     rows: tuple[HeatRow, ...]
-    totals: tuple[str, ...]
-    hidden: int
-    scale: tuple[str, str]
+    totals: tuple[str, ...]  # the whole network on each unit, or why not
+    hidden: int  # layers that are left out
+    scale: tuple[str, str]  # shortest and longest time, in words
 
 
 def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[LayerHeatMap, ...]:
-    """Return the times of all networks that a deployment runs.
-
-    Parameters
-    ----------
-    subject
-        What is reported.
-    most
-        Rows of all of them together.
-    """
+    """Return the times of all networks that a deployment runs."""
     used = set(subject.deployment.networks)
     networks = [network for network in subject.problem.networks if network.name in used]
     rows = max(_LEAST_ROWS, most // max(1, len(networks)))

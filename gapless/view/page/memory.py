@@ -22,30 +22,16 @@ _BINARY = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChart:
-    """Memory over time.
+    """Memory over time."""
 
-    Attributes
-    ----------
-    path
-        The steps as an SVG path in a box of `WIDTH` x `HEIGHT`.
-    peak
-        Percent from the top.
-    capacity
-        Percent from the top; None: not known, or far above the chart.
-    times, sizes
-        Ticks.
-    words
-        Peak and capacity, in words.
-    """
-
-    path: str
-    peak: float
+    path: str  # the steps as an SVG path in a box of `WIDTH` x `HEIGHT`
+    peak: float  # percent from the top
     peak_text: str
-    capacity: float | None
+    capacity: float | None  # percent from the top; None: not known, or far above the chart
     capacity_text: str
     times: tuple[Tick, ...]
     sizes: tuple[Tick, ...]
-    words: str
+    words: str  # peak and capacity, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

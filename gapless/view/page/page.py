@@ -35,28 +35,9 @@ def report_page(
 ) -> str:
     """Return a report as HTML: one file, without anything that is loaded from elsewhere.
 
-    Parameters
-    ----------
-    subjects
-        What it is about, at least one.
-    title
-        Of the page; empty: made from the problem of the first subject.
-    command
-        The command that made it; empty: not said.
-    made_at
-        When; None: now.
-    runs
-        Differences of runs, to be shown above all.
-
-    Returns
-    -------
-    str
-        The page. Everything that comes from files is escaped.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no subject.
+    `subjects`: what it is about, at least one. `title`: of the page; empty: made from the problem of the
+    first subject. `command`: the command that made it; empty: not said. `made_at`: when; None: now.
+    Everything that comes from files is escaped.
     """
     if not subjects:
         raise InvalidInputError("a report needs at least one plan or deployment")

@@ -17,49 +17,24 @@ _PERIODS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A stream of a deployment: its name and its chunks. The requests of a workload are streams of one each.
+    """A stream of a deployment: its name and chunks. Requests of a workload are streams of one each."""
 
-    Attributes
-    ----------
-    name
-        Unique in the deployment.
-    chunks
-        In order of their layers.
-    colour
-        What tells it from its neighbours; requests of one stream are told apart by their numbers.
-    alone
-        Whether it is a request of a workload: then its name, not a number, tells it from others.
-    high
-        Whether its network is of high contention.
-    apart
-        Whether it has rows of its own, with its name above them.
-    """
-
-    name: str
-    chunks: tuple[Chunk, ...]
-    colour: int
+    name: str  # unique in the deployment
+    chunks: tuple[Chunk, ...]  # in order of their layers
+    colour: int  # what tells it from its neighbours; requests of one stream are told apart by their numbers
     alone: bool = False
-    high: bool = False
-    apart: bool = False
+    """Whether it is a request of a workload: then its name, not a number, tells it from others."""
+    high: bool = False  # whether its network is of high contention
+    apart: bool = False  # whether it has rows of its own, with its name above them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """One trace.
+    """One trace."""
 
-    Attributes
-    ----------
-    title
-        "predicted" or "measured".
-    note
-        What of it is shown, where that is not all.
-    events
-        In order of their start, which is 0 for the first or later.
-    """
-
-    title: str
-    note: str
-    events: tuple[Interval, ...]
+    title: str  # "predicted" or "measured"
+    note: str  # what of it is shown, where that is not all
+    events: tuple[Interval, ...]  # in order of their start, which is 0 for the first or later
 
     @property
     def end_us(self) -> float:

@@ -43,84 +43,46 @@ SHAPES = {
 class Mark:
     """One candidate, predicted by one table.
 
-    Attributes
-    ----------
-    x, y
-        Percent from the left (predicted), and from the top (measured).
-    table
-        Index of the table that predicts.
-    winner, baseline
-        What it is.
-    facts
-        What is shown of it: (name, value).
+    `x`, `y`: percent from the left (predicted), and from the top (measured).
     """
 
     x: float
     y: float
-    table: int
+    table: int  # index of the table that predicts
     winner: bool
     baseline: bool
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]  # what is shown of it: (name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Predicted against measured.
+    """Predicted against measured."""
 
-    Attributes
-    ----------
-    marks
-        From left to right.
-    tables
-        (name, shape) of the tables that predict.
-    ticks
-        Of both axes, which are alike: what is predicted right lies on the diagonal.
-    logarithmic
-        Whether equal distances are equal ratios.
-    text
-        What there is to see, in words.
-    """
-
-    marks: tuple[Mark, ...]
-    tables: tuple[tuple[str, str], ...]
-    ticks: tuple[Tick, ...]
-    logarithmic: bool
-    text: str
+    marks: tuple[Mark, ...]  # from left to right
+    tables: tuple[tuple[str, str], ...]  # (name, shape) of the tables that predict
+    ticks: tuple[Tick, ...]  # of both axes, which are alike: what is predicted right lies on the diagonal
+    logarithmic: bool  # whether equal distances are equal ratios
+    text: str  # what there is to see, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSection:
     """A race and how far its answer can be trusted.
 
-    Attributes
-    ----------
-    words
-        How it went.
-    verdict, kind
-        How far its answer can be trusted, in a line, and what to think of it ("good", "warn", "bad").
-    evidence
-        What that is based on.
-    scatter
-        Predicted against measured; None: nothing to compare.
-    quality, quality_words
-        How good predictions were, and why some of it is not known.
-    candidates
-        All of them; those that did not run stand last, and the title counts them.
-    sustained, sustained_words
-        What the finalists did for longer; no words where that was not asked for.
-    observed
-        What its times are: "measured" or "simulated".
+    `verdict`, `kind`: how far its answer can be trusted, in a line, and what to think of it ("good", "warn",
+    "bad"). `quality`, `quality_words`: how good predictions were, and why some of it is not known.
+    `sustained`, `sustained_words`: what the finalists did for longer; no words where that was not asked for.
     """
 
-    observed: str
-    words: str
+    observed: str  # what its times are: "measured" or "simulated"
+    words: str  # how it went
     verdict: str
     kind: str
-    evidence: Table
-    scatter: Scatter | None
+    evidence: Table  # what that is based on
+    scatter: Scatter | None  # predicted against measured; None: nothing to compare
     quality: Table
     quality_words: str
-    candidates: Table
+    candidates: Table  # all of them; those that did not run stand last, and the title counts them
     sustained: Table
     sustained_words: str
 

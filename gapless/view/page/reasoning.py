@@ -22,31 +22,18 @@ _MOST_OPERATORS = 8
 class Reasoning:
     """Why a plan is as it is.
 
-    Attributes
-    ----------
-    values
-        Values of the objective terms, in words.
-    proven
-        Whether it is proved that no plan of the class is better.
-    looked
-        Among which plans, by whom and within what time the other plans were looked for.
-    cuts, units, demands, sets
-        What is otherwise with other cuts, units, demands or sets of units.
-    next_best
-        The next best plan, and what it costs.
-    left_out
-        What there was no time to look at; may be empty.
+    `cuts`, `units`, `demands`, `sets`: what is otherwise with other cuts, units, demands or sets of units.
     """
 
-    values: str
-    proven: bool
-    looked: str
+    values: str  # values of the objective terms, in words
+    proven: bool  # whether it is proved that no plan of the class is better
+    looked: str  # among which plans, by whom and within what time the other plans were looked for
     cuts: Table
     units: Table
     demands: Table
     sets: Table
-    next_best: tuple[str, str]
-    left_out: str
+    next_best: tuple[str, str]  # the next best plan, and what it costs
+    left_out: str  # what there was no time to look at; may be empty
 
 
 def reasoning(subject: Subject) -> Reasoning | None:

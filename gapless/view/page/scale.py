@@ -71,17 +71,12 @@ def time_ticks(end_us: float, most: int = 8) -> tuple[Tick, ...]:
 class Axis:
     """An axis of positive values.
 
-    Attributes
-    ----------
-    low, high
-        Values at its two ends.
-    logarithmic
-        Whether equal distances are equal ratios.
+    `low`, `high`: values at its two ends.
     """
 
     low: float
     high: float
-    logarithmic: bool = False
+    logarithmic: bool = False  # whether equal distances are equal ratios
 
     @classmethod
     def around(cls, values: list[float]) -> Axis:

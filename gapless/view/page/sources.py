@@ -14,7 +14,8 @@ from ...executor.tuning.documents import MEASUREMENT, TUNING
 from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
 from ...files.origins import forgotten, on_problem
-from ...files.plans import DEPLOYMENT, load_deployment, named_plan, require_valid
+from ...files.pareto_file import PARETO
+from ...files.plans import DEPLOYMENT, fitting, load_deployment, named_plan, require_valid
 from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
@@ -45,68 +46,54 @@ Resolve = Callable[[Origin], Problem]
 class Known:
     """What the files say about one deployment.
 
-    Attributes
-    ----------
-    title
-        The file or folder that named it first.
-    problem
-        What was planned.
-    plan
-        The plan, where a plan file named it.
-    deployment
-        What runs; None: only a problem was given, and the best plan is wanted.
-    measured, measurement, tuning, answers
-        As far as they were given.
-    sources
-        The files.
+    `measured`, `measurement`, `tuning`, `answers`: as far as they were given.
     """
 
-    title: str
-    problem: Problem
-    plan: Plan | None = None
+    title: str  # the file or folder that named it first
+    problem: Problem  # what was planned
+    plan: Plan | None = None  # the plan, where a plan file named it
     deployment: Deployment | None = None
+    """What runs; None: only a problem was given, and the best plan is wanted."""
     measured: History | None = None
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()
-    sources: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # the files
 
 
-def sort_files(arguments: Sequence[str], resolve: Resolve) -> tuple[list[Known], list[str]]:
+def sort_files(
+    arguments: Sequence[str], resolve: Resolve, number: int | None = None
+) -> tuple[list[Known], list[str]]:
     """Read files and folders, and sort them by the deployment that they are about.
 
     A problem counts for everything behind it, up to the next one. A plan or deployment begins a subject of
     its own; executions, races and comparisons belong to the subject with the same chunks.
 
-    Parameters
-    ----------
-    arguments
-        Problems (files or shipped names), plans, deployments, measurements, traces, results of tuning and
-        comparisons, and folders of `gapless tune`, in any number.
-    resolve
-        Makes a problem of what a plan file or the user calls it.
-
-    Returns
-    -------
-    list of Known, list of str
-        The subjects, and notes about what was left out.
-
-    Raises
-    ------
-    InvalidInputError
-        A file is not valid, or belongs to no problem that was given.
+    `arguments`: problems (files or shipped names), plans, deployments, measurements, traces, results of
+    tuning and comparisons, and folders of `gapless tune`, in any number; `resolve`: makes a problem of what a
+    plan file or the user calls it; `number`: which plan of a list, of a comparison, or of a run (None:
+    the best, and of a run what won).
+    Returns the subjects, and notes about what was left out.
+    Raises InvalidInputError: a file is not valid, belongs to no problem that was given, or has no such plan.
     """
-    reader = _Reader(resolve)
+    reader = _Reader(resolve, number)
     for argument in arguments:
         reader.take(argument)
     reader.finish()
+    if number is not None and not reader.chosen:
+        raise InvalidInputError(
+            f"--plan is {number}, but {', '.join(arguments)} lists no plans: name a file that `gapless plan "
+            "--top` or `gapless compare --top` wrote, or a folder of `gapless tune`"
+        )
     return reader.known, reader.notes
 
 
 class _Reader:
     """Files read so far."""
 
-    def __init__(self, resolve: Resolve) -> None:
+    def __init__(self, resolve: Resolve, number: int | None = None) -> None:
+        self.chosen = False
+        self._number = number
         self.known: list[Known] = []
         self.notes: list[str] = []
         self._resolve = resolve
@@ -117,6 +104,7 @@ class _Reader:
             PROBLEM.format: self._take_problem_file,
             PLAN.format: self._take_plan,
             PLANS.format: self._take_plan,
+            PARETO.format: self._take_plan,
             DEPLOYMENT.format: self._take_deployment,
             MEASUREMENT.format: self._take_measurement,
             TUNING.format: self._take_tuning,
@@ -158,6 +146,11 @@ class _Reader:
                 f"{folder} is no folder of `gapless tune` or `gapless profile`: it holds none of "
                 f"{', '.join(FOLDER_FILES)}, plan.json"
             )
+        chosen = "" if self._number is None else f": plan {self._number}"
+        if chosen and "tuning.json" in names:
+            # What won is another plan, so its deployment begins nothing, and its trace may be left out.
+            names = [name for name in names if name not in ("deployment.json", "tuning.json")]
+            names.insert(names.index("problem.json") + 1 if "problem.json" in names else 0, "tuning.json")
         before = len(self.known)
         if "problem.json" in names:
             names.remove("problem.json")
@@ -168,8 +161,8 @@ class _Reader:
             except _OtherProblemError as other:
                 self.notes.append(f"left out: {other}")
         self.finish()
-        for number, known in enumerate(self.known[before:]):
-            known.title = f"{folder}: the fastest plan" if number else str(folder)
+        for place, known in enumerate(self.known[before:]):
+            known.title = f"{folder}: the fastest plan" if place else f"{folder}{chosen}"
         self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
     def _planned(self, folder: Path) -> tuple[str, Problem]:
@@ -195,7 +188,8 @@ class _Reader:
         self._problem, self._named, self._used = problem, name, False
 
     def _take_plan(self, path: Path) -> None:
-        named = named_plan(path)
+        named = named_plan(path, self._number)
+        self.chosen = True
         origin, plan = named.origin, named.plan
         self.notes += named.notes
         if self._problem is None:
@@ -209,12 +203,15 @@ class _Reader:
             problem = self._resolve(on_problem(origin, self._named))
         else:
             problem = self._problem
+        if Path(self._named).parent == path.parent:  # the folder of a race
+            problem = fitting(problem, [plan])
         require_valid(problem, plan, path)
         self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
     def _take_deployment(self, path: Path) -> None:
         problem = self._current(path)
-        self._begin(path, problem, load_deployment(path, problem))
+        deployment = load_deployment(path, problem)
+        self._begin(path, fitting(problem, deployment.parts), deployment)
 
     def _take_measurement(self, path: Path) -> None:
         found = load(path, MEASUREMENT)
@@ -229,11 +226,23 @@ class _Reader:
         found = load(path, TUNING)
         if found.winner is None:
             raise InvalidInputError(f"{path}: nothing was measured, there is nothing to report")
+        if self._number is not None:
+            self._about(path, self._tuned(path, found)).tuning = found
+            self.chosen = True
+            return
         self._about(path, found.winner.candidate.deployment).tuning = found
         best = found.best(CandidateKind.PLAN)
         if found.winner.candidate.deployment.plan is None and best is not None:
             # Replicas won. What the fastest plan looks like, and why it lost, is what users ask next.
             self._about(path, best.candidate.deployment).tuning = found
+
+    def _tuned(self, path: Path, found: TuningResult) -> Deployment:
+        """Return the tuned plan of the number that is asked for."""
+        ranked = {row.candidate.rank: row.candidate.deployment for row in found.rows}
+        if self._number not in ranked:
+            listed = ", ".join(str(rank) for rank in sorted(rank for rank in ranked if rank is not None))
+            raise InvalidInputError(f"--plan is {self._number}, but {path} has the plans {listed or 'none'}")
+        return ranked[self._number]
 
     def _take_comparison(self, path: Path) -> None:
         found = load_comparison(path)
@@ -255,12 +264,19 @@ class _Reader:
         """Begin with the best plan of a comparison, on the problem that its file names."""
         if not found.asked:
             self._current(path)  # which there is not: the error says so
-        problem, plan = self._resolve(found.origin), found.plan
+        problem, plans = self._resolve(found.origin), found.plans
         self.notes += forgotten(found.origin, problem)
-        if plan is None:
+        if self._number is not None and self._number > len(plans):
+            raise InvalidInputError(
+                f"--plan is {self._number}, but the best answer in {path} has {len(plans)} plans; `gapless "
+                "compare --top` asks for more"
+            )
+        if not plans:
             self._begin_problem(str(path), problem)
             self.finish()
         else:
+            self.chosen = True
+            plan = plans[(self._number or 1) - 1]
             require_valid(problem, plan, path)
             self._begin(path, problem, presenter_of(problem).arranged(problem, plan)).plan = plan
 
@@ -285,13 +301,15 @@ class _Reader:
                 known.sources.append(str(path))
                 return known
         problem = self._current(path)
+        if self._number is not None and self.chosen:
+            raise _OtherProblemError(f"{path} is about another plan than number {self._number}")
         for plan in deployment.plans:
             require_valid(problem, plan, path)
         return self._begin(path, problem, deployment)
 
 
 class _OtherProblemError(InvalidInputError):
-    """A file is about another problem than those that it stands beside."""
+    """A file is about another problem, or another plan, than those that it stands beside."""
 
 
 def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:

@@ -12,21 +12,12 @@ from .subject import SolverAnswer, Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How good a plan is.
+    """How good a plan is."""
 
-    Attributes
-    ----------
-    label
-        In two or three words.
-    text
-        In a sentence.
-    kind
-        "good": proved to be the best; "warn": found, not proved; "bad": something better is known; "".
-    """
-
-    label: str
-    text: str
+    label: str  # in two or three words
+    text: str  # in a sentence
     kind: str
+    """"good": proved to be the best; "warn": found, not proved; "bad": something better is known; ""."""
 
 
 _NO_PLAN = Standing(label="no plan", text="Replicas are no plan: no solver speaks about them.", kind="")

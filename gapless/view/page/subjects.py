@@ -136,15 +136,8 @@ def _check_measured(measured: History | None, runs: Deployment) -> None:
 def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, saturated: bool) -> History:
     """Return a deployment of one plan, played on the costs of its problem.
 
-    Parameters
-    ----------
-    problem, deployment
-        What runs, and what it costs.
-    requests
-        How many; a workload has its own.
-    saturated
-        Whether requests wait at the door, as when a period is measured, and always where task slots are
-        given; otherwise one arrives each period.
+    `saturated`: whether requests wait at the door, as when a period is measured, and always where task slots
+    are given; otherwise one arrives each period.
     """
     plan = deployment.plan
     assert plan is not None

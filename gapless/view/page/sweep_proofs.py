@@ -35,21 +35,13 @@ class ProofMark:
 class ProofScatter:
     """Time to proof by size.
 
-    Attributes
-    ----------
-    marks, hidden
-        What is drawn, from left to right, and how many proofs are not.
-    names
-        (backend, shape) of the series.
-    across, upwards
-        Ticks of the axes.
-    across_name, upwards_name
-        Their names.
+    `marks`, `hidden`: what is drawn, from left to right, and how many proofs are not; `across`, `upwards`:
+    ticks of the axes.
     """
 
     marks: tuple[ProofMark, ...]
     hidden: int
-    names: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str], ...]  # (backend, shape) of the series
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
     across_name: str

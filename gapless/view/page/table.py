@@ -17,25 +17,14 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """A cell.
+    """A cell."""
 
-    Attributes
-    ----------
-    text
-        What it says.
-    kind
-        "good", "bad", "warn", "soft", "name", "text", "long" or "": how it is set; never the only carrier of
-        a meaning.
-    note
-        What stands behind it, in smaller letters.
-    link
-        Place on the page that it leads to, or "".
-    """
-
-    text: str
+    text: str  # what it says
     kind: str = ""
-    note: str = ""
-    link: str = ""
+    """"good", "bad", "warn", "soft", "name", "text", "long" or "": how it is set; never the only carrier of a
+    meaning."""
+    note: str = ""  # what stands behind it, in smaller letters
+    link: str = ""  # place on the page that it leads to, or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,20 +39,13 @@ class TableRow:
 class Table:
     """A table.
 
-    Attributes
-    ----------
-    caption
-        What it shows.
-    columns, rows
-        Its content; every row has a cell for each column.
-    hidden
-        Rows that are left out because there are too many.
+    `columns`, `rows`: its content; every row has a cell for each column.
     """
 
-    caption: str
+    caption: str  # what it shows
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...]
-    hidden: int = 0
+    hidden: int = 0  # rows that are left out because there are too many
 
 
 def table(
@@ -76,18 +58,7 @@ def table(
 ) -> Table:
     """Return a table.
 
-    Parameters
-    ----------
-    caption
-        What it shows.
-    titles
-        As `columns` and `numbers` make them.
-    rows
-        Cells, or only their texts.
-    strong
-        Indices of the rows that stand out.
-    most
-        Rows to keep; None: all.
+    `most`: rows to keep; None: all.
     """
     marked = frozenset(strong)
     built = tuple(

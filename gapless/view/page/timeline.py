@@ -53,64 +53,35 @@ class Block:
 class UnitRow:
     """What one unit did.
 
-    Attributes
-    ----------
-    unit
-        Its name.
-    y
-        Pixels from the top of the chart.
-    blocks
-        In order of time.
-    bubbles
-        Idle times between its first and its last work.
-    busy_us, bubble_us
-        Their sums.
-    whole
-        From its first to its last work; None: it did nothing.
-    name
-        What the row is called: its unit, or of a link its target where the row of its sender is above.
-    link
-        Whether it is a link, with messages.
-    heading
-        What stands above it, if it is the first row of a pipeline of several; else empty.
+    `busy_us`, `bubble_us`: their sums.
     """
 
     unit: str
     name: str
-    link: bool
-    heading: str
-    y: int
-    blocks: tuple[Block, ...]
-    bubbles: tuple[Span, ...]
+    """What the row is called: its unit, or of a link its target where the row of its sender is above."""
+    link: bool  # whether it is a link, with messages
+    heading: str  # what stands above it, if it is the first row of a pipeline of several; else empty
+    y: int  # pixels from the top of the chart
+    blocks: tuple[Block, ...]  # in order of time
+    bubbles: tuple[Span, ...]  # idle times between its first and its last work
     busy_us: float
     bubble_us: float
-    whole: Span | None
+    whole: Span | None  # from its first to its last work; None: it did nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
     """One trace.
 
-    Attributes
-    ----------
-    title, note
-        What it is, and what of it is shown.
-    y, height
-        Pixels.
-    contention
-        When requests of high contention run at once.
-    contention_us
-        The sum of these times.
-    rows
-        One for each unit.
+    `title`, `note`: what it is, and what of it is shown; `y`, `height`: pixels.
     """
 
     title: str
     note: str
     y: int
     height: int
-    contention: tuple[Span, ...]
-    contention_us: float
+    contention: tuple[Span, ...]  # when requests of high contention run at once
+    contention_us: float  # the sum of these times
     rows: tuple[UnitRow, ...]
 
 
@@ -118,47 +89,25 @@ class Band:
 class Timeline:
     """A Gantt chart.
 
-    Attributes
-    ----------
-    end_us
-        What is 100 percent.
-    bands
-        The traces.
-    ticks
-        Of the axis, without zoom.
-    height, axis_y
-        Pixels.
-    legend
-        (colour, name) of each request, where they have names and are few.
-    text
-        What there is to see, in words, and how many blocks are not seen before one zooms in.
-    units
-        Table of what each unit did.
-    data
-        What the script shows of each block, in the order of the blocks.
-    blocks
-        How many.
-    strip, slowed, linked, copied
-        Whether there are contention, lost time, messages and copies to be marked.
-    dense
-        Whether blocks are so narrow, without zoom, that colours of requests would be a flicker.
+    `height`, `axis_y`: pixels; `strip`, `slowed`, `linked`, `copied`: whether there are contention, lost
+    time, messages and copies to be marked.
     """
 
-    end_us: float
-    bands: tuple[Band, ...]
-    ticks: tuple[Tick, ...]
+    end_us: float  # what is 100 percent
+    bands: tuple[Band, ...]  # the traces
+    ticks: tuple[Tick, ...]  # of the axis, without zoom
     height: int
     axis_y: int
-    legend: tuple[tuple[int, str], ...]
-    text: str
+    legend: tuple[tuple[int, str], ...]  # (colour, name) of each request, where they have names and are few
+    text: str  # what there is to see, in words, and how many blocks are not seen before one zooms in
     units: Table
-    data: dict[str, Any]
-    blocks: int
+    data: dict[str, Any]  # what the script shows of each block, in the order of the blocks
+    blocks: int  # how many
     strip: bool
     slowed: bool
     linked: bool
     copied: bool
-    dense: bool
+    dense: bool  # whether blocks are so narrow, without zoom, that colours of requests would be a flicker
 
 
 def timeline(subject: Subject) -> Timeline | None:

@@ -49,21 +49,11 @@ class UnitBars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation:
-    """Busy shares of all units.
+    """Busy shares of all units."""
 
-    Attributes
-    ----------
-    units
-        In the order of the platform.
-    whole
-        What the shares are of: "period", "makespan" or "latency".
-    text
-        What there is to see, in words.
-    """
-
-    units: tuple[UnitBars, ...]
-    whole: str
-    text: str
+    units: tuple[UnitBars, ...]  # in the order of the platform
+    whole: str  # what the shares are of: "period", "makespan" or "latency"
+    text: str  # what there is to see, in words
 
 
 def utilisation(subject: Subject) -> Utilisation | None:

@@ -40,13 +40,7 @@ _CHARACTER_INCHES = 0.085
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return where to draw: the given axes, or those of a new figure of (width, height) inches.
-
-    Raises
-    ------
-    InvalidInputError
-        matplotlib is not installed.
-    """
+    """Return where to draw: the given axes, or those of a new figure of (width, height) inches."""
     if ax is not None:
         return ax
     try:

@@ -39,6 +39,7 @@ def doctor_view(diagnosis: Diagnosis, *, matrix: bool = False) -> Group:
         Text(diagnosis.device),
         "",
         indented(_engine_table(diagnosis.engines)),
+        *_other_processors(diagnosis.engines),
         "",
         *(_permission(name, found) for name, found in diagnosis.permissions),
         "",
@@ -77,6 +78,19 @@ def _engine_table(reports: Sequence[EngineReport]) -> Table:
             ", ".join(report.backends) or "-",
         )
     return table
+
+
+def _other_processors(reports: Sequence[EngineReport]) -> list[Text]:
+    """Return where to read on, if no engine reaches anything but the processor."""
+    reached = {backend for report in reports for backend in report.backends}
+    if any(backend != "cpu" and not backend.endswith("-cpu") for backend in reached):
+        return []
+    return [
+        Text(
+            "  a GPU or an NPU needs another package or build of an engine: docs/how-to/use-a-gpu.md",
+            style="dim",
+        )
+    ]
 
 
 def _permission(name: str, found: Availability) -> Text:
@@ -217,16 +231,7 @@ def problem_view(
 ) -> Group:
     """Return what `gapless show` shows of a problem.
 
-    Parameters
-    ----------
-    problem
-        What to show.
-    plans
-        Upper bound on the number of its plans.
-    layers
-        Which layers of one network; None: all.
-    plan
-        A plan whose chunks are marked.
+    `layers`: which layers of one network; None: all.
     """
     provenance = problem.costs.provenance
     parts: list[RenderableType] = [title(problem), "", indented(_units(problem.platform)), ""]

@@ -20,15 +20,7 @@ _NAME_CELLS = 24
 
 
 def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> Group:
-    """Return what `gapless explain` shows.
-
-    Parameters
-    ----------
-    problem, plan
-        What is explained.
-    explanation
-        From `gapless.explain`.
-    """
+    """Return what `gapless explain` shows."""
     infos, presenter = problem.formulation.terms, presenter_of(problem)
     values = ", ".join(
         f"{term_name(infos, term)} {term_value(infos, term, value)}"

@@ -26,13 +26,6 @@ def gantt(trace: History, width: int) -> list[Text]:
 
     Each block stands for one chunk of one request and begins with its name: the last digit of the
     request's number, a letter for each request of a workload, or a letter for each stream and the digit.
-
-    Parameters
-    ----------
-    trace
-        What happened when.
-    width
-        Columns to fill.
     """
     whole = timeline(trace)
     return _lines(whole, *_columns(whole, width))

@@ -39,24 +39,12 @@ _LONGEST_LABEL, _LONGEST_NOTE = 28, 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell of a grid.
+    """One cell of a grid."""
 
-    Attributes
-    ----------
-    text
-        What stands in it.
-    colour
-        Its ground, #rrggbb.
-    about
-        What a pointer on it is told.
-    framed
-        Whether it stands out.
-    """
-
-    text: str
-    colour: str
-    about: str
-    framed: bool = False
+    text: str  # what stands in it
+    colour: str  # its ground, #rrggbb
+    about: str  # what a pointer on it is told
+    framed: bool = False  # whether it stands out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +87,7 @@ def blend(position: float) -> str:
 def heat_table(heat_map: HeatMap, *, extra: Mapping[str, Mapping[str, float]]) -> Table:
     """Return a heat map for the terminal.
 
-    Parameters
-    ----------
-    heat_map
-        What to show.
-    extra
-        Further columns without colours: name, then ratio by row.
+    `extra`: further columns without colours: name, then ratio by row.
     """
     names = (*heat_map.columns, *extra)
     table = plain_table("unit", *names, numbers=names)
@@ -154,17 +137,7 @@ _RATIOS = Scale(
 
 
 def grid_svg(grids: Sequence[Grid], notes: Sequence[str], *, scale: Scale) -> str:
-    """Return grids, one below the other, as a picture that is readable on light and dark ground.
-
-    Parameters
-    ----------
-    grids
-        At least one.
-    notes
-        Lines that stand below them.
-    scale
-        What the colours mean.
-    """
+    """Return grids, one below the other, as a picture that is readable on light and dark ground."""
     top, widest, parts = _MARGIN, 0, []
     for grid in grids:
         drawn, width, height = _drawn(grid, top)

@@ -32,28 +32,15 @@ _LEGEND = (1.0, 1.4, 2.0, 2.8, 4.0, 5.7, SLOWEST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRange:
-    """Consecutive layers `[start, stop)` of a map.
-
-    Attributes
-    ----------
-    start, stop
-        Which layers.
-    name
-        Of the layer; of several, of the first and the last.
-    weight_bytes
-        Of all of them.
-    times_us
-        Their time by unit; None: the unit cannot run all of them.
-    chosen
-        Index of the unit that a plan runs them on; None: not one unit, or there is no plan.
-    """
+    """Consecutive layers `[start, stop)` of a map."""
 
     start: int
     stop: int
-    name: str
+    name: str  # of the layer; of several, of the first and the last
     weight_bytes: int
-    times_us: tuple[int | None, ...]
+    times_us: tuple[int | None, ...]  # their time by unit; None: the unit cannot run all of them
     chosen: int | None = None
+    """Index of the unit that a plan runs them on; None: not one unit, or there is no plan."""
 
     @property
     def label(self) -> str:
@@ -71,24 +58,12 @@ class LayerRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerMap:
-    """Times of layers by unit.
+    """Times of layers by unit."""
 
-    Attributes
-    ----------
-    units
-        Names of the columns.
-    rows
-        Layers, or groups of them.
-    total
-        All layers of the network together.
-    hidden
-        Layers that were left out.
-    """
-
-    units: tuple[str, ...]
-    rows: tuple[LayerRange, ...]
-    total: LayerRange
-    hidden: int = 0
+    units: tuple[str, ...]  # names of the columns
+    rows: tuple[LayerRange, ...]  # layers, or groups of them
+    total: LayerRange  # all layers of the network together
+    hidden: int = 0  # layers that were left out
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield as many tables as the console needs, each with all rows and some units."""
@@ -123,19 +98,7 @@ def layer_map(
 ) -> LayerMap:
     """Return the times of the layers of a network as a map for the terminal.
 
-    Parameters
-    ----------
-    network, costs
-        Whose times, and the times.
-    layers
-        Which layers, one a row. None: all; where they are too many, neighbours share a row.
-    plan
-        A plan for this one network: its chunks are marked.
-
-    Raises
-    ------
-    InvalidInputError
-        The network has none of the layers.
+    `layers`: which layers, one a row. None: all; where they are too many, neighbours share a row.
     """
     count = len(network.layers)
     if layers is not None and layers.start >= count:

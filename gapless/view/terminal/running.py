@@ -80,12 +80,7 @@ def simulated_line(found: Measurement | TuningResult) -> list[Text]:
 def measurement_view(found: Measurement, predicted: Measurement | None = None) -> Group:
     """Return what `gapless run` shows.
 
-    Parameters
-    ----------
-    found
-        What was measured.
-    predicted
-        What the table says of the same deployment; None: that is not known, and not shown.
+    `predicted`: what the table says of the same deployment; None: that is not known, and not shown.
     """
     heads = _workload_heads(found) if found.deployment.rounds else [_head(found)]
     foretold = () if predicted is None else ("predicted",)

@@ -55,8 +55,8 @@ def title(problem: Problem) -> Text:
     return text
 
 
-def result_view(problem: Problem, result: SolveResult) -> Group:
-    """Return what `gapless plan` shows."""
+def result_view(problem: Problem, result: SolveResult, notes: Sequence[str] = ()) -> Group:
+    """Return what `gapless plan` shows; `notes`: what else is to be said of the plans."""
     parts: list[RenderableType] = [title(problem), _status_line(problem, result)]
     if handed := source_words(result):
         parts.append(Text(handed, style="dim"))
@@ -70,6 +70,7 @@ def result_view(problem: Problem, result: SolveResult) -> Group:
             )
         if _apart(problem, result):
             parts.append(Text(f"differs by: {presenter.distance_words()}", style="dim"))
+    parts += map(Text, notes)
     if result.handling and any(how is not RuleHandling.LOWERED for how in result.handling.values()):
         handled = ", ".join(f"{name} ({how})" for name, how in result.handling.items())
         parts.append(Text(f"rules: {handled}", style="dim"))

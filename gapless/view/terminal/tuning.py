@@ -59,14 +59,7 @@ def tuned_view(tuned: Tuned, *, details: bool = True) -> Group:
 def loop_view(loop: Loop, result: TuningResult, *, units: Sequence[str] = (), details: bool = True) -> Group:
     """Return the rounds of a closed loop, and its result.
 
-    Parameters
-    ----------
-    loop, result
-        All rounds, and the one that the answer is from.
-    units
-        Names of the units, for the factors that were learned; empty: they are not known, and not shown.
-    details
-        As for `tuning_view`.
+    `units`: names of the units, for the factors that were learned; empty: they are not known, and not shown.
     """
     words = Text(_loop_words(loop))
     return Group(indented(_rounds(loop, result, units)), "", words, "", tuning_view(result, details=details))
@@ -110,12 +103,7 @@ def _loop_words(loop: Loop) -> str:
 def tuning_view(result: TuningResult, *, details: bool = True) -> Group:
     """Return the answer first, how far it can be trusted, then everybody.
 
-    Parameters
-    ----------
-    result
-        What was found.
-    details
-        Whether all tables, latencies and what trust is based on are shown, or a line a candidate.
+    `details`: whether all tables, latencies and what trust is based on are shown, or a line a candidate.
     """
     parts: list[RenderableType] = [*verdict_view(result), Text(effort(result), style="dim"), ""]
     if not details:

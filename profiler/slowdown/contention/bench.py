@@ -37,17 +37,7 @@ class CountingBench(Bench, Protocol):
 
 
 class ContentionBench(WorkerBench):
-    """Times pieces beside other pieces, and counts what they do.
-
-    Parameters
-    ----------
-    platform
-        The units.
-    model
-        Everything that is measured, joined.
-    seed
-        Of the inputs.
-    """
+    """Times pieces beside other pieces, and counts what they do."""
 
     def __init__(self, platform: Platform, model: Model, *, seed: int) -> None:
         self.feed = Feed(model, seed=seed)

@@ -31,31 +31,15 @@ LOADED_BYTES = 20 * 4 / 192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerFeatures:
-    """What one layer does to a processor, computed.
-
-    Attributes
-    ----------
-    name
-        Of the layer.
-    time_us
-        How long it takes there, alone.
-    features
-        See above.
-    """
+    """What one layer does to a processor, computed."""
 
     name: str
-    time_us: float
-    features: Features
+    time_us: float  # how long it takes there, alone
+    features: Features  # see above
 
 
 def computed_features(network: Network, unit: UnitModel) -> tuple[LayerFeatures, ...]:
-    """Return the features of each layer of a network on a unit.
-
-    Raises
-    ------
-    InvalidInputError
-        The unit cannot run all of the network, or the operations of a layer are not known.
-    """
+    """Return the features of each layer of a network on a unit."""
     times = layer_times(network, unit)
     if times is None:
         raise InvalidInputError(f"{unit.unit!r} cannot run all of {network.name!r}")
@@ -72,13 +56,7 @@ def computed_features(network: Network, unit: UnitModel) -> tuple[LayerFeatures,
 
 
 def mean_features(layers: Sequence[LayerFeatures]) -> Features:
-    """Return the features of consecutive layers together, of a chunk or of a whole network.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no layer.
-    """
+    """Return the features of consecutive layers together, of a chunk or of a whole network."""
     whole_us = sum(layer.time_us for layer in layers)
     if whole_us <= 0:
         raise InvalidInputError("no layer is given: features are means over layers")

@@ -48,13 +48,7 @@ class Features:
 
 
 def features_of(counts: Mapping[CounterEvent, float]) -> Features:
-    """Return the features from counts of all `EVENTS`.
-
-    Raises
-    ------
-    ProfilingError
-        No cycle or no cache access was counted.
-    """
+    """Return the features from counts of all `EVENTS`."""
     for event in (CYCLES, CACHE_REFERENCES):
         if counts[event] <= 0:
             raise ProfilingError(f"no {event.name} were counted while a network ran: the counters are wrong")

@@ -52,28 +52,9 @@ def measure_contention(
 ) -> Contention:
     """Measure how much networks slow each other down on the units of a platform.
 
-    Parameters
-    ----------
-    models
-        The networks; each has a name of its own.
-    platform, engine
-        Where they run, and by what.
-    options
-        How long to measure, and what.
-    estimated
-        Further networks, which run alone only: their intensities follow from performance counters, by Eq. (1)
-        as fitted to the others.
-    report
-        Told of each finished measurement.
-
-    Raises
-    ------
-    InvalidInputError
-        No network is given, two have the same name, or no two units can run at once.
-    ProfilingError
-        Nothing could be measured, or there are no counters to estimate by.
-    ConversionError, PlacementError, UnitLostError
-        As for `gapless.profiler.profile.profile`.
+    `estimated`: further networks, which run alone only: their intensities follow from performance counters,
+    by Eq. (1) as fitted to the others.
+    Raises InvalidInputError: no network is given, two have the same name, or no two units can run at once.
     """
     _require(models, platform, estimated)
     counters = counters_availability(EVENTS)
@@ -191,11 +172,6 @@ def with_estimated(
 
     The regression tells how much a network slows the probe; over how much a typical one of those measured
     does, that is its intensity.
-
-    Raises
-    ------
-    ProfilingError
-        Counters of such a network could not be read, or no measured network slows the probe.
     """
     if not survey.estimated:
         return fit

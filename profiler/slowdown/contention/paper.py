@@ -137,10 +137,7 @@ def paper_rank_one() -> RankOne:
 def paper_interference(units: tuple[str, ...] = PAPER_UNITS) -> Interference:
     """Return the paper's contention for planning.
 
-    Parameters
-    ----------
-    units
-        Units of the platform; those that the paper tells nothing about get 0.
+    `units`: units of the platform; those that the paper tells nothing about get 0.
     """
     model = paper_rank_one()
     return model.interference(

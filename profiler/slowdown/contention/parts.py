@@ -11,12 +11,7 @@ from .result import Part
 def choose_parts(network: Network, *, count: int) -> tuple[Part, ...]:
     """Cut a network at legal cuts into parts of about as many operations each.
 
-    Parameters
-    ----------
-    network
-        Layers whose operations are not known count as one each.
-    count
-        How many parts; fewer where there are not enough cuts. 0: none.
+    `count`: how many parts; fewer where there are not enough cuts. 0: none.
     """
     if count == 0:
         return ()

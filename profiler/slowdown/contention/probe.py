@@ -46,10 +46,7 @@ _ITEM_BYTES = 8
 def sweep_bytes(*, topology: Topology | None = None, memory_bytes: int | None = None) -> int:
     """Return how many bytes one sweep reads and writes; the same in every process of a machine.
 
-    Parameters
-    ----------
-    topology, memory_bytes
-        Its cores and its usable memory; None: as they are found.
+    `topology`, `memory_bytes`: its cores and its usable memory; None: as they are found.
     """
     found = read_topology() if topology is None else topology
     sizes = [cache.size_bytes or 0 for core in found.cores for cache in core.caches]
@@ -91,19 +88,8 @@ def open_piece(artifact: Artifact, unit: ProcessingUnit) -> Session:
 class ProbeSession:
     """The probe, open in this process; see `Session`. One run is one sweep, by all threads of the unit.
 
-    Parameters
-    ----------
-    artifact, unit
-        What, and where.
-    bytes_a_sweep
-        Size of all arrays together.
-
-    Raises
-    ------
-    PlacementError
-        This process is not on the cores of the unit.
-    ExecutionError
-        There is not enough memory.
+    Raises PlacementError: this process is not on the cores of the unit; ExecutionError: there is not enough
+    memory.
     """
 
     def __init__(self, artifact: Artifact, unit: ProcessingUnit, *, bytes_a_sweep: int) -> None:

@@ -170,18 +170,7 @@ class RankOne:
 
 
 def fit_rank_one(observations: Sequence[CoRun]) -> RankOne:
-    """Fit the model to co-runs.
-
-    Parameters
-    ----------
-    observations
-        Any number of co-runs, in any combination; several of the same one are fine.
-
-    Raises
-    ------
-    InvalidInputError
-        There are none.
-    """
+    """Fit the model to co-runs."""
     if not observations:
         raise InvalidInputError("no co-run is given: at least one is needed to fit a model of contention")
     heard = {_units(one) for one in observations if not _drowned(one)}

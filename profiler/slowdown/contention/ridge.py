@@ -93,20 +93,8 @@ def fit_ridge(
 ) -> Ridge:
     """Fit Eq. (1): W = (X'X + alpha I)^-1 X'Y.
 
-    Parameters
-    ----------
-    features, targets
-        One row and one target for each network.
-    alpha
-        Regularisation, at least 0; None: the one of `ALPHAS` with the least leave-one-out error (with fewer
-        than `FEWEST` rows: 1).
-    form
-        What the equation is applied to.
-
-    Raises
-    ------
-    InvalidInputError
-        Nothing is given, rows have different lengths, a number is not finite, or alpha is negative.
+    `alpha`: regularisation, at least 0; None: the one of `ALPHAS` with the least leave-one-out error (with
+    fewer than `FEWEST` rows: 1). `form`: what the equation is applied to.
     """
     if not features or len(features) != len(targets):
         raise InvalidInputError(

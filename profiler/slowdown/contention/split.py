@@ -16,22 +16,9 @@ def high_from(intensities: Sequence[int], *, percentile: int = DEFAULT_PERCENTIL
     Equal networks are never parted: those on the percentile are all low. So of equal intensities none is
     high, and neither is a single network.
 
-    Parameters
-    ----------
-    intensities
-        One for each network, permille.
-    percentile
-        0 to 100, with linear interpolation between ranks.
-
-    Returns
-    -------
-    int or None
-        For `Interference.high_from_permille`; None: no network is high.
-
-    Raises
-    ------
-    InvalidInputError
-        The percentile is out of range.
+    `intensities`: one for each network, permille; `percentile`: 0 to 100, with linear interpolation between
+    ranks.
+    The result is for `Interference.high_from_permille`; None: no network is high.
     """
     if not 0 <= percentile <= 100:
         raise InvalidInputError(f"percentile is {percentile}, must be between 0 and 100")

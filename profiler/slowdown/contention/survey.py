@@ -80,20 +80,7 @@ class _Job:
 class ContentionSurvey:
     """Contention in the making.
 
-    Attributes
-    ----------
-    platform, options, bench, progress
-        Where, how, and by whom it is measured.
-    pieces
-        Everything that runs, by name: networks, parts, the probe.
-    networks, parts
-        Which of them are what.
-    estimated
-        Networks that run alone only, to be counted.
-    able
-        Units that can run a piece, by its name.
-    warnings
-        What a reader should know; grows.
+    `platform`, `options`, `bench`, `progress`: where, how, and by whom it is measured.
     """
 
     platform: Platform
@@ -101,19 +88,17 @@ class ContentionSurvey:
     bench: CountingBench
     progress: MeasuringProgress
     pieces: dict[str, PreparedPiece] = field(default_factory=dict)
+    """Everything that runs, by name: networks, parts, the probe."""
     networks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
-    estimated: tuple[str, ...] = ()
-    able: dict[str, list[str]] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    estimated: tuple[str, ...] = ()  # networks that run alone only, to be counted
+    able: dict[str, list[str]] = field(default_factory=dict)  # units that can run a piece, by its name
+    warnings: list[str] = field(default_factory=list)  # what a reader should know; grows
 
     def prepare(self, models: Sequence[Model], preparer: Preparer) -> None:
         """Have everything converted that will run; `preparer` cuts the joined models.
 
-        Raises
-        ------
-        ConversionError
-            The engine cannot convert a network or a part.
+        Raises ConversionError: the engine cannot convert a network or a part.
         """
         spans: dict[str, tuple[int, int]] = {}
         offset = 0
@@ -138,12 +123,7 @@ class ContentionSurvey:
     def try_out(self) -> None:
         """Find out which unit can run what.
 
-        Raises
-        ------
-        PlacementError
-            This machine does not grant what a unit stands for.
-        ProfilingError
-            There is nothing that two units can run at once.
+        Raises PlacementError: this machine does not grant what a unit stands for.
         """
         used = set(chain.from_iterable(unit_pairs(self.platform)))
         units = [unit for unit in self.platform.units if unit.name in used]

@@ -15,15 +15,7 @@ UnitSet = tuple[str, ...]
 
 
 def default_loads(platform: Platform, unit: str, *, able: Sequence[str]) -> dict[str, UnitSet]:
-    """Return each other unit that can run beside a unit, and all of them that can run at once.
-
-    Parameters
-    ----------
-    platform, unit
-        Where.
-    able
-        Units that can run what makes the load.
-    """
+    """Return each other unit that can run beside a unit, and all of them that can run at once."""
     found: dict[str, UnitSet] = {other: (other,) for other in able if _apart(platform, (unit, other))}
     together = companions(platform, unit, able=able)
     return {**found, ALL_OTHERS: together} if len(together) > 1 else found
@@ -41,14 +33,7 @@ def chosen_loads(
 
 
 def check_loads(platform: Platform, wanted: Sequence[UnitSet]) -> None:
-    """Require that there is some load, and that each set of units can make load beside some other unit.
-
-    Raises
-    ------
-    InvalidInputError
-        No two units can run at once, or a set names a unit that is not there, or units that share cores;
-        every set is named.
-    """
+    """Require that there is some load, and that each set of units can make load beside some other unit."""
     names = platform.unit_names
     if not any(_apart(platform, pair) for pair in combinations(names, 2)):
         raise InvalidInputError(

@@ -46,26 +46,10 @@ def measure_loads(
 ) -> InterferenceRatios:
     """Measure groups of layers on each unit while other units run the same layers in a loop.
 
-    Parameters
-    ----------
-    model, platform, engine
-        What is run, where, and by what.
-    beside
-        Sets of units that make load; empty: each other unit, and all other units that can run at once.
-        Units are measured beside those sets with which they share no core.
-    options
-        How long to measure.
-    ledger
-        Where each finished measurement is kept: what it holds already is not measured again.
-    report
-        Told of each finished measurement.
-
-    Raises
-    ------
-    InvalidInputError
-        No two units can run at once, or a set of units cannot make load.
-    LayerNotRunnableError, PlacementError, UnitLostError
-        As for `gapless.profiler.profile.profile`.
+    `beside`: sets of units that make load; empty: each other unit, and all other units that can run at once.
+    Units are measured beside those sets with which they share no core. `ledger`: where each finished
+    measurement is kept: what it holds already is not measured again.
+    Raises InvalidInputError: no two units can run at once, or a set of units cannot make load.
     """
     check_loads(platform, beside)
     with survey(
@@ -86,17 +70,7 @@ def measure_plans(
 ) -> InterferenceRatios:
     """Measure each chunk of plans alone, and while the other chunks of its plan run in a loop.
 
-    Parameters
-    ----------
-    plans
-        Valid plans of the model.
-    model, platform, engine, options, ledger, report
-        As for `measure_loads`.
-
-    Raises
-    ------
-    PlacementError, ExecutionError, UnitLostError
-        A unit cannot run its chunk, or is lost.
+    Raises PlacementError, ExecutionError, UnitLostError: a unit cannot run its chunk, or is lost.
     """
     with survey(
         model, platform, engine, options=options.profiling, ledger=ledger, report=report
@@ -131,21 +105,12 @@ class _Job:
 
 @dataclass(slots=True, kw_only=True)
 class InterferenceSurvey:
-    """Interference in the making.
+    """Interference in the making."""
 
-    Attributes
-    ----------
-    profiling
-        Who makes pieces of the model, and times them.
-    options
-        How often.
-    receipts
-        What was granted to each unit; grows.
-    """
-
-    profiling: Survey
-    options: InterferenceOptions
+    profiling: Survey  # who makes pieces of the model, and times them
+    options: InterferenceOptions  # how often
     receipts: dict[str, PlacementReceipt] = field(default_factory=dict)
+    """What was granted to each unit; grows."""
 
     def loads(self, beside: Sequence[UnitSet]) -> InterferenceRatios:
         """Measure groups of layers; see `measure_loads`."""

@@ -210,20 +210,13 @@ INTERFERENCE = Schema(format="gapless.interference", version=1, content=Interfer
 class HeatMap:
     """Mean ratios, as in Fig. 8 of BetterTogether (IISWC 2025).
 
-    Attributes
-    ----------
-    title
-        What it shows.
-    rows, columns
-        Units, and networks or loads.
-    cells
-        Mean ratio by [row][column]; None: not measured.
+    `rows`, `columns`: units, and networks or loads.
     """
 
-    title: str
+    title: str  # what it shows
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]
+    cells: tuple[tuple[float | None, ...], ...]  # mean ratio by [row][column]; None: not measured
 
 
 def heat_maps(found: InterferenceRatios) -> tuple[HeatMap, ...]:

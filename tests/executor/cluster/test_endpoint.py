@@ -69,6 +69,7 @@ def test_another_key_is_refused_on_both_sides(endpoint: Endpoint, came: SimpleQu
     endpoint.close()
 
 
+@pytest.mark.slow
 def test_it_outlives_the_time_without_files(
     endpoint: Endpoint, came: SimpleQueue[Frame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_device_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -
         Outlet("a", "b", silent.getsockname(), KEY, failed=nothing)
 
 
+@pytest.mark.slow
 def test_who_has_connected_may_be_silent_for_long(
     monkeypatch: pytest.MonkeyPatch, came: SimpleQueue[Frame]
 ) -> None:
@@ -170,14 +172,14 @@ def test_an_emulated_link_takes_its_time_and_posting_none(
 ) -> None:
     rate = LinkRate(bytes_per_second=1_000_000, latency_us=20_000)
     outlet = Outlet("a", "b", endpoint.address, KEY, rate=rate, failed=nothing)
-    began = time.monotonic()
     for _ in range(3):
         outlet.post({"kind": "request"}, {"x": np.zeros(25_000, dtype=np.float32)})
-    assert time.monotonic() - began < 0.2  # less than one message takes is not asked of a busy machine
+    posted_ns = time.monotonic_ns()
     frames = [came.get(timeout=10) for _ in range(3)]
     assert all(frame.arrived_ns - frame.sent_ns >= 120e6 for frame in frames)
     assert frames[2].sent_ns >= frames[1].arrived_ns - 1e6 * 120  # one after the other
     assert frames[2].arrived_ns - frames[0].sent_ns >= 360e6
+    assert posted_ns < frames[2].arrived_ns  # nobody waited for the last one
     outlet.close()
     endpoint.close()
 

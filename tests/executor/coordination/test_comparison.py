@@ -57,6 +57,7 @@ class Deaf(FakeSession):
         pass
 
 
+@pytest.mark.slow
 def test_a_unit_that_lies_is_refused_by_name_and_the_others_go_on() -> None:
     model = chain(*NET, name="net")
     with Coordinator(platform("a", "b"), LyingOnB(), LeastSlack()) as opened:
@@ -71,6 +72,7 @@ def test_a_unit_that_lies_is_refused_by_name_and_the_others_go_on() -> None:
         assert right.compared
 
 
+@pytest.mark.slow
 def test_chunks_that_policies_may_choose_later_are_compared_too() -> None:
     """Alone, "b" would run only the last layer: it is wrong wherever a request might be sent."""
     with Coordinator(platform("a", "b"), LyingOnB(), LeastSlack()) as opened:
@@ -79,6 +81,7 @@ def test_chunks_that_policies_may_choose_later_are_compared_too() -> None:
             opened.register(costs_nothing)
 
 
+@pytest.mark.slow
 def test_an_engine_that_writes_nothing_does_not_find_the_numbers_of_another() -> None:
     with (
         Coordinator(platform("a", "b"), Silent(), LeastSlack()) as opened,
@@ -91,6 +94,7 @@ def _compared(receipts: Collection[PlacementReceipt]) -> Mapping[str, set[bool |
     return {unit: {r.compared for r in receipts if r.unit == unit} for unit in {r.unit for r in receipts}}
 
 
+@pytest.mark.slow
 def test_receipts_say_whether_numbers_were_compared() -> None:
     model = chain(*NET, name="net", joints=[1])
     with coordinator("a", "b") as opened:

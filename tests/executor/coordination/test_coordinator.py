@@ -138,6 +138,7 @@ def test_the_same_network_is_held_once(shared: tuple[Coordinator, FakeModel]) ->
     assert len(opened.receipts) == len({(r.unit, r.piece) for r in opened.receipts})
 
 
+@pytest.mark.slow
 def test_a_network_can_be_registered_while_others_are_served(shared: tuple[Coordinator, FakeModel]) -> None:
     opened, model = shared
     served: list[Future[Served]] = []
@@ -192,6 +193,7 @@ def test_a_full_queue_refuses_and_lateness_drops() -> None:
     assert [statistics.total(fate) for fate in Fate] == [2, 0, 1, 0, 0, 1]
 
 
+@pytest.mark.slow
 def test_closing_answers_or_names_what_was_accepted() -> None:
     model = chain(("sleep", 0.01), name="net")
     with coordinator("a") as opened:

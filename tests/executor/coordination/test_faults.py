@@ -80,6 +80,7 @@ def test_a_worker_is_replaced_also_where_many_files_are_open() -> None:
         assert opened.is_open
 
 
+@pytest.mark.slow
 def test_units_that_leave_and_return_under_load() -> None:
     drawn = random.Random(7)
     with coordinator("a", "b") as opened:
@@ -98,6 +99,7 @@ def test_units_that_leave_and_return_under_load() -> None:
         assert opened.statistics().total(Fate.ANSWERED) == 60
 
 
+@pytest.mark.slow
 def test_what_a_withdrawn_unit_runs_is_put_back_at_once() -> None:
     model = chain(("sleep", 0.1), name="net")
     with coordinator("a", "b") as opened:
@@ -278,6 +280,7 @@ def test_a_request_that_was_admitted_just_before_the_loss_is_answered(
             opened.submit("net", MODEL.sample_inputs(0)).result(timeout=60)
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_request_cannot_run_any_more() -> None:
     model = typed(chain(("sleep", 0.3), "add", name="net"), "Conv", "Odd")
     with coordinator("a", "b", restarts=0) as opened:

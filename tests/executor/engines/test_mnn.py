@@ -43,6 +43,7 @@ def one_operator(
     return piece([make_node(kind, ["x", *named], ["y"], None, None, None, None, **options)], [x], [y], named)
 
 
+@pytest.mark.slow
 def test_a_real_model_has_the_right_numbers() -> None:
     model = direction()
     (whole,) = model.pieces(0, len(model.network.layers))
@@ -54,6 +55,7 @@ def test_a_real_model_has_the_right_numbers() -> None:
         assert relative_error(found, right[model.outputs[0].name]) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_chain_of_pieces_has_the_right_numbers() -> None:
     model = direction()
     cuts = [0, *model.network.legal_cuts[::10], len(model.network.layers)]

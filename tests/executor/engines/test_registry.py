@@ -97,6 +97,7 @@ def test_engines_come_from_files_if_workers_find_them(tmp_path: Path) -> None:
         get_engine("engines.py")
 
 
+@pytest.mark.slow
 def test_engines_load_nothing_heavy() -> None:
     code = (
         "import sys\n"

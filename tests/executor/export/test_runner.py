@@ -221,6 +221,7 @@ def test_bad_input_is_refused(skip: Model, tmp_path: Path) -> None:
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 def test_without_its_engine_it_says_so(skip: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, chunks("skip", *THREE), skip)

@@ -229,6 +229,7 @@ def test_too_many_layers_ask_for_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     assert max(len(members) for members in blocks.cutter.layers) <= 6
 
 
+@pytest.mark.slow
 def test_thousands_of_operators_do_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnxslim, "slim", lambda proto, **_: proto)
     start = time.monotonic()

@@ -76,7 +76,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[Tensor]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(graphs())
 def test_orders_are_topological_and_never_worse(graph: tuple[int, list[Tensor]]) -> None:
     count, tensors = graph

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
@@ -64,6 +65,7 @@ def test_three_readers_and_a_cut_between(tmp_path: Path) -> None:
     assert found.weights.between(cut, len(found.layers)) == BYTES
 
 
+@pytest.mark.slow
 def test_external_data(tmp_path: Path) -> None:
     found = network(tmp_path / "m.onnx", chain("w", "w"), [matrix("w")], external=True)
     assert whole(found) == BYTES

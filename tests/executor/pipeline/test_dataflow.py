@@ -71,6 +71,7 @@ def branches_apart(loaded: OnnxModel) -> Plan:
     return schedule(loaded, a="s a1 a2", b="b1 b2", c="sum y")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["onnxruntime", "mnn"])
 def test_branches_run_side_by_side_and_give_the_numbers_of_the_uncut_model(
     tmp_path: Path, engine: str
@@ -101,6 +102,7 @@ def test_branches_run_side_by_side_and_give_the_numbers_of_the_uncut_model(
             assert done[event.request - 1, len(stream.chunks) - 1] <= event.start_ns
 
 
+@pytest.mark.slow
 def test_units_that_share_a_core_take_turns(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     loaded = two_branches(tmp_path)

@@ -134,6 +134,7 @@ def test_a_unit_that_is_not_there_closes_everything() -> None:
         Pipeline(deployment, {"net": model}, units, FakeEngine())
 
 
+@pytest.mark.slow
 def test_lost_workers_are_replaced_and_no_request_is_lost_or_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_worker: Callable[[], None]
 ) -> None:
@@ -160,6 +161,7 @@ def test_lost_workers_are_replaced_and_no_request_is_lost_or_doubled(
             list(pipeline.map(frames(3)))
 
 
+@pytest.mark.slow
 def test_replicas_survive_a_lost_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAPLESS_TEST_MARK", str(tmp_path / "mark"))
     model = chain(("crash once", 9.0), name="net")
@@ -168,6 +170,7 @@ def test_replicas_survive_a_lost_worker(tmp_path: Path, monkeypatch: pytest.Monk
         assert [float(output["t0"][0]) for output in pipeline.map(frames(20))] == list(range(1, 21))
 
 
+@pytest.mark.slow
 def test_a_measurement_is_taken_again_with_new_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_wrong_tile_is_named(model: OnnxModel) -> None:
     assert "ONNX Runtime" in str(caught.value).partition("was granted")[2]
 
 
+@pytest.mark.slow
 def test_divided_and_other_streams_share_units(model: OnnxModel) -> None:
     last = len(model.network.layers)
     other = Stream(name="other", chunks=(Chunk(network="net", start=0, stop=last, unit="b"),))

@@ -113,6 +113,7 @@ def test_pieces_have_what_crosses_their_borders_also_what_skips_a_part(tmp_path:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["onnxruntime", "mnn"])
 def test_a_partition_runs_and_gives_the_numbers_of_the_uncut_model(tmp_path: Path, engine: str) -> None:
     pytest.importorskip({"mnn": "MNN"}.get(engine, engine))

@@ -325,6 +325,7 @@ def test_a_deployment_that_does_not_fit_is_refused_with_all_defects() -> None:
         assert text in str(caught.value)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind() -> None:
     model = chain("add", "add", name="net", length=1 << 16)
     streams = stream("net", (1, "a"), (2, "b"))

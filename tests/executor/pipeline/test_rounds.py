@@ -180,6 +180,7 @@ def test_no_more_are_on_their_way_than_there_are_task_slots(mode: Mode, task_slo
         assert sum(end <= start for _, end in spans.values()) >= number + 1 - task_slots
 
 
+@pytest.mark.slow
 def test_budgets_of_time_end_between_rounds() -> None:
     with opened(deploy_rounds(FOUR, workload(FOUR))) as pipeline:
         measured = pipeline.measure(Budget(seconds=0.5))
@@ -204,6 +205,7 @@ def test_failures_name_the_request() -> None:
         assert "was running request 0 of 'frozen_1'" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = tmp_path / "mark"
     monkeypatch.setenv("GAPLESS_TEST_MARK", str(mark))

@@ -185,7 +185,8 @@ def test_plans_for_a_workload_are_predicted_by_their_makespan_or_period() -> Non
 
 def test_plans_of_several_pipelines_are_what_replicas_are() -> None:
     problem = table_problem({"a": [4, 5], "b": [6, 3]}, units=["x", "y"], network="net")
-    (rival,) = operation_of(problem).rivals(problem)
+    again, rival = operation_of(problem).rivals(problem)
+    assert gapless.plan(again).plan is None, "two layers never come back"
     plans = [candidate.plan for candidate in gapless.plan(rival, top=3).candidates]
     planned = plan_candidates(plans, tables={"heavy": problem}, planned=rival)
     found = without_duplicates([*planned, *baselines(problem)])

@@ -184,6 +184,7 @@ def test_task_slots_hold_requests_back() -> None:
     assert makespan(play_asynchronous(jobs, 3, None, 3)) == 50
 
 
+@pytest.mark.slow
 @given(problem=workload_problems())
 def test_traces_and_scores_agree(problem: Problem) -> None:
     for plan in islice(all_plans(problem), 0, 40, 7):

@@ -149,6 +149,7 @@ def test_variables_that_are_not_there_are_refused(data: object) -> None:
         from_data(data, PROBLEM.formulation.variables(PROBLEM).find)
 
 
+@pytest.mark.slow
 @given(problem=workload_problems(), data=st.data())
 def test_problems_with_workloads_survive_their_files(problem: Problem, data: st.DataObject) -> None:
     ruled = problem.with_rules(lambda view: view.makespan_us() <= data.draw(st.integers(1, 99)))

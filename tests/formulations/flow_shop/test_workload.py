@@ -126,6 +126,7 @@ def test_malformed_plans_are_told_apart(chunks: tuple[Chunk, ...], order: tuple[
         score(PROBLEM, plan)
 
 
+@pytest.mark.slow
 @given(problem=workload_problems(), data=st.data())
 def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> None:
     shop = shop_of(problem)
@@ -140,6 +141,7 @@ def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> 
     assert rank_key(problem, judged)[0] == judged.values(problem.objective.terms)
 
 
+@pytest.mark.slow
 @given(problem=workload_problems())
 def test_a_pair_loses_what_is_printed_for_it(problem: Problem) -> None:
     shop, known = shop_of(problem), problem.interference

@@ -132,6 +132,7 @@ def test_the_least_cut_is_that_of_the_best_set(seed: int) -> None:
     assert least_cut(tensors, 0, 5) == min(paid({0, *others}) for others in sets)
 
 
+@pytest.mark.slow
 def test_many_kinds_of_units_do_without_separators() -> None:
     nodes = [
         GraphNode(name=f"n{number}", times_us=tuple(range(5, 15)), sends_us=(3,) * 10, bytes=0)

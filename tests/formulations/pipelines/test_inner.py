@@ -60,6 +60,7 @@ def test_the_whole_network_takes_what_the_oracle_of_chunking_finds(seed: int) ->
                 assert found[start][stop] == -1
 
 
+@pytest.mark.slow
 def test_a_board_with_units_of_its_own_is_one_device() -> None:
     units = (ProcessingUnit(name="cpu"), ProcessingUnit(name="gpu"))
     network = Network(name="net", layers=tuple(Layer(name=f"l{n}") for n in range(3)))

@@ -70,6 +70,7 @@ def test_the_least_time_for_all_inferences_is_taken(measured: Path) -> None:
     assert {choice.workload for choice in found} == {"netx4", "net*2x2", "net*4"}
 
 
+@pytest.mark.slow
 def test_windows_decide_too(measured: Path) -> None:
     """A batch of 4 leaves as a whole, 160 us after it came."""
     found = plan_batches("netx4", [4], problem=str(measured), windows={"net": (0, 155)})

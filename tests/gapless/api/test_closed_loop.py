@@ -40,6 +40,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import load
 from gapless.formulations.judge import check, score
 from gapless.formulations.problem import Problem
+from gapless.formulations.rules import named
 from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.platforms.workloads import shipped_workload
@@ -168,6 +169,7 @@ def test_rules_bind_all_rounds_by_the_costs_that_were_given(backends: tuple[str,
                 assert check(tuned.problem, row.candidate.deployment.plan) == ()
 
 
+@pytest.mark.slow
 def test_expressions_are_bound_to_corrected_costs() -> None:
     problem = load_problem(NAME).with_rules(lambda view: view.busy_us("GPU") >= 15_000)
     slower = Corrections(unit_factor=(4.0,) * 4, layer_factor=((1.0,) * 4,) * 9).applied(problem)
@@ -312,9 +314,10 @@ def test_more_rounds_go_on_where_fewer_ended(tmp_path: Path) -> None:
 
 
 def test_a_round_that_was_not_asked_for_changes_nothing() -> None:
-    # With a rule no plans of several pipelines take part, from which nothing is learned.
-    alone = pixel(rounds=1, rules=[at_most(4)])
-    loop = pixel(rounds=2, rules=[at_most(4)]).loop
+    # With this rule no plans of several pipelines take part, and none that come back to a unit.
+    rules = [named("once", "each unit has one chunk", lambda view: view.hops() < view.units_used())]
+    alone = pixel(rounds=1, rules=rules)
+    loop = pixel(rounds=2, rules=rules).loop
     assert alone.loop is None
     assert loop is not None
     assert replace(loop.rounds[0].result, spent_s=0) == replace(alone.result, spent_s=0)
@@ -328,6 +331,8 @@ def test_no_rounds_are_refused(cli: Cli, tmp_path: Path) -> None:
     assert "leave the rounds out" in run.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("counted_time")
+@pytest.mark.slow
 def test_a_loop_of_a_workload_finds_what_one_round_misses() -> None:
     shipped = shipped_workload("kirin990", "yolov4,bert,mobilenetv2x2")
     served = replace(shipped, data=replace(shipped.data, load_policy=LoadPolicy.RESIDENT))

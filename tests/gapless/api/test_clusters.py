@@ -51,6 +51,7 @@ def test_a_model_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not network_of("vit-large").models
 
 
+@pytest.mark.slow
 def test_plan_and_compare_take_a_platform() -> None:
     found = gapless.plan(
         NETWORK_OF_TWO, platform="raspberry-pis", backend="exhaustive", batch=2, pipelines="one"

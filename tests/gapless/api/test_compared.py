@@ -27,6 +27,7 @@ def asked(tmp_path: Path) -> tuple[gapless.Problem, Plan]:
     return problem, Plan(chunks=(Chunk(network=name, start=0, stop=layers, unit="left"),))
 
 
+@pytest.mark.slow
 def test_open_pipeline_refuses_wrong_numbers(asked: tuple[gapless.Problem, Plan]) -> None:
     with pytest.raises(
         OutputMismatchError, match=r"gives wrong numbers.*on unit 'left'.*What that unit was granted"
@@ -34,6 +35,7 @@ def test_open_pipeline_refuses_wrong_numbers(asked: tuple[gapless.Problem, Plan]
         gapless.open_pipeline(*asked, engine=OffByOnePercent.name)
 
 
+@pytest.mark.slow
 def test_receipts_of_a_pipeline_say_whether_it_was_compared(asked: tuple[gapless.Problem, Plan]) -> None:
     with gapless.open_pipeline(*asked, engine="onnxruntime") as pipeline:
         assert pipeline.verification is not None
@@ -46,6 +48,7 @@ def test_receipts_of_a_pipeline_say_whether_it_was_compared(asked: tuple[gapless
         assert [receipt.compared for receipt in measured.receipts] == [False]
 
 
+@pytest.mark.slow
 def test_exports_are_compared_and_the_manifest_says_so(
     asked: tuple[gapless.Problem, Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +76,7 @@ def test_exports_are_compared_and_the_manifest_says_so(
     assert not (tmp_path / "bad").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_run_here_is_exported_and_said(
     asked: tuple[gapless.Problem, Plan], tmp_path: Path
 ) -> None:

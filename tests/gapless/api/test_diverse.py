@@ -30,6 +30,7 @@ def test_plans_of_the_command_line_differ(cli: Cli) -> None:
     assert min(plan_distance(a, b) for a, b in combinations(plans, 2)) >= 4
 
 
+@pytest.mark.slow
 def test_people_see_by_how_much(cli: Cli) -> None:
     run = cli("plan", SPARSE, "--top", "3", "--distance", "4")
     assert "with at least 4 layers elsewhere than in all before" in " ".join(run.out.split())

@@ -29,6 +29,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "residual.onnx"
 
 
+@pytest.mark.slow
 def test_pieces_are_layers_in_a_chain(path: Path) -> None:
     model = open_model(path, granularity="piece")
     assert isinstance(model, OnnxModel)
@@ -43,6 +44,7 @@ def test_pieces_are_layers_in_a_chain(path: Path) -> None:
     assert flops == sum(layer.flops or 0 for layer in open_model(path).network.layers)
 
 
+@pytest.mark.slow
 def test_chunks_of_pieces_give_right_numbers(path: Path) -> None:
     model = open_model(path, granularity="piece")
     inputs = model.sample_inputs(1)
@@ -51,6 +53,7 @@ def test_chunks_of_pieces_give_right_numbers(path: Path) -> None:
         assert relative_error(found[name], right) < 1e-5
 
 
+@pytest.mark.slow
 def test_pieces_are_found_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = open_model(path, granularity="piece")
     (kept,) = [entry for entry in default_cache().entries() if entry.suffix == ".pieces"]
@@ -66,6 +69,7 @@ def test_nobody_finds_pieces_below_the_solvers(path: Path) -> None:
         load_onnx(path, granularity=Granularity.PIECE)
 
 
+@pytest.mark.slow
 def test_inspect_shows_tiles(path: Path, cli: Cli) -> None:
     run = cli("inspect", path, "--split", "3", "--json")
     assert run.code == ExitCode.OK
@@ -77,6 +81,7 @@ def test_inspect_shows_tiles(path: Path, cli: Cli) -> None:
     assert cli("inspect", path, "--split", "1").code == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_inspect_shows_pieces(path: Path, cli: Cli) -> None:
     run = cli("inspect", path, "--pieces", "exact", "--json")
     assert run.code == ExitCode.OK
@@ -87,6 +92,7 @@ def test_inspect_shows_pieces(path: Path, cli: Cli) -> None:
     assert cli("inspect", path, "--pieces", "magic").code == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_python_functions_have_no_maps(cli: Cli) -> None:
     run = cli("inspect", "octree", "--split", "2")
     assert run.code == ExitCode.USAGE

@@ -108,6 +108,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs() -> None:
         gapless.tune(six_devices())
 
 
+@pytest.mark.slow
 def test_co_run_costs_count_the_units_of_all_pipelines() -> None:
     plain = table()
     slower = replace(

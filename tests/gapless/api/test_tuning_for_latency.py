@@ -59,8 +59,9 @@ def test_the_plan_with_the_least_latency_wins(cli: Cli, tmp_path: Path) -> None:
     run = cli(*WORDS, "--out", out)
     assert run.code == ExitCode.OK
     problem = load_problem(NAME, costs="isolated").with_objective("latency")
-    best = gapless.plan(problem).plan
+    best = gapless.plan(gapless.with_passage(problem)).plan
     assert best is not None
+    problem = gapless.with_passage(problem)
     found = load_deployment(out / "deployment.json", problem)
     assert found.plan == best
     assert f"wins a tie: unqueued latency {predicted_us(problem, best) / 1000:.2f} ms" in run.out

@@ -126,6 +126,7 @@ def test_doctor_finds_everything(cli: Cli, board: Sshd) -> None:
         assert "The board can profile, tune and run." in text.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("python", "missing", "words"),
     [
@@ -173,6 +174,7 @@ def test_boards_with_something_old(  # noqa: PLR0917 - pytest fills them in
         run_there(address, "version", {})
 
 
+@pytest.mark.slow
 def test_another_version_is_a_note_and_another_protocol_an_error(
     cli: Cli, board: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -199,6 +201,7 @@ def test_a_board_without_an_engine() -> None:
     assert engine.cure == ("ssh board \"python3 -m pip install 'gapless[mnn,zoo]'\"",)
 
 
+@pytest.mark.slow
 def test_what_the_login_shell_prints_does_no_harm(board: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     python = board.variables["GAPLESS_REMOTE_PYTHON"]
     loud = ["sh", "-c", f'echo "Welcome! gapless-board"; echo; exec {python} "$@"', "sh"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gapless import __version__
+from gapless.api.diagnosis import Diagnosis, EngineReport
 from gapless.cli.base.exits import ExitCode
+from gapless.formulations.availability import Availability
+from gapless.view.terminal.describe import doctor_view
 
 from ..conftest import Cli
 
@@ -45,6 +50,21 @@ def test_doctor_names_every_backend(cli: Cli) -> None:
     backends = {entry["name"]: entry for entry in cli("doctor", "--json").document["backends"]}
     assert backends["native"]["ok"] is True
     assert backends["native"]["guarantee"] == "exact"
+
+
+@pytest.mark.parametrize(("reached", "told"), [("opencl-cpu", True), ("opencl", False)])
+def test_doctor_says_where_to_read_about_a_gpu_where_none_is_reached(reached: str, *, told: bool) -> None:
+    engines = tuple(
+        EngineReport(name=name, found=Availability(ok=True), backends=("cpu", name))
+        for name in ("cpu", reached)
+    )
+    diagnosis = Diagnosis(
+        gapless="", python="", system="", device="", cores=1, backends=(), engines=engines, permissions=()
+    )
+    shown = io.StringIO()
+    Console(file=shown, width=120).print(doctor_view(diagnosis))
+    assert ("docs/how-to/use-a-gpu.md" in shown.getvalue()) is told
+    assert (Path(__file__).parents[3] / "docs/how-to/use-a-gpu.md").exists()
 
 
 @pytest.mark.slow
@@ -165,6 +185,7 @@ def test_plan_out_is_a_plan_that_check_and_simulate_take(cli: Cli, tmp_path: Pat
     assert "simulation of 5 requests" in cli("simulate", SPARSE, path, "--requests", "5").out
 
 
+@pytest.mark.slow
 def test_a_plan_that_breaks_a_limit_fails_the_check(cli: Cli, plan_file: Callable[..., Path]) -> None:
     path = plan_file(*BEST)
     run = cli("check", SPARSE, path, "--min-balance", "90%")
@@ -230,6 +251,7 @@ def test_compare_holds_heuristics_against_the_bound_of_others(cli: Cli) -> None:
     assert "which native proved" in " ".join(printed.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("plan",), ("compare", "--backends", "native,exhaustive")])
 def test_infeasible_says_why(cli: Cli, command: tuple[str, ...]) -> None:
     words = (*command, SPARSE, "--min-balance", "95%", "--min-units", "4")

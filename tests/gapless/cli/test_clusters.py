@@ -33,6 +33,7 @@ def network(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_a_plan_remembers_the_cluster(cli: Cli, network: str, tmp_path: Path) -> None:
     out = str(tmp_path / "plan.json")
     made = cli("plan", network, *ON_PIS, "--batch", "4", "--pipelines", "one", "--out", out)

@@ -23,6 +23,7 @@ def test_what_there_is(cli: Cli) -> None:
     assert cli("coordinate", "--json").document["scenarios"] == list(scenario_names())
 
 
+@pytest.mark.slow
 def test_policies_side_by_side_with_picture_and_page(cli: Cli, tmp_path: Path) -> None:
     picture, page = tmp_path / "e.svg", tmp_path / "e.html"
     words = ("--policy", "lst,sel-whole,tflite", "--picture", picture, "--report", page)
@@ -65,6 +66,7 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
     assert "99th percentiles" in picture.read_text()
 
 
+@pytest.mark.slow
 def test_the_bound(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
     words = ("--policy", "lst,sel", "--bound", "3", "--bound-frames", "2", "--report", page)

@@ -60,6 +60,7 @@ def test_what_a_device_and_a_predictor_are_is_shown(cli: Cli, board: Path) -> No
     assert "networks held out" in cli("show", card).out
 
 
+@pytest.mark.slow
 def test_predictions_are_judged_by_measured_costs(cli: Cli, tmp_path: Path, board: Path, model: Path) -> None:
     predicted = gapless.predict_costs(model, board)
     (costs,) = predicted.costs.networks
@@ -103,6 +104,7 @@ def test_bad_input_is_said(cli: Cli, board: Path, model: Path, options: tuple[st
     assert words in found.err
 
 
+@pytest.mark.slow
 def test_a_data_set_that_is_whole_is_not_measured_again(cli: Cli, tmp_path: Path, model: Path) -> None:
     kept = device({"core0": 1.0})
     keep(kept, data_path(tmp_path, "m", "onnxruntime"))
@@ -111,6 +113,7 @@ def test_a_data_set_that_is_whole_is_not_measured_again(cli: Cli, tmp_path: Path
     assert load_dataset(tmp_path) == (kept,)
 
 
+@pytest.mark.slow
 def test_what_an_engine_cannot_run_is_left_out_and_named(
     cli: Cli, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,7 @@ def test_people_see_what_to_run(cli: Cli, small: Path, tmp_path: Path) -> None:
     assert "run.py" in again.out
 
 
+@pytest.mark.slow
 def test_a_folder_prefers_its_deployment(cli: Cli, small: Path, tmp_path: Path) -> None:
     layers = len(open_model(tmp_path / "small.onnx").network.layers)
     two = replicas("small", layers, ("left", "right"))
@@ -158,6 +159,7 @@ def test_a_folder_prefers_its_deployment(cli: Cli, small: Path, tmp_path: Path) 
     assert cli(*named, "--out", tmp_path / "other").code == 0
 
 
+@pytest.mark.slow
 def test_a_model_may_lie_elsewhere_now(cli: Cli, small: Path, tmp_path: Path) -> None:
     old, new = tmp_path / "small.onnx", tmp_path / "moved.onnx"
     shutil.move(old, new)
@@ -191,6 +193,7 @@ def test_a_workload_keeps_its_order(cli: Cli, tmp_path: Path, platform: Platform
     assert "in the order of the plan" in refused.err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_exported_is_refused_with_a_way_out(cli: Cli, small: Path, tmp_path: Path) -> None:
     assert cli("plan", "pixel7a/alexnet-sparse", "--out", tmp_path / "table.json").code == 0
     (tmp_path / "full").mkdir()
@@ -235,6 +238,7 @@ def test_an_emulated_unit_is_told(cli: Cli, small: Path, tmp_path: Path, platfor
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["units"][1]["quota_permille"] == 250
 
 
+@pytest.mark.slow
 def test_the_predictions_are_those_of_the_judge(cli: Cli, small: Path, tmp_path: Path) -> None:
     assert cli("export", small, "--to", "onnx", "--out", tmp_path / "out").code == 0
     from gapless.formulations.files import load_plan, load_problem

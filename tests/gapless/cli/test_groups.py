@@ -28,6 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_groups_are_planned_kept_and_simulated(cli: Cli, model: str, tmp_path: Path) -> None:
     out = str(tmp_path / "plan.json")
     made = cli("plan", model, *ON_PIS, "--groups", "all", "--backend", "exhaustive", "--out", out)
@@ -43,6 +44,7 @@ def test_groups_are_planned_kept_and_simulated(cli: Cli, model: str, tmp_path: P
     assert "makespan" in played.out
 
 
+@pytest.mark.slow
 def test_the_latency_has_a_limit_and_energy_is_told_apart(cli: Cli, model: str, tmp_path: Path) -> None:
     def planned(*words: str) -> Run:
         own = "--platform", "pico-testbed", "--devices", "nx=0,pi15=1,pi12=1", "--groups", "1"
@@ -59,6 +61,7 @@ def test_the_latency_has_a_limit_and_energy_is_told_apart(cli: Cli, model: str, 
     assert planned("--max-latency-us", str(least - 1)).code == 3
 
 
+@pytest.mark.slow
 def test_groups_are_no_worse_than_one_pipeline(cli: Cli, model: str) -> None:
     def period(*words: str) -> int:
         answer = cli("plan", model, *ON_PIS, *words, "--backend", "exhaustive", "--json")
@@ -147,6 +150,7 @@ def test_groups_need_a_cluster_and_a_model(cli: Cli) -> None:
     assert "--groups is about a network over devices" in " ".join(answer.err.split())
 
 
+@pytest.mark.slow
 def test_rules_and_axes_in_python(model: str) -> None:
     from gapless.rules import largest_group, never_together
 
@@ -167,7 +171,7 @@ def test_rules_and_axes_in_python(model: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--workload", "net"), "--groups is for one network, --workload for several"),
+        (("--workload", "net"), "--groups is about one network, and several share the units"),
         (("--granularity", "block"), "--groups needs the pieces of a network, --granularity is block"),
         (("--engine", "simulated"), "--groups measures tiles of a model"),
     ],

@@ -149,6 +149,7 @@ def test_a_command_loads_only_its_module(monkeypatch: pytest.MonkeyPatch, cli: C
     assert len(set(loaded)) == len({entry.module for entry in COMMANDS.values()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--version",)])
 def test_what_is_said_about_all_commands_loads_none(words: tuple[str, ...]) -> None:
     script = f"""

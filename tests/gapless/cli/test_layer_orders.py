@@ -24,6 +24,7 @@ def branched(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_plan_keeps_the_order_that_was_chosen(cli: Cli, branched: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     found = cli("plan", branched, "--layer-order", "best", "--out", plan)
@@ -66,6 +67,7 @@ def test_a_chain_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
     assert json.loads(plan.read_text())["asked"]["layer_order"] == "fixed"
 
 
+@pytest.mark.slow
 def test_other_objectives_and_replicas_go_with_it(cli: Cli, branched: Path) -> None:
     for more in (("--objective", "latency"), ("--pipelines", "many"), ("--top", "3"), ("--max-units", "2")):
         assert cli("plan", branched, "--layer-order", "best", *more).code == 0
@@ -74,6 +76,7 @@ def test_other_objectives_and_replicas_go_with_it(cli: Cli, branched: Path) -> N
     assert "before layer 0" in refused.err
 
 
+@pytest.mark.slow
 def test_orders_are_compared_side_by_side(cli: Cli, branched: Path, tmp_path: Path) -> None:
     out = tmp_path / "orders.json"
     found = cli("compare", branched, "--layer-orders", "all", "--out", out)
@@ -109,6 +112,7 @@ def test_what_cannot_be_compared_is_refused(
     assert message in refused.err
 
 
+@pytest.mark.slow
 def test_inspect_shows_branches(cli: Cli, tmp_path: Path) -> None:
     two_branches(tmp_path)
     model = tmp_path / "branches.onnx"
@@ -126,6 +130,7 @@ def test_inspect_shows_branches(cli: Cli, tmp_path: Path) -> None:
     assert "graph: a chain: its layers have one order" in functions.out
 
 
+@pytest.mark.slow
 def test_parts_over_devices_are_not_run_here(cli: Cli, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     asked = ("--platform", "raspberry-pis", "--layer-order", "free")

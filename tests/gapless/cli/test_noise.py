@@ -37,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[ProfileOptions]:
     return seen
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_noisy_machine_is_refused_and_says_what_to_do(
     cli: Cli, tmp_path: Path, asked: list[ProfileOptions]
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_profile_of_a_noisy_machine_is_refused_and_says_what_to_do(
     assert len(asked) == 1
 
 
+@pytest.mark.slow
 def test_accepted_noise_is_written_and_said(cli: Cli, tmp_path: Path, asked: list[ProfileOptions]) -> None:
     run = cli("profile", "squeezenet", "--engine", "onnxruntime", "--out", tmp_path / "out", "--accept-noise")
     assert run.code == 0, run.err

@@ -13,6 +13,7 @@ from ...profiler.test_placement_files import write
 from ..conftest import Cli
 
 
+@pytest.mark.slow
 def test_a_graph_is_planned_checked_explained_and_reported(cli: Cli, tmp_path: Path) -> None:
     graph, plan, page = write(tmp_path), tmp_path / "plan.json", tmp_path / "page.html"
     found = cli("plan", graph, "--out", plan)
@@ -30,6 +31,7 @@ def test_a_graph_is_planned_checked_explained_and_reported(cli: Cli, tmp_path: P
     assert document["candidates"][0]["score"]["period_us"] == 140_000
 
 
+@pytest.mark.slow
 def test_backends_agree(cli: Cli, tmp_path: Path) -> None:
     document = cli("compare", write(tmp_path), "--json").document
     assert [result["backend"] for result in document["results"]] == ["native", "cpsat", "z3", "pulp"]
@@ -82,6 +84,7 @@ def test_a_training_graph_is_not_run(cli: Cli, tmp_path: Path) -> None:
         assert "backward layers" in refused.err
 
 
+@pytest.mark.slow
 def test_parts_are_simulated_and_reported(cli: Cli, tmp_path: Path) -> None:
     plan, page = tmp_path / "plan.json", tmp_path / "page.html"
     problem = "pixel7a/alexnet-sparse"
@@ -90,6 +93,7 @@ def test_parts_are_simulated_and_reported(cli: Cli, tmp_path: Path) -> None:
     assert cli("report", plan, "--out", page, "--backends", "none").code == 0
 
 
+@pytest.mark.slow
 def test_a_free_order_is_of_single_pipelines(cli: Cli, tmp_path: Path) -> None:
     given = ("tune", "squeezenet", "--layer-order", "free", "--out", tmp_path / "out")
     for option in (("--rounds", "2"), ("--pipelines", "2")):

@@ -37,6 +37,7 @@ def on_board(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_shipped_board_is_planned_with_pipelines(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     arguments = ("plan", BOARD, "--pipelines", "many", "--max-units", "2", "--backend", "exhaustive")
@@ -48,6 +49,7 @@ def test_a_shipped_board_is_planned_with_pipelines(cli: Cli, tmp_path: Path) -> 
     assert "2 of 4 units" in shown.out
 
 
+@pytest.mark.slow
 def test_what_makes_no_sense_is_refused(cli: Cli) -> None:
     for words, *arguments in (
         ("must be many, one, or a number", "plan", BOARD, "--pipelines", "some"),
@@ -93,6 +95,7 @@ def test_what_needs_one_board_says_so(cli: Cli, over_devices: Path, tmp_path: Pa
         assert "--engine simulated" in refused.err
 
 
+@pytest.mark.slow
 def test_pipelines_race_on_a_simulated_board(cli: Cli, on_board: Path, tmp_path: Path) -> None:
     out = tmp_path / "tuned"
     how = ("--backends", "exhaustive", "--top", "3", "--budget", "5")

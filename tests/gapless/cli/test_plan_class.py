@@ -91,6 +91,7 @@ def test_an_infeasible_workload_names_its_order_of_the_units(
     assert "in the order npu, cpu" in document["plan_class"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", SAMPLES)
 def test_status_json_and_explanation_name_the_class(cli: Cli, tmp_path: Path, formulation: str) -> None:
     problem = GOLDEN[SAMPLES[formulation]]
@@ -114,6 +115,7 @@ def test_an_answer_of_limits_names_the_class(cli: Cli) -> None:
     assert cli("plan", SPARSE, "--max-period-us", "5000", "--json").document["plan_class"] == ONCE
 
 
+@pytest.mark.slow
 def test_a_comparison_with_and_without_its_class(cli: Cli, tmp_path: Path) -> None:
     answers, plan, page = tmp_path / "answers.json", tmp_path / "plan.json", tmp_path / "page.html"
     cli("plan", SPARSE, "--out", plan)

@@ -60,6 +60,7 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert "Predicted against simulated" in said
 
 
+@pytest.mark.slow
 def test_a_stream_may_be_called_otherwise_than_its_network(cli: Cli, tmp_path: Path) -> None:
     run, page = tmp_path / "run", tmp_path / "page.html"
     assert cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--out", run).code == 0
@@ -82,6 +83,7 @@ def test_a_trace_of_another_stream_is_refused() -> None:
         gapless.subject(problem, camera, measured=played, explained=None)
 
 
+@pytest.mark.slow
 def test_a_comparison_says_which_problem_it_is_about(cli: Cli, tmp_path: Path) -> None:
     compared, page = tmp_path / "compared.json", tmp_path / "page.html"
     asked = ("--workload", "squeezenet,mobilenetv2", "--platform", "kirin990", "--time-limit", "0.3")
@@ -140,3 +142,35 @@ def test_reports_from_python(tmp_path: Path) -> None:
         gapless.subject(
             problem, gapless.Plan(chunks=(gapless.Chunk(network="x", start=0, stop=9, unit="Big"),))
         )
+
+
+@pytest.mark.slow
+def test_a_plan_is_chosen_from_whatever_lists_plans(cli: Cli, tmp_path: Path) -> None:
+    """From a list, a comparison, trade-offs, and the folder of a run, whose measurement is the winner's."""
+    listed, compared, front = (tmp_path / f"{name}.json" for name in ("plans", "compared", "front"))
+    folder, page = tmp_path / "run", tmp_path / "page.html"
+    cli("plan", SPARSE, "--top", "2", "--out", listed)
+    cli("compare", SPARSE, "--top", "2", "--backends", "native", "--out", compared)
+    cli("plan", SPARSE, "--pareto", "period,units", "--out", front)
+    cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--budget", "5", "--out", folder)
+    cli("run", folder, "--engine", "simulated", "--requests", "5", "--out", folder / "measurement.json")
+    problem = gapless.load_problem(SPARSE)
+    second = gapless.plan(problem, top=2).candidates[1].plan
+    expected = {listed: second, compared: second, folder: second, front: "0-0 Big | 1-3 GPU | 4-8 Medium"}
+    few = ("--backends", "none", "--no-explain", "--out", page)
+    for given, plan in expected.items():
+        run = cli("report", given, "--plan", "2", *few, "--json")
+        assert run.code == 0, run.err
+        ((title, shown),) = run.document["subjects"]
+        assert shown == str(plan), given
+    assert title == str(front)
+    told = cli("report", folder, "--plan", "2", *few)
+    assert f"{folder}: plan 2" in told.out
+    assert "measurement.json is about another plan than number 2" in " ".join(told.err.split())
+    for given in (listed, compared, folder):
+        refused = cli("report", given, "--plan", "9", *few)
+        assert refused.code == 2
+        assert "--plan is 9" in refused.err
+    refused = cli("report", SPARSE, "--plan", "2", *few)
+    assert refused.code == 2
+    assert "lists no plans" in refused.err

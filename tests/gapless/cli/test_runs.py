@@ -24,6 +24,7 @@ def place(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_runs_are_listed(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {run["path"]: run for run in cli("runs", "--json").document["runs"]}
     assert found.keys() == {"gapless-out", "deep/er/octree"}
@@ -43,6 +44,7 @@ def test_runs_are_listed(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch)
     assert [run["path"] for run in cli("runs", "deep", "--json").document["runs"]] == ["deep/er/octree"]
 
 
+@pytest.mark.slow
 def test_runs_that_did_not_finish_say_so(cli: Cli, place: Path) -> None:
     problem = load_problem(place / "gapless-out" / "problem.json")
     how = Entry(resume=True)

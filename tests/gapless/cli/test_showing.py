@@ -129,6 +129,7 @@ def test_a_folder_with_a_broken_file_is_shown_all_the_same(
     assert f"gapless predict '{place}/executions.json'" in run.out  # in one line, for copying
 
 
+@pytest.mark.slow
 def test_rounds_are_shown(cli: Cli, simulated: Path) -> None:
     run = cli("show", simulated / "rounds.json")
     assert run.code == 0

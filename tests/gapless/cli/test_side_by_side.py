@@ -14,6 +14,7 @@ from gapless.formulations.task_graph.tables import tables_of
 from ..conftest import Cli
 
 
+@pytest.mark.slow
 def test_plan_check_and_report(cli: Cli, tmp_path: Path) -> None:
     plan, page = tmp_path / "plan.json", tmp_path / "page.html"
     asked = ("pixel7a/alexnet-sparse", "--layer-order", "free", "--objective", "latency")

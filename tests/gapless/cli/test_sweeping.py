@@ -62,6 +62,7 @@ def test_the_document_has_every_row(cli: Cli, spec: Path, tmp_path: Path) -> Non
     assert again == {**first, "resumed": 6}
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_taken(cli: Cli, spec: Path, tmp_path: Path) -> None:
     assert cli("sweep", spec, "--out", tmp_path / "out").code == 0
     run = cli("sweep", spec, "--out", tmp_path / "out")

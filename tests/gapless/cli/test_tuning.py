@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+import gapless
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.measurement import Measurement
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning import trials
+from gapless.executor.tuning.result import TuningStop
+from gapless.executor.tuning.trials import Failure
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import OutputMismatchError, UnitLostError
+from gapless.view.verdict import next_step
 
 from ..conftest import Cli, Run
 
@@ -61,6 +65,27 @@ def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, t
     assert f"{every} of {every} candidates measured" in flat(more)
 
 
+@pytest.mark.parametrize(
+    ("visits", "failed", "stop", "more"),
+    [
+        ((2, 1, 0), False, TuningStop.BUDGET, 15),  # 12 s for 3 visits, and 3 are missing
+        ((2, 1, 0), True, TuningStop.BUDGET, 5),  # the last one failed: one visit is missing
+        ((2, 2, 2), False, TuningStop.BUDGET, None),
+        ((2, 1, 0), False, TuningStop.INTERRUPTED, None),
+    ],
+)
+def test_what_a_budget_lacks_for_two_visits_of_each_is_told(
+    visits: tuple[int, ...], *, failed: bool, stop: TuningStop, more: int | None
+) -> None:
+    problem = gapless.load_problem(SPARSE)
+    result = gapless.tune_simulated(problem, problem, top=2).result
+    rows = [replace(row, visit_us=(1.0,) * count) for row, count in zip(result.rows, visits, strict=False)]
+    rows[-1] = replace(rows[-1], failure=Failure(error="ExecutionError", message="no") if failed else None)
+    cut = replace(result, rows=tuple(rows), stop=stop, spent_s=12.0, simulated=False)
+    told = next_step(cut)
+    assert told.endswith(f"; about {more} s more measure each candidate 2 times.") if more else not told
+
+
 @pytest.mark.usefixtures("slow")
 def test_nothing_measured_is_a_failure_with_a_next_step(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -87,6 +112,7 @@ def test_wrong_numbers_of_all_plans_have_their_exit_code(
         assert run.code == ExitCode.VERIFICATION
 
 
+@pytest.mark.slow
 def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_path: Path) -> None:
     run = cli(*WORDS, "--sustain", "0.2", "--out", tmp_path / "run", "--json")
     assert run.code == ExitCode.OK
@@ -103,6 +129,7 @@ def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_pat
         assert words in text
 
 
+@pytest.mark.slow
 def test_a_line_for_each_candidate_and_the_rest_on_request(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def asked(tables: Path, *words: str) -> list[str]:
     return [words[0], str(tables), "--workload", TEXT, *words[1:]]
 
 
+@pytest.mark.slow
 def test_a_plan_remembers_its_problem(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tables.with_name("plan.json")
     assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
@@ -152,6 +153,7 @@ def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest
     assert spans["exhaustive"] == min(span for span in spans.values() if span is not None)
 
 
+@pytest.mark.slow
 def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tables.with_name("comparison.json")
     words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "0.2", "--out", str(out))
@@ -178,6 +180,7 @@ def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFix
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "0.3")
@@ -195,6 +198,7 @@ def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path
     assert "deadline" in late.out
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     run = cli(

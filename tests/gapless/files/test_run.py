@@ -62,6 +62,7 @@ def test_a_used_folder_is_refused_and_left_alone(cli: Cli, tmp_path: Path) -> No
     assert contents(out) == before
 
 
+@pytest.mark.slow
 def test_a_run_in_the_place_of_another_leaves_nothing_of_it(cli: Cli, tmp_path: Path) -> None:
     assert tune(cli, tmp_path, "--rounds", "2")[0] == 0
     (tmp_path / "notes.txt").write_text("mine")
@@ -123,6 +124,7 @@ def test_what_was_saved_goes_on_only_with_the_same(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_runs_sweeps_and_comparisons_do_not_go_on_with_each_other(cli: Cli, tmp_path: Path) -> None:
     run, swept, compared = tmp_path / "run", tmp_path / "swept", tmp_path / "compared"
     assert tune(cli, run)[0] == 0
@@ -217,6 +219,7 @@ def test_measured_and_simulated_are_two_things(tmp_path: Path, cli: Cli) -> None
         pass
 
 
+@pytest.mark.slow
 def test_a_folder_of_an_earlier_gapless_goes_by_its_problem(cli: Cli, tmp_path: Path) -> None:
     assert tune(cli, tmp_path)[0] == 0
     (tmp_path / "run.json").unlink()

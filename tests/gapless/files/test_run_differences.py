@@ -62,8 +62,8 @@ def test_two_runs_side_by_side(folders: tuple[Path, Path]) -> None:
     assert found.best.percent == pytest.approx(
         100 * (found.second.period_us.median / found.first.period_us.median - 1)  # type: ignore[union-attr]
     )
-    plan = next(one for one in found.shared if one.what == "0-0 Big | 1-3 GPU | 4-4 Little | 5-8 Medium")
-    assert (plan.noise, plan.percent > 50) == (Noise.BEYOND, True)
+    apart = {one.what for one in found.shared if one.noise is Noise.BEYOND and one.percent > 50}
+    assert "0-8 Little || 0-0 Big | 1-3 GPU | 4-8 Medium" in apart
 
 
 def test_what_changed_is_named(folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -94,6 +94,7 @@ def test_times_of_other_networks_are_not_compared(folders: tuple[Path, Path], tm
     assert (found.best.noise, found.shared) == (Noise.OTHER, ())
 
 
+@pytest.mark.slow
 def test_a_report_of_two_runs_shows_the_differences(
     cli: Cli, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def valid(path: Path) -> str:
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", SHIPPED)
 def test_shipped_files_are_valid(folder: str) -> None:
     assert SHIPPED[folder]
@@ -213,6 +214,7 @@ def document(name: str) -> dict[str, Any]:
     return tree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["problem", "plan"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

@@ -65,6 +65,7 @@ def read(codec: Codec, text: bytes, binary_bytes: int = 0) -> Any:
     return asyncio.run(codec.read(WIDE, memoryview(text), binary_bytes))
 
 
+@pytest.mark.slow
 def test_bodies_are_as_long_as_requests_of_the_model_can_be(app: App) -> None:
     for parts in ([b"x" * 70_000] * 2, [b"x"] * 2):
         found = ask(app, "POST", INFER, parts, headers={"Content-Length": "140000"})
@@ -146,6 +147,7 @@ def test_mistakes_in_large_documents_are_told_as_in_small_ones(codec: Codec) -> 
     assert len(codec._idle) == 1  # it was not lost
 
 
+@pytest.mark.slow
 def test_a_process_that_is_lost_is_started_again(codec: Codec, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(codec, document()).outputs == {"y": False}
     (process,) = codec._idle
@@ -239,6 +241,7 @@ def test_a_body_is_not_held_while_its_request_waits(opened: Coordinator, app: Ap
     asyncio.run(ask_slowly())
 
 
+@pytest.mark.slow
 def test_requests_of_clients_that_have_left_are_dropped_unless_they_run() -> None:
     with coordinator("a", queue=20) as own:
         own.register(chain(("sleep", 0.3), name="slow"))

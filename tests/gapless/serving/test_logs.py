@@ -143,6 +143,7 @@ def test_a_log_that_nobody_reads_stops_nothing() -> None:
     handler.close()
 
 
+@pytest.mark.slow
 def test_requests_and_clients_that_hang_up_are_debug() -> None:
     nonsense = b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\na"
     lines: dict[str, list[str]] = {}
@@ -182,6 +183,7 @@ def test_what_a_command_says_is_in_a_log_of_json(capsys: pytest.CaptureFixture[s
         )
 
 
+@pytest.mark.slow
 def test_a_server_without_units_waits_and_then_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [parse_give_up(text) for text in ("0", "120", "1.5", "never")] == [0.0, 120.0, 1.5, None]
     for text in ("", "-1", "nan", "inf", "Never", "1e3"):

@@ -76,6 +76,7 @@ def defect(interface: Interface, text: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32"])
 def test_any_value_anywhere_is_taken_or_named(dtype: str) -> None:
     specs = (TensorSpec(name="x", shape=(1, 2), dtype=dtype), TensorSpec(name="b", shape=(2,), dtype="int8"))

@@ -48,6 +48,7 @@ def app(opened: Coordinator) -> App:
     return App(opened, access=Access(), most_bytes=10_000)
 
 
+@pytest.mark.slow
 def test_health_and_metadata(app: App) -> None:
     assert ask(app, "GET", "/v2/health/live").document == {"live": True}
     assert ask(app, "GET", "/v2/health/ready").document == {"ready": True}
@@ -67,6 +68,7 @@ def test_health_and_metadata(app: App) -> None:
     assert ask(app, "GET", "/v2/models/net/ready").document == {"name": "net", "ready": True}
 
 
+@pytest.mark.slow
 def test_metadata_and_answers_say_that_numbers_were_compared() -> None:
     with coordinator("a") as opened:
         opened.register(chain(("add", 1.0), ("scale", 2.0), name="net"))

@@ -35,6 +35,7 @@ from gapless.view.terminal.serving import served_view
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
+from tests.processes import soon
 
 pytest.importorskip("uvicorn")
 
@@ -53,6 +54,7 @@ def port_of(server: Server) -> int:
     return int(server.url.rpartition(":")[2])
 
 
+@pytest.mark.slow
 def test_clients_over_a_port(opened: Coordinator) -> None:
     with gapless.serve(opened, port=0) as server:
         port = port_of(server)
@@ -111,6 +113,7 @@ def test_nobody_is_let_in_while_models_are_opened(tmp_path: Path) -> None:
     Server(coordinator("a"), port=port).close()  # it has been given back
 
 
+@pytest.mark.slow
 def test_the_seconds_of_serving_are_those_that_were_asked_for(
     opened: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +144,7 @@ def test_the_seconds_of_serving_are_those_that_were_asked_for(
     assert " in 5 s; " in printed.file.getvalue()
 
 
+@pytest.mark.slow
 def test_clients_over_a_unix_socket(opened: Coordinator, tmp_path: Path) -> None:
     path = tmp_path / "gapless.sock"
     with socket.socket(socket.AF_UNIX) as abandoned:
@@ -154,6 +158,7 @@ def test_clients_over_a_unix_socket(opened: Coordinator, tmp_path: Path) -> None
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"0\.0\.0\.0 can be reached by others: give a token"):
         gapless.serve(opened, host="0.0.0.0", port=0)
@@ -174,6 +179,7 @@ def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
         assert over_socket(port, "POST", INFER, json_body(vector(1.0)), good).code == 200
 
 
+@pytest.mark.slow
 def test_what_was_accepted_is_answered_before_it_stops() -> None:
     with coordinator("a") as opened:
         opened.register(chain(("sleep", 0.05), name="net"))
@@ -187,8 +193,7 @@ def test_what_was_accepted_is_answered_before_it_stops() -> None:
         asking = [threading.Thread(target=ask) for _ in range(4)]
         for thread in asking:
             thread.start()
-        while opened.statistics().waiting < 4:
-            pass
+        assert soon(lambda: opened.statistics().waiting + len(codes) >= 4), "all of them are accepted"
         assert server.close() == ()
         assert server.close() == ()
         for thread in asking:
@@ -196,6 +201,7 @@ def test_what_was_accepted_is_answered_before_it_stops() -> None:
         assert codes == [200] * 4
 
 
+@pytest.mark.slow
 def test_models_plans_and_options_of_python() -> None:
     model: FakeModel = chain(("add", 1.0), ("scale", 2.0), name="net")
     with gapless.serve(
@@ -217,6 +223,7 @@ def test_models_plans_and_options_of_python() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_plan_is_served_as_it_is() -> None:
     model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
     units, engine = platform("a", "b"), FakeEngine()

@@ -189,6 +189,7 @@ def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatc
         sweep(ASKED, address="head:6379")
 
 
+@pytest.mark.slow
 def test_the_process_on_a_node_answers_and_is_replaced_when_it_is_killed(child: None) -> None:
     (task, *_) = tasks_of(ASKED)
     document = task_document(task, None)

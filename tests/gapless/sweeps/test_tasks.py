@@ -107,6 +107,7 @@ def test_all_defects_are_named_at_once() -> None:
         assert said.count(words) == 1, said
 
 
+@pytest.mark.slow
 def test_nothing_to_plan_and_too_much() -> None:
     with pytest.raises(InvalidInputError, match="nothing to plan"):
         tasks_of(Sweep())

@@ -354,6 +354,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         plot_layer_times(SMALL)
 
 
+@pytest.mark.slow
 def test_importing_the_plots_does_not_load_matplotlib() -> None:
     code = "import sys, gapless.plots; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -126,6 +126,7 @@ def test_a_busy_npu_is_lost_after_ten_minutes_for_seven_seconds() -> None:
     assert seconds(idle_mw, heat.limit_c, heat.back_c) == pytest.approx(7, abs=1)
 
 
+@pytest.mark.slow
 def test_crowded_frames_draw_the_power_of_table_2() -> None:
     scenario = replace(shipped_scenario("eagleeye-crowded"), duration_us=5_000_000)
     setting = shipped_setting("pixel4", scenario.networks)
@@ -135,6 +136,7 @@ def test_crowded_frames_draw_the_power_of_table_2() -> None:
         assert record.energy_mj * 1e6 / record.end_us == pytest.approx(printed_mw, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_shipped_files_are_what_is_generated(networks: list[Network]) -> None:
     written = dict(documents(networks))
     assert len(written) == len(PAPER_NETWORKS) + 3 * len(coordinated_phone_names())

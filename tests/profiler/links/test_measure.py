@@ -56,6 +56,7 @@ def test_each_pair_is_measured_alone_and_beside_others(quick: None) -> None:
     assert fit_link(slow).link().bytes_per_second < 1.2 * RATE
 
 
+@pytest.mark.slow
 def test_a_device_that_is_lost_is_named(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with own_cluster("a", "b") as (cluster, _):
         do = cluster.do

@@ -130,6 +130,7 @@ def test_every_table_is_corrected_and_stays_whole(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), count=st.integers(0, 8), chunks=st.booleans())
 def test_whatever_was_measured_corrections_are_sane(
     seed: int, count: int, chunks: bool, tmp_path_factory: pytest.TempPathFactory

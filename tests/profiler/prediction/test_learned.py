@@ -59,6 +59,7 @@ def sessions(draw: st.DrawFn) -> Session:
     return session(platform, network, [table("heavy"), table("isolated")])
 
 
+@pytest.mark.slow
 @given(sessions())
 def test_without_executed_plans_it_is_interpolated(given_session: Session) -> None:
     one = given_session
@@ -75,6 +76,7 @@ def test_without_executed_plans_it_is_interpolated(given_session: Session) -> No
     assert all(one.factor == 1 for one in learned.lessons().companies)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(sessions(), st.integers(0, 10_000))
 def test_tables_by_set_say_what_the_model_foretells(one: Session, seed: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import dump
 from gapless.formulations.judge import score
-from gapless.profiler.prediction.executions import EXECUTIONS, charged_us
+from gapless.formulations.plan import Chunk, Plan
+from gapless.profiler.prediction.executions import EXECUTIONS, ExecutedPlan, charged_us
 from gapless.profiler.prediction.published import load_executions
 
 from .executed import LAYERS, UNITS, Document, document, executions, written
@@ -267,3 +269,12 @@ def test_strange_skipped_layers_are_refused(tmp_path: Path) -> None:
     made["schedules"][0]["skipped_layers"] = list(range(1, LAYERS + 1))
     with pytest.raises(InvalidInputError, match="ran no layer"):
         executions(made, tmp_path)
+
+
+def test_a_chunk_of_a_billion_layers_is_not_counted_through() -> None:
+    plan = Plan(chunks=(Chunk(network="n", start=0, stop=10**9, unit="u"),))
+    tracemalloc.start()
+    with pytest.raises(InvalidInputError, match="skipped_layers has 1000000000"):
+        ExecutedPlan(plan=plan, period_us=1.0, skipped_layers=(3, 10**9))
+    assert tracemalloc.get_traced_memory()[1] < 10**6
+    tracemalloc.stop()

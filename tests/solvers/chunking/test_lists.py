@@ -56,6 +56,7 @@ def test_every_feature_term_and_limit(problem: Problem, top: int) -> None:
     check(problem, top)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problem=ruled_problems(), top=st.sampled_from([1, 4, EVERYTHING]))
 def test_every_kind_of_rule(problem: Problem, top: int) -> None:

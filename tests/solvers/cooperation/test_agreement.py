@@ -19,12 +19,14 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     without_starts(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [1, 4])
 @pytest.mark.parametrize("draw", [drawn_problem, restricted_problem])
 def test_native_agrees_with_the_oracle(draw: Callable[[int], Problem], top: int) -> None:
     native_agrees(draw, top)
 
 
+@pytest.mark.slow
 def test_native_agrees_with_the_oracle_on_steps() -> None:
     native_agrees(stepping_problem, 4)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import UnitState, Waiting
 from gapless.formulations.coordination.scenario import UnitChange, UnitEvent
@@ -18,6 +20,7 @@ ROWS = {
 }
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_one_plan_serves_what_is_known() -> None:
     board = setting(("cpu", "npu"), ROWS)
     policy = Replan(time_limit_s=0.5)

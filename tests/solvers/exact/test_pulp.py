@@ -24,12 +24,13 @@ from ..exact_backend import ExactBackend, check_list
 class TestHighs(ExactBackend):
     backend = PulpBackend()
     seed = 13
+    cases = CASES[::2]
 
 
 class TestCbc(ExactBackend):
     backend = PulpCbcBackend()
     seed = 14
-    cases = CASES[::4]
+    cases = CASES[::8]
 
 
 @pytest.mark.slow

@@ -64,13 +64,13 @@ def check_against_the_oracle(name: str, problems: Sequence[Problem], top: int) -
 @pytest.mark.parametrize(
     ("name", "seeds", "top"),
     [
-        ("cpsat", range(90), 1),
-        ("cpsat", range(90, 120), 3),
-        ("z3", range(30), 1),
-        ("z3", range(30, 36), 3),
-        ("pulp", range(40), 1),
-        ("pulp", range(40, 48), 2),
-        ("pulp-cbc", range(12), 1),
+        ("cpsat", range(45), 1),
+        ("cpsat", range(90, 105), 3),
+        ("z3", range(45, 57), 1),
+        ("z3", range(30, 33), 3),
+        ("pulp", range(57, 74), 1),
+        ("pulp", range(40, 44), 2),
+        ("pulp-cbc", range(74, 79), 1),
     ],
 )
 def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: int) -> None:
@@ -78,7 +78,7 @@ def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: in
     check_against_the_oracle(name, [p for p in problems if count_plans(p) <= 6000], top)
 
 
-@pytest.mark.parametrize(("name", "count"), [("cpsat", 12), ("pulp", 6)])
+@pytest.mark.parametrize(("name", "count"), [("cpsat", 6), ("pulp", 3)])
 def test_workloads_under_the_cap_agree_with_the_oracle(name: str, count: int) -> None:
     drawn = map(crowded_workload, range(60))
     small = [problem for problem in drawn if count_plans(problem) <= 60]
@@ -86,10 +86,16 @@ def test_workloads_under_the_cap_agree_with_the_oracle(name: str, count: int) ->
 
 
 @pytest.mark.parametrize("execution", Execution)
-@pytest.mark.parametrize(("name", "networks"), [("cpsat", "aba"), ("z3", "ab"), ("pulp", "ab")])
-def test_every_kind_of_rule_agrees_with_the_oracle(name: str, networks: str, execution: Execution) -> None:
-    base = contended(networks, execution)
-    check_against_the_oracle(name, [base.with_rules(rule) for rule in rule_kinds(120).values()], top=1)
+@pytest.mark.parametrize(
+    ("name", "networks", "first"),
+    [("cpsat", "aba", 0), ("cpsat", "ab", 1), ("z3", "ab", 0), ("pulp", "ab", 1)],
+)
+def test_every_kind_of_rule_agrees_with_the_oracle(
+    name: str, networks: str, first: int, execution: Execution
+) -> None:
+    """CP-SAT is asked for every kind; the others, which are given the same models, for half of them each."""
+    base, rules = contended(networks, execution), [*rule_kinds(120).values()][first::2]
+    check_against_the_oracle(name, [base.with_rules(rule) for rule in rules], top=1)
 
 
 def contended(networks: str, execution: Execution) -> Problem:
@@ -104,7 +110,7 @@ def contended(networks: str, execution: Execution) -> Problem:
 @pytest.mark.parametrize("name", ["cpsat", "pulp"])
 def test_a_plan_to_start_from_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "_EASY", 0)
-    check_against_the_oracle(name, [random_workload(seed, SMALL) for seed in range(120, 128)], top=1)
+    check_against_the_oracle(name, [random_workload(seed, SMALL) for seed in range(120, 124)], top=1)
 
 
 LARGER = [
@@ -146,7 +152,7 @@ def test_a_time_limit_leaves_valid_plans_and_bounds(name: str) -> None:
 
 
 def test_equal_questions_have_equal_answers() -> None:
-    problem = calibrated(3, 3, 3, slowdown=True)
+    problem = calibrated(3, 2, 3, slowdown=True)
     job = (problem, SolveOptions(seed=3))
     first, second = results("cpsat", [job, job])
     assert first.candidates == second.candidates

@@ -97,6 +97,7 @@ def test_a_search_that_finds_nothing_is_completed(monkeypatch: pytest.MonkeyPatc
     assert search.kept.best is None
 
 
+@pytest.mark.slow
 @given(arrays=networks(), prices=AMOUNTS, discounts=AMOUNTS, most=st.integers(0, 300))
 def test_all_cuts_that_pay_little_are_listed(
     arrays: ChainArrays, prices: list[int], discounts: list[int], most: int

@@ -88,6 +88,7 @@ def test_the_bound_knows_what_the_cap_leaves(execution: Execution) -> None:
     assert 399_900 <= objective_bound(problem) <= least[0]
 
 
+@pytest.mark.slow
 def test_sets_that_are_searched_for_keep_to_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(4):
         problem = crowded_workload(seed)
@@ -106,6 +107,7 @@ def test_the_prices_keep_to_the_condition_exactly(limit_s: float | None) -> None
         assert bound.bound_us > 0
 
 
+@pytest.mark.slow
 def test_sets_that_are_searched_for_give_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_workload(6, 4, 1, slowdown=True)
     listed = bound_of(problem)

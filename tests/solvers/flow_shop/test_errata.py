@@ -99,6 +99,7 @@ def test_8_another_start_of_the_pointer_does_not_help() -> None:
     assert 0.02 < wrong < 0.6
 
 
+@pytest.mark.slow
 def test_10_backtracking_cuts_at_the_wrong_layers() -> None:
     ones = [[1, 1, 1], [1, 1, 1]]
     assert printed.backtrack(ones, printed.algorithm_1(ones)) == [1, 2]  # two cuts for two processors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def test_a_stretch_between_its_sides_ends_with_the_whole_plan(
     assert end_us(rows[start:stop], arrivals[start:stop], sides) == played(rows, arrivals)
 
 
+@pytest.mark.slow
 @given(arrays=networks(), rows=ROWS, arrivals=ARRIVALS, limit=st.integers(1, 255))
 def test_the_best_place_and_cuts(
     arrays: ChainArrays, rows: list[Row], arrivals: list[int], limit: int
@@ -70,6 +72,7 @@ def test_the_best_place_and_cuts(
             ways.remember(places)
 
 
+@pytest.mark.slow
 @given(arrays=networks(), rows=ROWS, arrivals=ARRIVALS)
 def test_the_ends_of_known_cuts_are_those_of_the_plan(
     arrays: ChainArrays, rows: list[Row], arrivals: list[int]

@@ -28,6 +28,7 @@ RULES: tuple[RuleFunction | OpaqueRule, ...] = (
 )
 
 
+@pytest.mark.slow
 @given(problem=workload_problems(), rules=st.lists(st.sampled_from(RULES), max_size=2, unique_by=id))
 def test_valid_is_what_the_judge_says(problem: Problem, rules: list[RuleFunction | OpaqueRule]) -> None:
     problem = problem.with_rules(*rules).with_limits(max_gapness_us=60)

@@ -72,6 +72,7 @@ def test_small_spaces_are_walked_whole() -> None:
     assert claim.exhausted
 
 
+@pytest.mark.slow
 def test_rules_are_said_to_be_checked() -> None:
     problem = random_workload(6, 3, seed=1).with_rules(before("r3", "r1"))
     assert claim_of(problem).handling == {"before(r3, r1)": RuleHandling.CHECKED}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def priced(prices: Ints, discounts: Ints, places: Sequence[int], times: Sequence
     return int(prices @ np.array(times) - discounts @ (np.diff(np.array(places)) > 0))
 
 
+@pytest.mark.slow
 @given(arrays=networks(), prices=PRICES)
 def test_cheapest_cuts(arrays: ChainArrays, prices: list[list[int]]) -> None:
     check_priced(arrays, prices)
@@ -65,6 +67,7 @@ def end_of(times: tuple[int, ...], ready: list[int], after: list[int], arrival: 
     return at, end
 
 
+@pytest.mark.slow
 @given(arrays=networks(), gaps=GAPS, arrival=st.integers(0, 30), limit=st.integers(1, 300))
 def test_earliest_end_within_a_limit(arrays: ChainArrays, gaps: list[int], arrival: int, limit: int) -> None:
     ways = Ways(arrays)
@@ -80,6 +83,7 @@ def test_earliest_end_within_a_limit(arrays: ChainArrays, gaps: list[int], arriv
         assert (done, end <= limit) == (best, True)
 
 
+@pytest.mark.slow
 @given(arrays=networks(), rates=st.lists(st.integers(1000, 1999), min_size=3, max_size=3))
 def test_a_chunk_of_no_layers_takes_no_less_than_no_time_when_slowed(
     arrays: ChainArrays, rates: list[int]

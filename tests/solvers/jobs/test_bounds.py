@@ -21,6 +21,7 @@ def least(problem: Problem) -> dict[str, int]:
     return {term: min(each.term(term) for each in numbers) for term in TERMS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_bounds_hold_for_all_plans(part: int) -> None:
     shares = []
@@ -35,6 +36,7 @@ def test_bounds_hold_for_all_plans(part: int) -> None:
     assert sum(shares) / len(shares) > 0.8
 
 
+@pytest.mark.slow
 def test_smaller_models_hold_for_all_plans() -> None:
     """Counts of requests by chunk: what a solver proves of them is never above the optimum."""
     backend, better = CpSatBackend(), 0

@@ -26,6 +26,7 @@ def _searching(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annealing, "STEPS", 300)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_searching")
 @pytest.mark.parametrize("objective", ["makespan", "late,lateness", "latency", "work,makespan"])
 def test_search_finds_the_optimum_of_small_problems(objective: str) -> None:
@@ -37,6 +38,7 @@ def test_search_finds_the_optimum_of_small_problems(objective: str) -> None:
         assert found.bound is None or found.bound <= found.values[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_searching")
 def test_search_is_deterministic_and_keeps_rules() -> None:
     problem = drawn_jobs(7, "makespan").with_rules(lambda view: ~view.uses("r0", "u0"))
@@ -103,6 +105,7 @@ def test_exact_backends_agree_with_the_oracle(backend: str, seed: int) -> None:
     assert values[0] == values[1]
 
 
+@pytest.mark.slow
 def test_rules_about_times_are_exact() -> None:
     """Nothing starts later than it can, only because a rule would like it."""
     requests = tuple(replace(each, release_us=0, after=()) for each in drawn_jobs(0).data.requests[:2])

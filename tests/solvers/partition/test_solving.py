@@ -39,6 +39,7 @@ def test_exact_backends_agree_on_a_drawn_graph(backend: str) -> None:
     assert (found.status, found.objective) == ("optimal", native.objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_encodings_that_are_compared_have_one_optimum(name: str) -> None:
     problem = random_graph(10, 3, seed=4)

@@ -44,6 +44,7 @@ def network(**layers: tuple[str, tuple[Window, Window]]) -> SpatialNetwork:
     return SpatialNetwork(name="block", nodes=tuple(nodes), outputs=(len(nodes) - 1,))
 
 
+@pytest.mark.slow
 def test_the_exact_search_finds_the_best_of_all_chains() -> None:
     compared = 0
     for seed in range(300):

@@ -22,6 +22,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     without_starts(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [1, 4])
 @pytest.mark.parametrize("draw", [drawn_problem, restricted_problem])
 def test_native_agrees_with_the_oracle(draw: Callable[[int], Problem], top: int) -> None:

@@ -22,6 +22,7 @@ def least_period(problem: Problem) -> int | None:
     return solve(problem.with_objective("period"), "native").objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_planner_is_better_than_the_proven_plan(name: str) -> None:
     for seed in range(3):

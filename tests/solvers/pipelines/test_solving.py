@@ -59,6 +59,7 @@ def test_a_plan_that_rules_forbid_is_searched_for() -> None:
     assert solve(ruled, "exhaustive").values == result.values
 
 
+@pytest.mark.slow
 def test_too_many_sets_are_solved_all_the_same(few_sets: None) -> None:
     for seed in range(40):
         problem = restricted_problem(seed)
@@ -66,6 +67,7 @@ def test_too_many_sets_are_solved_all_the_same(few_sets: None) -> None:
         assert (result.status, result.values) == (oracle.status, oracle.values), f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_large_problems_have_a_plan_and_a_bound(counted_time: None) -> None:
     problem = random_cluster(24, [1] * 18)
     claim = claim_of(problem, time_limit_s=80.0)  # looks at the clock / 100

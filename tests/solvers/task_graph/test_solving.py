@@ -119,6 +119,7 @@ def test_exact_backends_agree_on_a_drawn_graph(backend: str) -> None:
     assert (native.bound or 0) <= found.objective <= native.objective
 
 
+@pytest.mark.slow
 def test_limits_and_rules_are_kept() -> None:
     problem = random_tasks(15, 3, seed=1)
     found = gapless.plan(problem.with_limits(max_units=2, min_units=2))

@@ -118,6 +118,7 @@ def plan(problem: Problem) -> Plan:
     return plan_of(problem, (2, 0, 3, 1), (0, 1, 3), (0, 0, 2), (0, 1, 3), (0, 2, 3))
 
 
+@pytest.mark.slow
 def test_costs_are_those_of_networks_that_alternate(together: Together, tmp_path: Path) -> None:
     written = save_run(together, tmp_path)
     assert load_problem(tmp_path / "problem.json") == together.problem
@@ -128,6 +129,7 @@ def test_costs_are_those_of_networks_that_alternate(together: Together, tmp_path
             assert chain.busy_us(0, chain.layer_count, unit) >= 0.97 * least_us
 
 
+@pytest.mark.slow
 def test_the_makespan_of_a_plan_is_measured(problem: Problem, plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "problem.json"
     save(dump_problem(problem), path)
@@ -140,6 +142,7 @@ def test_the_makespan_of_a_plan_is_measured(problem: Problem, plan: Plan, tmp_pa
     assert {stream.stream for stream in measured.streams} == set(plan.order)
 
 
+@pytest.mark.slow
 def test_every_request_gives_the_right_numbers(problem: Problem, plan: Plan, tmp_path: Path) -> None:
     with open_pipeline(problem, plan) as pipeline:
         assert verify(pipeline, References(models_for(problem))).requests == 12
@@ -148,6 +151,7 @@ def test_every_request_gives_the_right_numbers(problem: Problem, plan: Plan, tmp
     assert check_trace(json.loads((tmp_path / "trace.json").read_text())) == []
 
 
+@pytest.mark.slow
 def test_files_lead_to_the_same_run(problem: Problem, plan: Plan, tmp_path: Path) -> None:
     asked, written, kept = tmp_path / "problem.json", tmp_path / "plan.json", tmp_path / "deployment.json"
     save(dump_problem(problem), asked)
@@ -192,6 +196,7 @@ def test_a_plan_brings_its_workload_along(problem: Problem, tmp_path: Path) -> N
     assert measured.makespan_us is not None
 
 
+@pytest.mark.slow
 def test_a_failing_chunk_names_its_request(
     functions: Path, problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

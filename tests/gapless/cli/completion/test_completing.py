@@ -101,6 +101,7 @@ def test_units_of_this_machine(bash: Complete) -> None:
     assert bash("gapless tune --units core0,core0") == []
 
 
+@pytest.mark.slow
 def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     (tmp_path / "gapless-out").mkdir()
     for name in ("plan.json", "net.onnx", "my_rules.py", ".hidden.json", "gapless-out/plan.json"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from rich.console import Console, Group, RenderableType
 
 import gapless
@@ -77,6 +78,7 @@ def test_units_and_traces() -> None:
     assert rows == {"makespan": "19.000 ms", "longest latency from arrival": "19.000 ms"}
 
 
+@pytest.mark.slow
 def test_a_page_shows_who_runs_when() -> None:
     page = report_page([subject(PROBLEM, PLAN)], title="page")
     assert "3 requests (net and small)" in page

@@ -76,6 +76,7 @@ def opened(tmp_path: Path) -> Open:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["workload", "raced", "steady", "over devices", "hostile"])
 def test_pages_open_without_errors(opened: Open, name: str) -> None:
     found = opened(
@@ -88,6 +89,7 @@ def test_pages_open_without_errors(opened: Open, name: str) -> None:
         assert found["title"].startswith(samples.HOSTILE)
 
 
+@pytest.mark.slow
 def test_messages_say_on_which_link_they_are(opened: Open) -> None:
     found = opened(
         report_page([samples.over_devices()]),
@@ -108,6 +110,7 @@ def test_messages_say_on_which_link_they_are(opened: Open) -> None:
     assert found["labels"] == 0
 
 
+@pytest.mark.slow
 def test_arrow_keys_walk_from_block_to_block(opened: Open) -> None:
     subject = samples.long()
     assert subject.predicted is not None
@@ -157,6 +160,7 @@ def test_arrow_keys_walk_from_block_to_block(opened: Open) -> None:
     assert found["escape"] is None
 
 
+@pytest.mark.slow
 def test_the_chart_zooms(opened: Open) -> None:
     found = opened(
         report_page([samples.long()]),
@@ -189,6 +193,7 @@ def test_the_chart_zooms(opened: Open) -> None:
     assert found["most"][3] < 60
 
 
+@pytest.mark.slow
 def test_the_pointer_shows_blocks_and_bubbles(opened: Open) -> None:
     subject = samples.small()
     assert subject.predicted is not None
@@ -212,6 +217,7 @@ def test_the_pointer_shows_blocks_and_bubbles(opened: Open) -> None:
     assert found["away"] is None
 
 
+@pytest.mark.slow
 def test_slowdown_and_requests_of_a_workload_are_shown(opened: Open) -> None:
     subject = samples.workload()
     assert subject.predicted is not None
@@ -230,6 +236,7 @@ def test_slowdown_and_requests_of_a_workload_are_shown(opened: Open) -> None:
     assert all("stream" not in tip for tip in found["tips"])
 
 
+@pytest.mark.slow
 def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) -> None:
     subject = samples.raced()
     assert subject.tuning is not None
@@ -254,6 +261,7 @@ def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) ->
     assert found["dark"] == ["dark", "Light", "rgb(15, 18, 23)"]
 
 
+@pytest.mark.slow
 def test_the_curves_of_backends_are_walked_by_keys(opened: Open) -> None:
     found = opened(
         report_page([samples.SAMPLES["workload"]()]),
@@ -280,6 +288,7 @@ def test_the_curves_of_backends_are_walked_by_keys(opened: Open) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_proofs_of_a_sweep_are_walked_by_keys(opened: Open) -> None:
     found = opened(
         sweep_page(SweepResult(sweep=Sweep(problems=("x",)), rows=ROWS, total=6)),
@@ -293,6 +302,7 @@ def test_the_proofs_of_a_sweep_are_walked_by_keys(opened: Open) -> None:
     assert (found["first"]["size"], found["last"]["size"]) == ("8 layers x 4 units", "300 layers x 4 units")
 
 
+@pytest.mark.slow
 def test_all_blocks_are_listed_when_asked_for(opened: Open) -> None:
     found = opened(
         report_page([samples.measured()]),

@@ -156,6 +156,7 @@ def test_colours_are_an_addition(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line.isascii() for line in plain)
 
 
+@pytest.mark.slow
 @given(trace=measured_traces(), width=st.integers(1, 120))
 @settings(max_examples=80)
 def test_any_trace_can_be_drawn(trace: History, width: int) -> None:

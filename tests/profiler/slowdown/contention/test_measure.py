@@ -191,6 +191,7 @@ def test_an_unsteady_probe_is_a_warning() -> None:
     assert replace(steady, sweeps_us=(10.0,)).spread == 0.0
 
 
+@pytest.mark.slow
 def test_what_was_measured_survives_its_file() -> None:
     for counting in (True, False):
         found = measured(WorldBench(counting=counting), replace(OPTIONS, parts=2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol import Deadline
+from .protocol import Deadline
 
 Floats = NDArray[np.float64]
 
@@ -21,17 +21,9 @@ _MOST_PIVOTS = 20_000
 class Simplex:
     """Minimise costs x with columns x = right, x >= 0, by the revised simplex method.
 
-    Parameters
-    ----------
-    columns, costs
-        A basis to start from, shapes (m, m) and (m,); its solution must not be negative.
-    right
-        The right-hand side, shape (m,).
-
-    Attributes
-    ----------
-    columns, costs
-        All columns so far, shapes (m, n) and (n,).
+    `columns`, `costs`: a basis to start from, shapes (m, m) and (m,); its solution must not be negative.
+    `right`: the right-hand side, shape (m,).
+    `columns`, `costs`: all columns so far, shapes (m, n) and (n,).
     """
 
     def __init__(self, columns: Floats, costs: Floats, right: Floats) -> None:

@@ -1,0 +1,225 @@
+"""In which order units serve the chunks of a stream whose requests come back to them: a modulo schedule.
+
+Chunk c starts at s_c on a circle of one period P, so that no two chunks of a unit overlap. Request i runs it
+at T_c + i P, where T_c is the first time after the end of chunk c - 1 that is s_c on the circle. Any way to
+pack the loads on their circles does, so there is a schedule for every P that is at least the largest load.
+What differs is how long requests wait, and with that how many are on their way.
+
+For a chunk between two others the waits before and after it are together either as short as they can be or
+longer by P: it lies in the window from the end of the chunk before it to the start of the next one, or it
+does not. So units are packed in turn, the others fixed: from every beginning of a window on, of what is there
+the most urgent first (Jackson's rule). This is repeated from disturbed schedules; the best one is kept.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from .errors import InvalidPlanError
+from .validation import STRICT
+
+_WORK, _MOST_ROUNDS = 6000, 1000
+"""How many disturbed schedules are improved: times the number of chunks, and at most."""
+
+NEWS = 50
+"""A unit waits for a request that has not come in, though it could, for the period over this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """In which order units serve their chunks."""
+
+    turns: tuple[tuple[int, int], ...]
+    """For each chunk how many requests it is behind the first one, and when in the period its turn is."""
+    patience_us: int
+    """How long a unit waits for the chunk whose turn it is while another one could run. No chunk of a cycle
+    waits so long in its schedule, so that only drift makes it give way."""
+
+    @property
+    def news_us(self) -> int:
+        """How long it waits where the request has not come in, though there is room for it."""
+        return self.patience_us // NEWS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """When each chunk of a stream starts, over and over.
+
+    Attributes
+    ----------
+    period_us
+        From one request to the next.
+    starts_us
+        When each chunk starts, from when its request comes in; ascending.
+    latency_us
+        From when a request comes in to when it leaves: times and waits.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    period_us: int
+    starts_us: tuple[int, ...]
+    latency_us: int
+
+    def __post_init__(self) -> None:
+        times = (0, *self.starts_us, self.latency_us)
+        if self.period_us < 1 or list(times) != sorted(times):
+            raise InvalidPlanError(
+                f"a cycle needs a period of at least 1 us and starts that ascend up to its latency, not "
+                f"{self.starts_us} of {self.latency_us} every {self.period_us} us"
+            )
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are on their way at once."""
+        return -(-self.latency_us // self.period_us)
+
+    def order(self, slots: int) -> Order:
+        """Return in which order units serve chunks while so many requests can be on their way.
+
+        Where these are fewer than the cycle needs, it would come to a stop: then it is the oldest first.
+        """
+        if slots < self.in_flight:
+            oldest = tuple((0, chunk) for chunk in range(len(self.starts_us)))
+            return Order(turns=oldest, patience_us=0)
+        turns = tuple(divmod(start, self.period_us) for start in self.starts_us)
+        return Order(turns=turns, patience_us=self.period_us)
+
+
+def cycle_of(times_us: Sequence[int], units: Sequence[int | str], *, rounds: int | None = None) -> Cycle:
+    """Return a cycle of the least period, the largest load, whose requests wait little.
+
+    Parameters
+    ----------
+    times_us, units
+        Of each chunk, in order: how long it takes, at least 1, and where it runs; neighbours on different
+        units.
+    rounds
+        How many disturbed schedules are improved. None: as many as take well below a second.
+    """
+    if rounds is None:
+        rounds = min(_MOST_ROUNDS, _WORK // len(times_us))
+    loads: dict[int | str, int] = {}
+    for time, unit in zip(times_us, units, strict=True):
+        loads[unit] = loads.get(unit, 0) + time
+    period = max(loads.values())
+    starts = _Circles(times_us, units, period).best(rounds)
+    at, found = 0, []
+    for index, start in enumerate(starts):
+        at += (start - (starts[0] + at)) % period
+        found.append(at)
+        at += times_us[index]
+    return Cycle(period_us=period, starts_us=tuple(found), latency_us=at)
+
+
+class _Circles:
+    """Starts of chunks on circles of one period."""
+
+    def __init__(self, times_us: Sequence[int], units: Sequence[int | str], period_us: int) -> None:
+        self.times, self.period = list(times_us), period_us
+        self.last = len(self.times) - 1
+        self.own: dict[int | str, list[int]] = {}
+        for chunk, unit in enumerate(units):
+            self.own.setdefault(unit, []).append(chunk)
+        self.random = random.Random(0)
+
+    def best(self, rounds: int) -> list[int]:
+        """Return the starts with the shortest latency that was found."""
+        flowing = [at % self.period for at in accumulate(self.times[:-1], initial=0)]
+        best = self._improved(flowing, noise=0)
+        shortest = self.latency(best)
+        for turn in range(rounds):
+            if shortest <= sum(self.times):
+                break
+            base = flowing if turn % 4 == 3 else best
+            found = self._improved(self._disturbed(base), noise=self.period // 4 if turn % 2 else 0)
+            latency = self.latency(found)
+            if latency <= shortest:
+                best, shortest = found, latency
+        return best
+
+    def latency(self, starts: Sequence[int]) -> int:
+        """Return times and waits of one request together."""
+        ends = [start + time for start, time in zip(starts, self.times, strict=True)]
+        waits = ((start - end) % self.period for end, start in zip(ends, starts[1:], strict=False))
+        return sum(self.times) + sum(waits)
+
+    def _disturbed(self, starts: Sequence[int]) -> list[int]:
+        moved = list(starts)
+        for _ in range(1 + self.random.randrange(3)):
+            moved[self.random.randrange(len(moved))] = self.random.randrange(self.period)
+        return moved
+
+    def _improved(self, starts: Sequence[int], *, noise: int) -> list[int]:
+        """Pack unit after unit until that makes nothing better; from then on no two chunks overlap."""
+        now, units = list(starts), list(self.own)
+        self.random.shuffle(units)
+        for unit in units:
+            self._pack(now, unit, noise)
+        shortest = self.latency(now)
+        while True:
+            for unit in units:
+                self._pack(now, unit, 0)
+            latency = self.latency(now)
+            if latency >= shortest:
+                return now
+            shortest = latency
+
+    def _pack(self, starts: list[int], unit: int | str, noise: int) -> None:
+        """Place the chunks of a unit, the others fixed, in the best way that is found."""
+        own = self.own[unit]
+        windows = {chunk: self._window(starts, chunk) for chunk in own}
+        origins = dict.fromkeys(window[0] for window in windows.values())
+        packed = (self._packed(windows, origin, noise) for origin in origins)
+        best = min(packed, key=lambda placed: self._waits(starts, placed))
+        for chunk, start in best.items():
+            starts[chunk] = start
+
+    def _waits(self, starts: Sequence[int], placed: dict[int, int]) -> int:
+        """Return how long requests wait before and after the chunks of one unit."""
+        total, times, period, last = 0, self.times, self.period, self.last
+        for chunk, start in placed.items():
+            if chunk:
+                total += (start - starts[chunk - 1] - times[chunk - 1]) % period
+            if chunk < last:
+                total += (starts[chunk + 1] - start - times[chunk]) % period
+        return total
+
+    def _window(self, starts: Sequence[int], chunk: int) -> tuple[int, int]:
+        """Return when a chunk can start on the circle, and how long after that it has to be done."""
+        time, period = self.times[chunk], self.period
+        if chunk == 0:
+            following = starts[1] if self.last else 0
+            return (following - time) % period, time
+        ready = (starts[chunk - 1] + self.times[chunk - 1]) % period
+        if chunk == self.last:
+            return ready, time
+        return ready, time + (starts[chunk + 1] - ready - time) % period
+
+    def _packed(self, windows: dict[int, tuple[int, int]], origin: int, noise: int) -> dict[int, int]:
+        """Return the starts from one point of the circle on: of what is there, the most urgent first."""
+        period = self.period
+        release = {chunk: (start - origin) % period for chunk, (start, _) in windows.items()}
+        due = {
+            chunk: release[chunk] + length + (self.random.randrange(noise) if noise else 0)
+            for chunk, (_, length) in windows.items()
+        }
+        left, at, order = set(windows), 0, []
+        while left:
+            there = [chunk for chunk in left if release[chunk] <= at]
+            if not there:
+                at = min(release[chunk] for chunk in left)
+                continue
+            chunk = min(there, key=lambda chunk: (due[chunk], chunk))
+            left.remove(chunk)
+            order.append((chunk, at))
+            at += self.times[chunk]
+        end, placed = period, {}
+        for chunk, start in reversed(order):
+            end = min(start, end - self.times[chunk])
+            placed[chunk] = (origin + end) % period
+        return placed

@@ -1,0 +1,42 @@
+"""A race of plans with one chunk per unit and of plans that come back to one, and what is kept of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gapless.files.plans import load_deployment, named_plan, problem_of_plan
+from gapless.formulations.plan import comes_back
+
+from ..conftest import Cli
+
+NAME = "jetson-orin-nano-lp/alexnet-sparse"
+
+
+@pytest.mark.slow
+def test_a_plan_that_comes_back_wins_and_is_read_again(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = cli("tune", NAME, "--engine", "simulated", "--noise", "0%", "--top", "6", "--out", out)
+    assert run.code == 0
+    assert "The best plan with one chunk per unit, plan" in run.out
+    named = named_plan(out)
+    assert comes_back(named.plan.chunks)
+    problem, _ = problem_of_plan(named)
+    assert problem.plan_class == "plans with any number of chunks per unit"
+    stream = load_deployment(out / "deployment.json", problem).streams[0]
+    assert stream.cycle is not None
+    assert stream.slots == stream.cycle.in_flight + 1
+    for command in ("show", "simulate", "explain", "check"):
+        assert cli(command, out / "plan.json").code == 0
+    again = cli("run", out, "--engine", "simulated")
+    assert f"{stream.cycle.period_us / 1000:.2f} ms" in again.out
+    page = tmp_path / "page.html"
+    assert cli("report", out, "--out", page, "--backends", "none").code == 0
+    assert page.stat().st_size > 10_000
+
+
+def test_plan_says_what_coming_back_would_bring_where_it_brings_something(cli: Cli) -> None:
+    assert "--passage any: period 7.102 ms, 7 % less" in cli("plan", "pixel7a/alexnet-sparse").out
+    assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--passage", "any").out
+    assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--objective", "units").out

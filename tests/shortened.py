@@ -1,0 +1,62 @@
+"""What makes tests shorter, and does not change what they say.
+
+Measurements have the same items, visits, rounds and records as for a user, and fewer repetitions: tests
+that measure this machine (the marker `measures`), pages and notebooks look at what is done and said, never at
+how long something took. A busy machine is no failure, either: no profile is given up for its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+
+from gapless.executor.tuning import options
+from gapless.profiler import quality, records, survey
+from gapless.profiler.profile import ProfileOptions
+from gapless.profiler.sampling import Effort
+from gapless.profiler.summary import Summary, Timing
+
+_SHARE = 0.1
+"""Of the seconds of each visit of a race."""
+
+_REPETITIONS, _SECONDS = 5, 0.005
+"""Of each item of a profile."""
+
+
+def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
+    """Shorten profiles and races of this process from now on; `patch` can be `monkeypatch.setattr`."""
+    usual = vars(ProfileOptions)["effort"].fget
+
+    def short(asked: ProfileOptions) -> Effort:
+        effort: Effort = usual(asked)
+        return replace(
+            effort,
+            min_repetitions=min(effort.min_repetitions, _REPETITIONS),
+            min_seconds=min(effort.min_seconds, _SECONDS),
+            warm_up_repetitions=min(effort.warm_up_repetitions, 1),
+        )
+
+    rungs = {
+        mode: tuple(replace(rung, seconds=rung.seconds * _SHARE) for rung in steps)
+        for mode, steps in options.RUNGS.items()
+    }
+    patch(ProfileOptions, "effort", property(short))
+    patch(options, "RUNGS", rungs)
+    patch(records, "steadiest", _once)
+    patch(survey, "compare_references", _of_any_noise)
+
+
+def load_for_children() -> None:
+    """Load what OR-Tools loads, and no solver: children that solve are there in a third of the time."""
+    with suppress(ImportError):
+        import_module("pandas")
+
+
+def _once(measure: Callable[[], Timing], *, retries: int, known: Timing | None = None) -> Timing:
+    return quality.steadiest(measure, retries=min(retries, 0), known=known)
+
+
+def _of_any_noise(unit: str, references: Sequence[Summary], *, most_far: float) -> tuple[str, ...]:
+    return quality.compare_references(unit, references, most_far=max(most_far, quality.ANY_NOISE))
