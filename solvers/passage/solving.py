@@ -60,7 +60,7 @@ _ENUMERABLE = 3_000
 
 _DONE = object()
 
-_LISTABLE = 1_000_000
+_LISTABLE = 4_000_000
 """Of larger spaces the least first term is proved before there are lists."""
 
 _ONLY_PERIOD = frozenset(
@@ -303,7 +303,9 @@ class Search:
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
             if meeting is not None:
-                for units in meeting.plans(best, self.frontier[0], min(_MEETING * width, _MOST_MEETING)):
+                for units in meeting.plans(
+                    best, (self.frontier or (0,))[0], min(_MEETING * width, _MOST_MEETING)
+                ):
                     self.offer(units)
                 self._anneal(_MOVES * width)
                 self._keep_best(best)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_paths_count_loads_as_the_judge_does(seed: int) -> None:
 def test_the_cheapest_path_and_the_completions_are_the_least_of_all_plans(seed: int) -> None:
     problem = copying(seed, layers=5)
     table, paths = table_of(problem), Paths(table_of(problem))
-    every = [tuple(np.unravel_index(index, (3,) * 5)) for index in range(3**5)]
+    every = list(product(range(3), repeat=5))
     for prices in ([1, 1, 1], [5, 1, 2], [0, 3, 1]):
         least = min(
             sum(w * load for w, load in zip(prices, loads_of(problem, u), strict=True)) for u in every
@@ -100,7 +100,7 @@ def test_a_cap_on_the_period_bounds_hops_and_loads_of_all_plans_within_it(seed: 
         Quantity(loads=(0.0, -1.0, 0.0)),
     ]
     exchange = Exchange(table, best, quantities)
-    every = [tuple(map(int, np.unravel_index(index, (3,) * 5))) for index in range(3**5)]
+    every = list(product(range(3), repeat=5))
     loads = {units: loads_of(problem, units) for units in every}
     for place in (0, 2, 20):
         cap = sorted(max(found) for found in loads.values())[place]
@@ -177,7 +177,7 @@ def test_labels_with_one_unit_running_are_ranked_as_plans_that_go_on_with_it() -
 def test_path_rows_order_plans_as_the_canonical_key_does() -> None:
     problem = random_problem(5, 3)
     table = table_of(problem)
-    plans = [tuple(map(int, np.unravel_index(index, (3,) * 5))) for index in range(3**5)]
+    plans = list(product(range(3), repeat=5))
     by_key = sorted(plans, key=lambda units: problem.formulation.key(problem, table.parts_of(units)))
     rows = path_rows(np.array(plans).T, 3)
     assert [plans[column] for column in np.lexsort(rows[::-1])] == by_key
@@ -206,8 +206,8 @@ def test_fallback_takes_the_accelerator_then_the_fastest_cpu() -> None:
     units = tuple(replace(u, kind=kind) for u, kind in zip(problem.platform.units, kinds, strict=True))
     platform = replace(problem.platform, units=units)
     (costs,) = problem.costs.networks
-    rows = [[90, 10, 1, 2], [90, 10, 1, None], [90, 10, 1, None], [90, 10, 1, 2]]
-    costs = replace(costs, layer_us=tuple(map(tuple, rows)))
+    rows = ((90, 10, 1, 2), (90, 10, 1, None), (90, 10, 1, None), (90, 10, 1, 2))
+    costs = replace(costs, layer_us=rows)
     table = replace(problem.costs, networks=(costs,))
     problem = replace(problem, platform=platform, costs=table)
     chain = chain_of(problem)
