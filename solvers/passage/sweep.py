@@ -260,7 +260,7 @@ class Sweep:
         self.setting, self.width = setting, width
         self.lost: tuple[int, ...] | None = None
         self._units: list[Units] = []
-        self._parents: list[Ints] = []
+        self._parents: list[NDArray[np.int32]] = []
 
     def run(self, until: int | None = None) -> Labels | None:
         """Offer the best plans to the pool, or return the labels at a boundary, if there are any."""
@@ -272,7 +272,7 @@ class Sweep:
             if not len(labels):
                 return None
             self._units.append(labels.unit.astype(np.int8))
-            self._parents.append(labels.parent)
+            self._parents.append(labels.parent.astype(np.int32))
             if at == until:
                 return labels
             if at < count:
@@ -360,7 +360,7 @@ class Sweep:
     def paths(self, columns: NDArray[np.intp]) -> Ints:
         """Return the units of the pieces of some of the latest labels, by [piece][label]."""
         found = np.empty((len(self._units), len(columns)), dtype=np.int64)
-        at: NDArray[np.intp] | Ints = columns
+        at: NDArray[np.intp] | NDArray[np.int32] = columns
         for piece in range(len(self._units) - 1, -1, -1):
             found[piece] = self._units[piece][at]
             at = self._parents[piece][at]
