@@ -126,8 +126,9 @@ class Outlook:
     def _exchange(self) -> Exchange:
         units = self.table.units
         quantities = [Quantity(loads=(1.0,) * units), Quantity(loads=(0.0,) * units, hop=1.0)]
-        quantities.append(Quantity(loads=(-1.0,) * units))
-        quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
+        if self.needs.most:
+            quantities.append(Quantity(loads=(-1.0,) * units))
+            quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
         return Exchange(self.table, self.best, quantities)
 
     @cached_property

@@ -42,7 +42,7 @@ from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
 from .prices import Paths, Pricing, price, price_set
 from .rules import RulePruner
-from .sweep import Growth, Labels, Meet, Setting, Sweep, path_rows
+from .sweep import Growth, Setting, Sweep, path_rows
 from .table import Table, build_table
 
 _FIRST_WIDTH, _WIDER = 32, 4
@@ -52,12 +52,15 @@ _WIDEST = 300_000
 _FIRST_MOVES, _MOVES = 4_000, 20
 """Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
 
+_MEETING, _MOST_MEETING = 8, 2048
+"""Labels from each end, by those of the sweep before, and at most."""
+
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
 
 _DONE = object()
 
-_LISTABLE = 1_000_000
+_LISTABLE = 4_000_000
 """Of larger spaces the least first term is proved before there are lists."""
 
 _ONLY_PERIOD = frozenset(
@@ -254,15 +257,13 @@ class Search:
             self.offer(units)
         return self._sweeps()
 
-    def offer(self, units: tuple[int, ...]) -> bool:
-        """Keep a plan if it is valid and wanted; return whether it is valid."""
+    def offer(self, units: tuple[int, ...]) -> None:
+        """Keep a plan if it is valid and wanted."""
         numbers, broken = examined(self._problem, self.table.parts_of(units))
         if not broken and self._keeps_facts(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(numbers.values(self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
-            return True
-        return False
 
     def _sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
@@ -292,9 +293,7 @@ class Search:
             self._anneal(_FIRST_MOVES)
         self._keep_best(best)
         while True:
-            setting = self._setting(ranking, best)
-            meet = None if meeting is None else self._meet(meeting, best, setting.floor, width)
-            sweep = self._sweep(setting, width, meet)
+            sweep = self._sweep(self._setting(ranking, best), width)
             if len(best):
                 self.offer(tuple((best.ranks[1:, 0] % self.table.units).tolist()))
             least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
@@ -303,21 +302,24 @@ class Search:
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
-            if meeting is not None and self._anneal(_MOVES * width):
+            if meeting is not None:
+                for units in meeting.plans(
+                    best, (self.frontier or (0,))[0], min(_MEETING * width, _MOST_MEETING)
+                ):
+                    self.offer(units)
+                self._anneal(_MOVES * width)
                 self._keep_best(best)
                 yield
             width = self._wider(width)
 
-    def _anneal(self, moves: int) -> bool:
-        """Search near the best plan; return whether there is a better one."""
+    def _anneal(self, moves: int) -> None:
+        """Search near the best plan."""
         if not len(self.pool) or self.table.must.any() or self.table.units == 1:
-            return False
-        before = int(self.pool.ranks[0, 0])
+            return
         units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
         if not self._keeps_facts(units):  # the best plan is one of other units
             units = min(self._pricing.paths, key=lambda path: max(self._paths.loads(path)))
         self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
-        return int(self.pool.ranks[0, 0]) < before
 
     def _keep_best(self, best: Pool) -> None:
         """Let the best plan known be the one that has to be beaten."""
@@ -325,22 +327,10 @@ class Search:
             path = self.pool.ranks[len(self.ranking.terms) :, :1]
             best.add(np.concatenate([self.pool.ranks[:1, :1], path]))
 
-    def _meet(self, meeting: Meeting, best: Pool, floor: int, width: int) -> Meet:
-        """Sweep from the end, and return what to do in the middle."""
-        meeting.prepare(best, floor, width)
-
-        def meet(sweep: Sweep, labels: Labels) -> None:
-            below = int(best.ranks[0, 0]) if len(best) else sys.maxsize
-            for units in meeting.plans(sweep, labels, below):
-                if self.offer(units):
-                    self._keep_best(best)
-
-        return meeting.middle, meet
-
-    def _sweep(self, setting: Setting, width: int, meet: Meet | None = None) -> Sweep:
+    def _sweep(self, setting: Setting, width: int) -> Sweep:
         sweep = Sweep(setting, width)
         self.count, self.widest = self.count + 1, max(self.widest, width)
-        sweep.run(meet=meet)
+        sweep.run()
         return sweep
 
     @staticmethod

@@ -32,9 +32,9 @@ from .table import Floats, Table, Units
 Prune = Callable[[int, "Labels", Bounds], Flags | None]
 """Which labels at a boundary may still keep all rules; None when all may."""
 
-Meet = tuple[int, Callable[["Sweep", "Labels"], None]]
-"""A boundary, and what is done with the labels there."""
 
+_CELLS = 12
+"""Ranges of the shares of loads."""
 
 _SLACK = 2
 """How many times more labels than are kept are compared with each other before."""
@@ -223,6 +223,8 @@ class Setting:
         What no plan has less of, of the first term.
     better
         Whether plans have to be better than the worst of a full pool in their terms, not in canonical order.
+    spread
+        Whether labels are kept whose loads are balanced differently; otherwise the most promising ones.
     """
 
     table: Table
@@ -235,6 +237,7 @@ class Setting:
     pause: Callable[[], None]
     floor: int = 0
     better: bool = False
+    spread: bool = False
 
 
 class Sweep:
@@ -257,18 +260,10 @@ class Sweep:
         self.setting, self.width = setting, width
         self.lost: tuple[int, ...] | None = None
         self._units: list[Units] = []
-        self._parents: list[Ints] = []
+        self._parents: list[NDArray[np.int32]] = []
 
-    def run(self, until: int | None = None, meet: Meet | None = None) -> Labels | None:
-        """Offer the best plans to the pool.
-
-        Parameters
-        ----------
-        until
-            A boundary where to end; its labels are returned if there are any.
-        meet
-            A boundary, and what is called there with this sweep and its labels.
-        """
+    def run(self, until: int | None = None) -> Labels | None:
+        """Offer the best plans to the pool, or return the labels at a boundary, if there are any."""
         growth, count = self.setting.growth, self.setting.table.count
         labels = growth.start()
         for at in range(1, count + 1):
@@ -277,11 +272,9 @@ class Sweep:
             if not len(labels):
                 return None
             self._units.append(labels.unit.astype(np.int8))
-            self._parents.append(labels.parent)
+            self._parents.append(labels.parent.astype(np.int32))
             if at == until:
                 return labels
-            if meet is not None and at == meet[0]:
-                meet[1](self, labels)
             if at < count:
                 labels = growth.grow(at, labels)
         self._offer(labels)
@@ -330,7 +323,9 @@ class Sweep:
         if len(columns) > width:
             keys_left, priced_left = keys[:, columns], priced[columns]
             by_period = self.setting.ranking.terms[0] == Term.PERIOD
-            if by_period:
+            if self.setting.spread:
+                order = _spread(labels.state.loads[:, columns], priced_left)
+            elif by_period:
                 order = np.argpartition(priced_left, width)
             else:
                 order = np.lexsort((priced_left, keys_left[0]))
@@ -365,11 +360,27 @@ class Sweep:
     def paths(self, columns: NDArray[np.intp]) -> Ints:
         """Return the units of the pieces of some of the latest labels, by [piece][label]."""
         found = np.empty((len(self._units), len(columns)), dtype=np.int64)
-        at: NDArray[np.intp] | Ints = columns
+        at: NDArray[np.intp] | NDArray[np.int32] = columns
         for piece in range(len(self._units) - 1, -1, -1):
             found[piece] = self._units[piece][at]
             at = self._parents[piece][at]
         return found
+
+
+def _spread(loads: Ints, priced: Floats) -> NDArray[np.intp]:
+    """Return an order with the most promising label of each cell first, then the second of each, and so on.
+
+    Cells are ranges of the shares that the units have of all loads.
+    """
+    cell = np.zeros(len(priced), dtype=np.int64)
+    for share in loads / np.maximum(loads.sum(axis=0), 1):
+        low, high = share.min(), share.max()
+        step = (share - low) * (_CELLS / max(high - low, 1e-12))
+        cell = cell * _CELLS + np.minimum(step.astype(np.int64), _CELLS - 1)
+    order = np.lexsort((priced, cell))
+    starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return order[np.lexsort((priced[order], place))]
 
 
 def path_rows(paths: Ints, units: int) -> Ints:

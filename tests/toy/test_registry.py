@@ -134,7 +134,16 @@ def test_formulations_come_as_entry_points(monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(InvalidProblemError, match=r"'lost' .*gapless\.nowhere:X: ModuleNotFoundError"):
         formulation_named("lost")
     # What cannot be loaded is in the way of nothing else.
-    assert data_keys() == ("cooperation", "workload", "jobs", "partition", "pipelines", "tasks", "toy")
+    assert data_keys() == (
+        "cooperation",
+        "workload",
+        "jobs",
+        "partition",
+        "passage",
+        "pipelines",
+        "tasks",
+        "toy",
+    )
     assert formulation_of(WORKLOAD).name == "flow_shop"
     assert sample_problem().formulation.name == "chunking"
     with pytest.raises(InvalidProblemError, match="did you mean gapness"):

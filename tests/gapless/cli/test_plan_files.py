@@ -91,7 +91,7 @@ def test_a_folder_stands_for_its_winner(cli: Cli, folder: Path, words: tuple[str
     assert run.code == 0
     if words != ("show",):
         assert f"{folder}/deployment.json is taken its problem is {folder}/problem.json" in said(run)
-        problem = gapless.load_problem(folder / "problem.json")
+        problem = gapless.with_passage(gapless.load_problem(folder / "problem.json"))  # its winner comes back
         assert run.document["problem"]["fingerprint"] == problem.fingerprint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -16,12 +16,12 @@ from gapless.solvers.chunking.tables import Restrictions
 from gapless.solvers.passage.baselines import fallback, providers
 from gapless.solvers.passage.completions import completions
 from gapless.solvers.passage.descent import Annealing
-from gapless.solvers.passage.dominance import _least
+from gapless.solvers.passage.dominance import Dominance, _least, _staying
 from gapless.solvers.passage.drawn import random_problem
 from gapless.solvers.passage.exchange import Exchange, Quantity
 from gapless.solvers.passage.prices import Paths, price
 from gapless.solvers.passage.samples import passing
-from gapless.solvers.passage.sweep import path_rows
+from gapless.solvers.passage.sweep import Growth, path_rows
 from gapless.solvers.passage.table import Table, build_table, largest_sets
 from gapless.solvers.protocol import NEVER, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
@@ -65,7 +65,7 @@ def test_paths_count_loads_as_the_judge_does(seed: int) -> None:
 def test_the_cheapest_path_and_the_completions_are_the_least_of_all_plans(seed: int) -> None:
     problem = copying(seed, layers=5)
     table, paths = table_of(problem), Paths(table_of(problem))
-    every = [tuple(np.unravel_index(index, (3,) * 5)) for index in range(3**5)]
+    every = list(product(range(3), repeat=5))
     for prices in ([1, 1, 1], [5, 1, 2], [0, 3, 1]):
         least = min(
             sum(w * load for w, load in zip(prices, loads_of(problem, u), strict=True)) for u in every
@@ -100,19 +100,19 @@ def test_a_cap_on_the_period_bounds_hops_and_loads_of_all_plans_within_it(seed: 
         Quantity(loads=(0.0, -1.0, 0.0)),
     ]
     exchange = Exchange(table, best, quantities)
-    every = [tuple(map(int, np.unravel_index(index, (3,) * 5))) for index in range(3**5)]
+    every = list(product(range(3), repeat=5))
     loads = {units: loads_of(problem, units) for units in every}
-    cap = sorted(max(found) for found in loads.values())[20]
-    exchange.cap(cap)
-    for first in range(3):
-        enter = table.enter[0][first] + table.time[0][first]
-        begun = np.zeros((3, 1), dtype=np.int64)
-        begun[first] = enter
-        low = exchange.least(1, np.array([first]), begun, np.zeros(1, dtype=np.int64))[:, 0]
-        for units, found in loads.items():
-            if units[0] == first and max(found) <= cap:
-                hops = sum(a != b for a, b in pairwise(units))
-                assert (low <= [sum(found), hops, -found[1]]).all()
+    for place in (0, 2, 20):
+        cap = sorted(max(found) for found in loads.values())[place]
+        exchange.cap(cap)
+        for first in range(3):
+            begun = np.zeros((3, 1), dtype=np.int64)
+            begun[first] = table.enter[0][first] + table.time[0][first]
+            low = exchange.least(1, np.array([first]), begun, np.zeros(1, dtype=np.int64))[:, 0]
+            for units, found in loads.items():
+                if units[0] == first and max(found) <= cap:
+                    borders = sum(a != b for a, b in pairwise(units))
+                    assert (low <= [sum(found), borders, -found[1]]).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -147,10 +147,37 @@ def test_stairs_leave_what_no_other_column_can_replace() -> None:
             assert kept[column] == (not others.any())
 
 
+@pytest.mark.parametrize("enough", [1, 3])
+def test_labels_stay_unless_enough_before_them_are_no_worse(enough: int) -> None:
+    draw = np.random.default_rng(enough)
+    rows = draw.integers(0, 12, (4, 150))
+    dominance = Dominance(enough=enough, monotone=True, sets=False, compared=1 << 20)
+    kept = _staying(rows, dominance)
+    for column in range(150):
+        before = (rows[:, :column] <= rows[:, [column]]).all(axis=0).sum()
+        assert kept[column] == (before < enough)
+
+
+def test_labels_with_one_unit_running_are_ranked_as_plans_that_go_on_with_it() -> None:
+    problem = random_problem(7, 3)
+    table = table_of(problem)
+    growth = Growth(table, memory=False, paths=True)
+    labels = growth.start()
+    for at in range(1, 5):
+        labels = growth.grow(at, labels)
+    for unit in range(3):
+        columns = np.flatnonzero(labels.unit == unit)
+        ranked = labels.path[:, columns[np.argsort(labels.order[columns])]].T.tolist()
+        whole = [table.parts_of([*units, unit, unit]) for units in ranked]
+        keys = [problem.formulation.key(problem, parts) for parts in whole]
+        assert keys == sorted(keys)
+        assert len(set(labels.order[columns].tolist())) == len(columns) == 3**4
+
+
 def test_path_rows_order_plans_as_the_canonical_key_does() -> None:
     problem = random_problem(5, 3)
     table = table_of(problem)
-    plans = [tuple(map(int, np.unravel_index(index, (3,) * 5))) for index in range(3**5)]
+    plans = list(product(range(3), repeat=5))
     by_key = sorted(plans, key=lambda units: problem.formulation.key(problem, table.parts_of(units)))
     rows = path_rows(np.array(plans).T, 3)
     assert [plans[column] for column in np.lexsort(rows[::-1])] == by_key
@@ -179,8 +206,8 @@ def test_fallback_takes_the_accelerator_then_the_fastest_cpu() -> None:
     units = tuple(replace(u, kind=kind) for u, kind in zip(problem.platform.units, kinds, strict=True))
     platform = replace(problem.platform, units=units)
     (costs,) = problem.costs.networks
-    rows = [[90, 10, 1, 2], [90, 10, 1, None], [90, 10, 1, None], [90, 10, 1, 2]]
-    costs = replace(costs, layer_us=tuple(map(tuple, rows)))
+    rows = ((90, 10, 1, 2), (90, 10, 1, None), (90, 10, 1, None), (90, 10, 1, 2))
+    costs = replace(costs, layer_us=rows)
     table = replace(problem.costs, networks=(costs,))
     problem = replace(problem, platform=platform, costs=table)
     chain = chain_of(problem)
