@@ -280,7 +280,7 @@ def test_tuning_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:
     quality = {(entry["table"], entry["scope"]): entry for entry in run.document["quality"]}
     assert quality["heavy", "all plans"]["pearson"] > quality["isolated", "all plans"]["pearson"]
     truth = solve_heavy()
-    assert run.document["rows"][0]["period_us"]["median"] == 7102 < truth  # of a plan that comes back
+    assert run.document["rows"][0]["period_us"]["median"] >= truth
     plans = [row for row in run.document["rows"] if row["candidate"]["kind"] == "plan"]
     streams = [row["candidate"]["deployment"]["streams"] for row in plans]
     of_several = [found for found in streams if len(found) > 1]
@@ -297,11 +297,12 @@ def test_tuning_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:
 
 
 def solve_heavy() -> int:
-    """Return the least period of the table that the simulated device obeys."""
+    """Return the least period of the table that the simulated device obeys, of plans that may come back."""
     from gapless.api.problems import load_problem as shipped
+    from gapless.api.problems import with_passage
     from gapless.solvers.protocol import SolveOptions
 
-    objective = solve(shipped("pixel7a/alexnet-sparse"), "native", SolveOptions()).objective
+    objective = solve(with_passage(shipped("pixel7a/alexnet-sparse")), "native", SolveOptions()).objective
     assert objective is not None
     return objective
 
