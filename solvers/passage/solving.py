@@ -52,8 +52,11 @@ _WIDEST = 300_000
 _FIRST_MOVES, _MOVES = 4_000, 20
 """Moves of the annealing before the first sweep, and after each one by its labels per boundary."""
 
-_MEETING, _MOST_MEETING = 8, 2048
-"""Labels from each end, by those of the sweep before, and at most."""
+_FIRST_MEETING, _MEETING, _MOST_MEETING = 128, 8, 2048
+"""Labels from each end: at first, by those of the sweep before, and at most."""
+
+_LONG = 80
+"""With more pieces plans from both ends come before the first sweep: it takes about as long."""
 
 _ENUMERABLE = 3_000
 """Spaces of so many plans are swept without a limit at once."""
@@ -292,6 +295,9 @@ class Search:
             meeting = Meeting(self._outlook, ranking, self._pause)
             self._anneal(_FIRST_MOVES)
         self._keep_best(best)
+        if meeting is not None and self.table.count > _LONG:
+            self._meet(meeting, best, _FIRST_MEETING)
+            yield
         while True:
             sweep = self._sweep(self._setting(ranking, best), width)
             if len(best):
@@ -303,14 +309,18 @@ class Search:
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
             if meeting is not None:
-                for units in meeting.plans(
-                    best, (self.frontier or (0,))[0], min(_MEETING * width, _MOST_MEETING)
-                ):
-                    self.offer(units)
+                self._meet(meeting, best, min(_MEETING * width, _MOST_MEETING))
                 self._anneal(_MOVES * width)
                 self._keep_best(best)
                 yield
             width = self._wider(width)
+
+    def _meet(self, meeting: Meeting, best: Pool, width: int) -> None:
+        """Look for plans from both ends that are better than the best one."""
+        floor = (self.frontier or (0,))[0]
+        for units in meeting.plans(best, floor, width):
+            self.offer(units)
+        self._keep_best(best)
 
     def _anneal(self, moves: int) -> None:
         """Search near the best plan."""
