@@ -12,6 +12,7 @@ from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError, MalformedPlanError
 from gapless.formulations.judge import score
+from gapless.formulations.passage.quantities import PassageValues
 from gapless.formulations.passage.space import count_parts
 from gapless.formulations.passages import Passage
 from gapless.formulations.plan import Chunk, Plan
@@ -62,9 +63,7 @@ def chain(**changes: object) -> Chain:
 
 def test_shared_weights_count_once_per_unit_and_live_tensors_for_each_session() -> None:
     tables = chain(weights=Weights((0, 1, 11, 111, 1111), ((5000, (0, 2)),)), working_bytes=(30, 40, 50, 60))
-    values = PROBLEM.formulation.numbers(PROBLEM, ((0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 1)))
-    assert values is not None
-    found = type(values)(tables, ((0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 1)))  # type: ignore[call-arg]
+    found = PassageValues(tables, ((0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 1)))
     assert found.memory_bytes == {0: 1 + 100 + 5000 + 30 + 50, 1: 10 + 1000 + 40 + 60}
     assert found.peak_bytes == sum(found.memory_bytes.values())
 

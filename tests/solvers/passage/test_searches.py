@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+import gapless
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.problem import Problem
@@ -113,6 +114,15 @@ def test_a_cap_on_the_period_bounds_hops_and_loads_of_all_plans_within_it(seed: 
                 if units[0] == first and max(found) <= cap:
                     borders = sum(a != b for a, b in pairwise(units))
                     assert (low <= [sum(found), borders, -found[1]]).all()
+
+
+def test_a_bound_by_a_cap_that_is_tight_is_no_higher_than_the_plan_that_reaches_it() -> None:
+    rows = {f"layer{index}": [4.0, 6.0] for index in range(5)}
+    problem = gapless.with_passage(gapless.table_problem(rows, ["a", "b"], network="n"))
+    exchange = Exchange(table_of(problem), np.array([1.0, 0.0]), [Quantity(loads=(1.0, 1.0))])
+    exchange.cap(12_000)  # three layers on a, two on b: 24 ms in all, and no less
+    low = exchange.least(1, np.array([0]), np.array([[4000], [0]]), np.zeros(1, dtype=np.int64))
+    assert low[0, 0] == 24_000
 
 
 @pytest.mark.parametrize("seed", range(4))
