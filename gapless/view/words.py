@@ -163,7 +163,7 @@ def term_value(terms: Terms, term: str, value: int | None) -> str:
 def wider_words(terms: Terms, option: str, best: Score, wider: Score, term: str) -> str:
     """Return what a wider class of plans brings of the first term; empty: nothing that is worth a line."""
     now, then = best.value(term), wider.value(term)
-    if then * 1000 > now * 995:
+    if then * 1000 >= now * 995:
         return ""
     value = term_value(terms, term, then)
     return f"{option}: {term_name(terms, term)} {value}, {100 * (now - then) / now:.0f} % less"

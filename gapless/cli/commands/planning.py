@@ -90,7 +90,7 @@ def plan(
     notes += _plans_written(out, problem, result, asked.origin)
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result, wider_notes(problem, result)),
+        view=lambda: tables.result_view(problem, result, () if interrupted else wider_notes(problem, result)),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )

@@ -40,3 +40,13 @@ def test_plan_says_what_coming_back_would_bring_where_it_brings_something(cli: C
     assert "--passage any: period 7.102 ms, 7 % less" in cli("plan", "pixel7a/alexnet-sparse").out
     assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--passage", "any").out
     assert "--passage any:" not in cli("plan", "pixel7a/alexnet-sparse", "--objective", "units").out
+
+
+def test_a_line_more_never_costs_the_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gapless.cli.tasks.solving.default_backend", stopped)
+    run = cli("plan", "pixel7a/alexnet-sparse", "--backend", "native")
+    assert (run.code, "7.648 ms" in run.out, "--passage" in run.out) == (0, True, False)
+    assert "--passage" not in cli("plan", "pixel7a/alexnet-sparse", "--objective", "bubbles").out
