@@ -11,6 +11,7 @@ from ..errors import InvalidInputError
 from ..history import History, SteadyState
 from ..objective import Objective
 from ..operation import Line, Server, ServerKind, StreamOperation, operation_of
+from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
 from ..usage import Usage
@@ -47,7 +48,8 @@ class PartitionOperation(StreamOperation):
         if not problem.rules:
             fixed = _fixed(problem)
             yield fixed
-            yield from operation_of(fixed).rivals(fixed)
+            # Parts that come back to a unit are not convex: the tables of parts say nothing of them.
+            yield from (r for r in operation_of(fixed).rivals(fixed) if not isinstance(r.data, Passage))
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]

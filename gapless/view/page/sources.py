@@ -303,6 +303,7 @@ class _Reader:
         problem = self._current(path)
         if self._number is not None and self.chosen:
             raise _OtherProblemError(f"{path} is about another plan than number {self._number}")
+        problem = fitting(problem, deployment.parts)
         for plan in deployment.plans:
             require_valid(problem, plan, path)
         return self._begin(path, problem, deployment)

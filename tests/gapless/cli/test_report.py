@@ -156,7 +156,11 @@ def test_a_plan_is_chosen_from_whatever_lists_plans(cli: Cli, tmp_path: Path) ->
     cli("run", folder, "--engine", "simulated", "--requests", "5", "--out", folder / "measurement.json")
     problem = gapless.load_problem(SPARSE)
     second = gapless.plan(problem, top=2).candidates[1].plan
-    expected = {listed: second, compared: second, folder: second, front: "0-0 Big | 1-3 GPU | 4-8 Medium"}
+    rows = json.loads((folder / "tuning.json").read_text())["rows"]
+    (ran,) = (row["candidate"] for row in rows if row["candidate"].get("rank") == 2)
+    chunks = ran["deployment"]["streams"][0]["chunks"]
+    tuned = " | ".join(f"{c['start']}-{c['stop'] - 1} {c['unit']}" for c in chunks)
+    expected = {listed: second, compared: second, folder: tuned, front: "0-0 Big | 1-3 GPU | 4-8 Medium"}
     few = ("--backends", "none", "--no-explain", "--out", page)
     for given, plan in expected.items():
         run = cli("report", given, "--plan", "2", *few, "--json")

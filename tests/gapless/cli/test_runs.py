@@ -32,7 +32,7 @@ def test_runs_are_listed(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch)
     assert (octree["command"], octree["networks"], octree["state"]) == ("tune", ["octree"], "finished")
     assert (octree["simulated"], octree["engine"]) == (True, "simulated")
     assert octree["units"] == ["Little", "Medium", "Big", "GPU"]
-    assert octree["period_us"]["median"] == pytest.approx(2438, rel=0.05)
+    assert octree["period_us"]["median"] == pytest.approx(2226, rel=0.05)  # of a plan that comes back
     assert octree["measured"] == octree["candidates"] > 2
     monkeypatch.setenv("COLUMNS", "80")
     shown = cli("runs").out
