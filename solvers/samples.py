@@ -100,7 +100,7 @@ def _plan(written: Any) -> Plan:
 def quantity_rules(
     problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int = 3
 ) -> Iterator[Rule]:
-    """Yield rules about each quantity, with at most so many of its indices."""
+    """Yield rules about each quantity, with at most this number of its indices."""
     numbers, _ = examined(problem, problem.formulation.code(problem, plan))
     find = problem.formulation.variables(problem).find
     unknown = {problem.formulation.fields[term] for term in problem.formulation.unknown(problem)}

@@ -141,8 +141,8 @@ def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy
 def divided(setting: Setting, sections: int) -> Setting:
     """Return a setting in which networks of fewer sections have further borders (beyond Band, 4.2).
 
-    `sections`: so many sections a network has then, if it can be cut in so many: of about equal time on the
-    unit that is fastest for the whole of it.
+    `sections`: how many sections a network has then, if it can be cut into that many: of about equal time on
+    the unit that is fastest for the whole of it.
     """
     borders = {
         chain.network: further_borders(chain, parts, sections)

@@ -18,7 +18,7 @@ def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[E
 
     Plans count whose time is of the kind that the problem is about, a period where there is one network; then
     several pipelines of it are no plan of the problem. Plans that come back to a unit are left out: what is
-    learned is how long the one chunk of a unit takes in company.
+    learned is how long the one chunk of a unit takes while other units run.
 
     Within a run, times are freed from drift like `TuningRow.comparable_us`; between runs, by the winner of
     the one before, which is executed in both.

@@ -137,7 +137,7 @@ class OperatorSplit:
 
 
 def split_operators(network: SpatialNetwork, parts: int, axis: Axis) -> Iterator[OperatorSplit]:
-    """Yield what becomes of each operator when its result is computed in so many even parts."""
+    """Yield what becomes of each operator when its result is computed in a number of even parts."""
     if parts < 2:
         raise InvalidInputError(f"a model is split in 2 parts or more, not in {parts}")
     fused: dict[int, frozenset[int]] = {}

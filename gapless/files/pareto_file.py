@@ -144,7 +144,7 @@ def load_front(path: str | Path) -> tuple[FrontDocument, Origin]:
 
 
 def front_of(document: FrontDocument, problem: Problem, path: str | Path) -> ParetoFront:
-    """Return the front of a file; its plans are judged anew."""
+    """Return the front of a file; its plans are judged again."""
     terms = problem.formulation.terms
     unknown = [term for term in document.terms if term not in terms]
     if unknown:

@@ -74,7 +74,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The best plan with so many devices."""
+    """The best plan with this number of devices."""
 
     row: SweepRow  # the plan; its `available` is the number of devices
     gain: float | None

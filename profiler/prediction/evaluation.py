@@ -125,7 +125,7 @@ class Evaluated:
     fit: Fit  # what was learned
     learned_from: int  # from how many plans; 0 where nothing was learned
     quality: PredictionQuality
-    """Predicted against measured, of plans that were not learned from. Where each plan was foretold by a fit
+    """Predicted against measured, of plans that were not learned from. Where each plan was predicted by a fit
     of its own, nothing is said of regret: predictions of one fit alone can be ranked."""
     order: Order | None = None  # which plans were learned from; None: all others
     covered_percent: float | None = None
@@ -134,7 +134,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanForetold:
-    """One executed plan, and what the learned model foretells of it from all others."""
+    """One executed plan, and what the learned model predicts for it from all others."""
 
     plan: str  # in words
     measured_us: float  # what it took

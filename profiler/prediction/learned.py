@@ -118,7 +118,7 @@ class Learned:
     earlier: tuple[Session, ...]  # other sessions on the same device
     own_share: bool
     """Whether a chunk's share of the whole network's time matters, too: then chunks are no sums of layers,
-    and it can foretell plans, but not be planned with."""
+    and it can predict plans, but not be planned with."""
     _places: Places
     _posterior: Posterior
 

@@ -45,7 +45,7 @@ def solve_over_graph(
 
     `problem`: groups of devices, whose costs have no fixed part. `most_sets`: most down-sets; None:
     `MOST_SETS`. `deadline`: when to give up, with `TimeIsUpError`.
-    Returns the chunks of the best plan as a network of so many layers, with what was compared
+    Returns the chunks of the best plan as a network with a layer for each of them, with what was compared
     (`Cooperation.over_graph`), and the plan.
     Raises TimeIsUpError: the deadline has passed.
     """

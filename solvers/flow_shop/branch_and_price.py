@@ -89,7 +89,7 @@ class BranchAndPrice:
     def prove(self, deadline: Deadline, most_programs: float, on_bound: Callable[[int], None]) -> bool:
         """Split what can be better; return whether nothing is left.
 
-        `deadline`, `most_programs`: when to give up: at a time, or after so many linear programs.
+        `deadline`, `most_programs`: when to give up: at a time, or after this number of linear programs.
         """
         self._deadline = deadline
         self._add(self._whole, 0, None)

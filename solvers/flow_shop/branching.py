@@ -94,7 +94,7 @@ class Branching:
     `context`, `unit_prices`: units that may be used together, and the prices of the best bound without
     slowdown, shape (K,). `before`: whether one request is placed before another, shape (M, M). `measure`,
     `kept`: how plans compare, and the best one so far; better ones are added. `deadline`, `most_cuts`: when
-    to give up: at a time, or after so many cuts and nodes (which count `_FIXED` cuts).
+    to give up: at a time, or after this number of cuts and nodes (which count `_FIXED` cuts).
     """
 
     def __init__(

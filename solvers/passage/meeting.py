@@ -1,6 +1,6 @@
 """Plans from both ends: labels that come forward meet those that come backward at a boundary in the middle.
 
-A few hundred labels from each end make a few hundred thousand plans, and of so many some are far better
+A few hundred labels from each end make a few hundred thousand plans, and some of these are far better
 balanced than any that a single narrow sweep ends with: so much the more if the labels that are kept differ in
 how their loads are balanced. It says nothing about what no plan can reach.
 """
@@ -43,7 +43,7 @@ class Meeting:
     def plans(self, pool: Pool, floor: int, width: int) -> Iterator[tuple[int, ...]]:
         """Yield plans, by the unit of each piece, with shorter periods than the only plan of a pool.
 
-        No plan has a period below the floor; so many labels come from each end.
+        No plan has a period below the floor; `width` labels come from each end.
         """
         below = int(pool.ranks[0, 0]) if len(pool) else sys.maxsize
         sweeps = [Sweep(self._setting(outlook, pool, floor), width) for outlook in self._outlooks]

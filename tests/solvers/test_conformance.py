@@ -28,7 +28,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 SHARES = {"cpsat": (2, 0), "pulp": (4, 1), "z3": (4, 3), "pulp-cbc": (8, 1)}
-"""Backends that are given the same models share the questions: one in so many, from which one on.
+"""Backends that are given the same models share the questions: of how many each is asked one, and which.
 
 CP-SAT is asked every second one, and each of the others is asked by HiGHS or by Z3.
 """
