@@ -15,6 +15,9 @@ from ..formulations.printing import shortened
 _EVERY_S = 0.5
 _USUAL_COLUMNS = 80
 
+ERASE = "\r\x1b[2K"
+"""Empties the line of a terminal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -49,8 +52,20 @@ def shown_on_terminal(report: Report | None) -> Iterator[Report]:
         line.clear()
 
 
+def columns_of(stream: TextIO) -> int:
+    """Return how many columns a terminal has."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except OSError:
+        return _USUAL_COLUMNS
+
+
 class TerminalLine:
-    """A line on a terminal that says what is being done, twice a second at most."""
+    """A line on a terminal that says what is being done, twice a second at most.
+
+    It is written when there is something new: the timer signal of the command line's own line
+    (`gapless/cli/base/progress.py`) is not for programs of others.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -66,7 +81,7 @@ class TerminalLine:
         share = f"{100 * step.done // step.total} %, " if step.total else ""
         passed = divmod(round(now_s - self._began_s), 60)
         words = f"{share}{passed[0]} min {passed[1]:02d} s: {' '.join(step.text.split())}"
-        self._write(shortened(words, most=self._columns() - 1))
+        self._write(shortened(words, most=columns_of(self._stream) - 1))
 
     def clear(self) -> None:
         """Leave an empty line."""
@@ -74,14 +89,8 @@ class TerminalLine:
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # progress never stops what it is about
-            self._stream.write(f"\r\x1b[2K{text}")
+            self._stream.write(f"{ERASE}{text}")
             self._stream.flush()
-
-    def _columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns or _USUAL_COLUMNS
-        except OSError:
-            return _USUAL_COLUMNS
 
 
 class Ledger(Protocol):
@@ -111,7 +120,7 @@ class Forgetful:
 
 
 class Afresh:
-    """A ledger for a job that starts anew: it finds nothing, but what it does can be resumed."""
+    """A ledger for a job that starts again: it finds nothing, but what it does can be resumed."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

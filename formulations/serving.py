@@ -180,14 +180,18 @@ def slots_in_line(chunks: int, stations: int) -> int:
     return max(default_task_slots(chunks), stations)
 
 
+def visited(
+    times_us: Sequence[int], arrivals_us: Sequence[int], slots: int, turns: Turns | None
+) -> list[Visit]:
+    """Serve requests at stations of their own, or where `turns` says so at stations that share units."""
+    if turns is None:
+        return served(times_us, arrivals_us, slots)
+    return served_in_turns(times_us, arrivals_us, slots, turns)
+
+
 def saturated(times_us: Sequence[int], slots: int, requests: int, turns: Turns | None = None) -> list[Visit]:
     """Serve requests that are all there from the beginning and wait for task slots."""
-    arrivals = (0,) * requests
-    return (
-        served(times_us, arrivals, slots)
-        if turns is None
-        else served_in_turns(times_us, arrivals, slots, turns)
-    )
+    return visited(times_us, (0,) * requests, slots, turns)
 
 
 def steady_visits(

@@ -62,23 +62,18 @@ class HopReader:
     """
 
     def __init__(self, descriptor: int, senders: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._senders = senders
         self._sent: Counter[Hop] = Counter()
 
     def take(self) -> Hop | None:
         """Wait for the next message, and return its hop if nobody else has still to send it; else None."""
-        hop = receive_hop(self._descriptor)
+        hop = receive_hop(self.descriptor)
         self._sent[hop] += 1
         if self._sent[hop] < self._senders:
             return None
         del self._sent[hop]
         return hop
-
-    @property
-    def descriptor(self) -> int:
-        """The reading end of the pipe."""
-        return self._descriptor
 
     def receive(self) -> Hop:
         """Wait for the next hop that all have sent; errors as for `take`."""

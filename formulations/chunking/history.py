@@ -16,7 +16,7 @@ from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan, comes_back
 from ..problem import Problem
-from ..serving import Turns, Visit, checked_slots, saturated, served, served_in_turns, steady_visits
+from ..serving import Turns, Visit, checked_slots, saturated, steady_visits, visited
 from ..streams import Stream
 from .deployment import deploy
 from .tables import chain_of
@@ -35,7 +35,6 @@ def history(
     charged = problem.charged(plan)
     chain, parts = chain_of(charged), problem.formulation.code(charged, plan)
     busy_us = [chain.busy_us(*part) for part in parts]
-    turns = turns_of(arranged(problem, plan))
     interval = (
         problem.formulation.numbers(charged, parts).term("period") if interval_us is None else interval_us
     )
@@ -49,11 +48,7 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in (
-            served(busy_us, arrivals, slots)
-            if turns is None
-            else served_in_turns(busy_us, arrivals, slots, turns)
-        )
+        for run in visited(busy_us, arrivals, slots, turns_of(arranged(problem, plan)))
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 

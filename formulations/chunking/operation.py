@@ -19,7 +19,6 @@ from ..problem import Problem
 from ..rules import named
 from ..usage import Usage
 from . import history
-from .deployment import deploy
 from .tables import chain_of
 from .usage import stream_usage
 
@@ -30,11 +29,11 @@ class ChunkingOperation(StreamOperation):
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
         """Return one stream, of one request at a time where the latency counts first."""
         alone = task_slots is None and self.pace(problem) == "latency"
-        return deploy(plan, task_slots=1 if alone else task_slots)
+        return Deployment(streams=(history.arranged(problem, plan, task_slots=1 if alone else task_slots),))
 
     def arrange(self, problem: Problem, plan: Plan) -> Deployment:
         """Return one stream."""
-        return deploy(plan)
+        return Deployment(streams=(history.arranged(problem, plan),))
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem whose units may come again, and that with pipelines side by side."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..chunking.history import arranged
 from ..chunking.operation import ChunkingOperation
-from ..deployment import Deployment
 from ..operation import Line, Operation
 from ..plan import Plan
 from ..problem import Problem
@@ -14,11 +12,6 @@ from ..problem import Problem
 
 class PassageOperation(ChunkingOperation):
     """One endless stream whose requests come back to units."""
-
-    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
-        """Return one stream, of one request at a time where the latency counts first."""
-        alone = task_slots is None and self.pace(problem) == "latency"
-        return Deployment(streams=(arranged(problem, plan, task_slots=1 if alone else task_slots),))
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem with one chunk per unit, and that with pipelines side by side."""
@@ -28,7 +21,3 @@ class PassageOperation(ChunkingOperation):
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Refuse: items that come back to a server are no line."""
         return Operation.lines(self, problem, plan)
-
-    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
-        """Return one stream."""
-        return Deployment(streams=(arranged(problem, plan),))

@@ -34,15 +34,14 @@ from __future__ import annotations
 import time
 
 from ...formulations.chunking.tables import chain_of
-from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .facts import Facts, is_known
 from .instance import Instance, build_instance
 from .pool import Pool
 from .propagation import RulePruner
 from .search import Setting, StopSearch
-from .verdicts import Verdicts
+from .verdicts import Verdicts, claim_of, nothing
 from .widening import Widening
 
 _OPEN_BYTES = 400_000_000
@@ -78,7 +77,7 @@ class ChainSolve:
         """Solve."""
         facts = Facts(chain_of(self.problem), [rule.expr for rule in self.rules])
         if facts.contradictory:
-            return self._contradiction()
+            return nothing(self.handling)
         instance = build_instance(self.problem, self.rules, facts)
         wanted = self.options.top
         while (claim := self._attempt(instance, wanted)) is None:
@@ -121,63 +120,15 @@ class ChainSolve:
     def _claim(
         self, instance: Instance, pool: Pool, stop: StopReason, frontier: tuple[int, ...] | None
     ) -> Claim:
-        """Return what a pool allows to claim.
-
-        `frontier`: lower bound of the keys of all plans that were not examined; None: there are none outside
-        the pool but worse ones.
-        """
-        known = len(pool) if frontier is None else pool.before(frontier)
-        plans: list[Plan] = []
-        columns: list[int] = []
-        checked = 0
-        listed = instance.parts(pool.ranks)
-        while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
-            plan = self.verdicts.ask(listed[checked])
-            if plan is not None:
-                plans.append(plan)
-                columns.append(checked)
-            checked += 1
-        if self.verdicts.exhausted and len(plans) < self.options.top:
-            stop = StopReason.REJECTION_LIMIT
-        proven = sum(column < known for column in columns)
-        complete = stop is StopReason.COMPLETE
-        exhausted = complete and checked == len(pool) and not pool.full
-        first = columns[0] if columns else None
-        return Claim(
-            status=_status(found=len(plans), proven=proven, exhausted=exhausted),
-            stop=stop,
-            plans=tuple(plans),
-            values=None if first is None else self._values(pool, first),
-            bound=_bound(pool, first, checked, frontier),
-            proven=proven,
-            exhausted=exhausted,
+        """Return what a pool and the frontier of the search allow to claim."""
+        return claim_of(
+            pool,
+            instance.parts(pool.ranks),
+            frontier,
+            stop,
+            verdicts=self.verdicts,
+            problem=self.problem,
+            options=self.options,
             handling=self.handling,
-            statistics={"boundaries": instance.tables.last + 1, "rejected_plans": self.verdicts.rejected},
+            statistics={"boundaries": instance.tables.last + 1},
         )
-
-    def _values(self, pool: Pool, column: int) -> tuple[int, ...]:
-        return tuple(pool.ranks[: len(self.problem.objective.terms), column].tolist())
-
-    def _contradiction(self) -> Claim:
-        return Claim(
-            status=SolveStatus.INFEASIBLE,
-            stop=StopReason.COMPLETE,
-            exhausted=True,
-            handling=self.handling,
-        )
-
-
-def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
-    if found:
-        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
-
-
-def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:
-    """Return the least first term of any valid plan: in the pool from `first` on, or at the frontier."""
-    if frontier == ():
-        return None
-    outside = [] if frontier is None else [frontier[0]]
-    column = checked if first is None else first
-    inside = [int(pool.ranks[0, column])] if column < len(pool) else []
-    return min(outside + inside, default=None)

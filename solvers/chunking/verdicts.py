@@ -1,12 +1,16 @@
-"""What can only be checked on finished plans: opaque rules, and expressions beyond 64 bits."""
+"""Finished plans: what can only be checked on them, and what a pool of them allows to claim."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from ...formulations.chain import Part
 from ...formulations.chunking.tables import chain_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
+from ..protocol import Claim, RuleHandling, SolveOptions, SolveStatus, Statistics, StopReason
+from .pool import Pool
 
 
 class Verdicts:
@@ -38,3 +42,73 @@ class Verdicts:
             return plan
         self.rejected += 1
         return None
+
+
+def claim_of(
+    pool: Pool,
+    listed: Sequence[tuple[Part, ...]],
+    frontier: tuple[int, ...] | None,
+    stop: StopReason,
+    *,
+    verdicts: Verdicts,
+    problem: Problem,
+    options: SolveOptions,
+    handling: Mapping[str, RuleHandling],
+    statistics: Statistics,
+) -> Claim:
+    """Return what a pool allows to claim.
+
+    `listed`: the plans of the pool, best first; `frontier`: lower bound of the keys of all plans that were
+    not examined; None: there are none outside the pool but worse ones.
+    """
+    known = len(pool) if frontier is None else pool.before(frontier)
+    plans: list[Plan] = []
+    columns: list[int] = []
+    checked = 0
+    while checked < len(pool) and len(plans) < options.top and not verdicts.exhausted:
+        plan = verdicts.ask(listed[checked])
+        if plan is not None:
+            plans.append(plan)
+            columns.append(checked)
+        checked += 1
+    if verdicts.exhausted and len(plans) < options.top:
+        stop = StopReason.REJECTION_LIMIT
+    proven = sum(column < known for column in columns)
+    examined = frontier is None and stop is StopReason.COMPLETE
+    exhausted = examined and checked == len(pool) and not pool.full
+    first = columns[0] if columns else None
+    terms = len(problem.objective.terms)
+    return Claim(
+        status=_status(found=len(plans), proven=proven, exhausted=exhausted),
+        stop=stop,
+        plans=tuple(plans),
+        values=None if first is None else tuple(pool.ranks[:terms, first].tolist()),
+        bound=_bound(pool, first, checked, frontier),
+        proven=proven,
+        exhausted=exhausted,
+        handling=dict(handling),
+        statistics={**statistics, "rejected_plans": verdicts.rejected},
+    )
+
+
+def nothing(handling: Mapping[str, RuleHandling]) -> Claim:
+    """Return the claim that no plan keeps the rules."""
+    return Claim(
+        status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE, exhausted=True, handling=dict(handling)
+    )
+
+
+def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
+    if found:
+        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
+
+
+def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:
+    """Return the least first term of any valid plan: in the pool from `first` on, or at the frontier."""
+    if frontier == ():
+        return None
+    outside = [] if frontier is None else [frontier[0]]
+    column = checked if first is None else first
+    inside = [int(pool.ranks[0, column])] if column < len(pool) else []
+    return min(outside + inside, default=None)

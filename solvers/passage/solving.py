@@ -28,14 +28,13 @@ from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.chunking.tables import chain_of
 from ...formulations.expr import variables
 from ...formulations.judge import examined
-from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..chunking.facts import Facts, is_known
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
-from ..chunking.verdicts import Verdicts
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
+from ..chunking.verdicts import Verdicts, claim_of, nothing
+from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .descent import Annealing
 from .dominance import Dominance
 from .meeting import Meeting
@@ -59,7 +58,7 @@ _LONG = 80
 """With more pieces plans from both ends come before the first sweep: it takes about as long."""
 
 _ENUMERABLE = 3_000
-"""Spaces of so many plans are swept without a limit at once."""
+"""Spaces of at most this number of plans are swept without a limit at once."""
 
 _DONE = object()
 
@@ -116,7 +115,7 @@ class PassageSolve:
         chain = chain_of(self.problem)
         facts = Facts(chain, [rule.expr for rule in self.rules])
         if facts.contradictory:
-            return self._nothing()
+            return nothing(self.handling)
         searches = []
         for table in build_table(chain, facts.restrictions).compatible():
             pricing = price(table, self.deadline)
@@ -125,7 +124,7 @@ class PassageSolve:
                 search.price(pricing)
                 searches.append(search)
         if not searches:
-            return self._nothing()
+            return nothing(self.handling)
         wanted = self.options.top
         while (claim := self._attempt(searches, wanted)) is None:
             wanted *= _LONGER
@@ -158,46 +157,19 @@ class PassageSolve:
 
     def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
         """Return what the plans found and the frontiers of the searches allow to claim."""
-        pool = searches[0].pool
-        frontier = min((s.frontier for s in searches if s.frontier is not None), default=None)
-        known = len(pool) if frontier is None else pool.before(frontier)
-        plans: list[Plan] = []
-        columns: list[int] = []
-        checked = 0
-        listed = searches[0].listed()
-        while checked < len(pool) and len(plans) < self.options.top and not self.verdicts.exhausted:
-            plan = self.verdicts.ask(listed[checked])
-            if plan is not None:
-                plans.append(plan)
-                columns.append(checked)
-            checked += 1
-        if self.verdicts.exhausted and len(plans) < self.options.top:
-            stop = StopReason.REJECTION_LIMIT
-        proven = sum(column < known for column in columns)
-        exhausted = (
-            frontier is None and stop is StopReason.COMPLETE and checked == len(pool) and not pool.full
-        )
-        first = columns[0] if columns else None
-        terms = len(self.problem.objective.terms)
-        return Claim(
-            status=_status(found=len(plans), proven=proven, exhausted=exhausted),
-            stop=stop,
-            plans=tuple(plans),
-            values=None if first is None else tuple(pool.ranks[:terms, first].tolist()),
-            bound=_bound(pool, first, checked, frontier),
-            proven=proven,
-            exhausted=exhausted,
+        return claim_of(
+            searches[0].pool,
+            searches[0].listed(),
+            min((s.frontier for s in searches if s.frontier is not None), default=None),
+            stop,
+            verdicts=self.verdicts,
+            problem=self.problem,
+            options=self.options,
             handling=self.handling,
             statistics={
                 "sweeps": sum(search.count for search in searches),
                 "widest": max(search.widest for search in searches),
-                "rejected_plans": self.verdicts.rejected,
             },
-        )
-
-    def _nothing(self) -> Claim:
-        return Claim(
-            status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE, exhausted=True, handling=self.handling
         )
 
 
@@ -417,19 +389,3 @@ def single_units(table: Table) -> Iterator[tuple[int, ...]]:
     """Yield the plans of a single chunk."""
     for unit in np.flatnonzero(table.able.all(axis=0) & ~table.must.any()).tolist():
         yield (unit,) * table.count
-
-
-def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
-    if found:
-        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
-
-
-def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:
-    """Return the least first term of any valid plan: in the pool from `first` on, or at the frontier."""
-    if frontier == ():
-        return None
-    outside = [] if frontier is None else [frontier[0]]
-    column = checked if first is None else first
-    inside = [int(pool.ranks[0, column])] if column < len(pool) else []
-    return min(outside + inside, default=None)

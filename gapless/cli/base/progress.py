@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from ...executor.progress import Step
+from ...executor.progress import ERASE, Step, columns_of
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...solvers.course import Recorder
@@ -32,9 +32,6 @@ LOG_FIRST_S, LOG_EVERY_S = 10.0, 30.0
 
 _LEAST_SHARE = 0.02
 """How much has to be done before it tells how long the rest will take."""
-
-_ERASE = "\r\x1b[2K"
-_USUAL_COLUMNS = 80
 
 
 def bar(share: float) -> str:
@@ -101,7 +98,7 @@ class Line:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._before)
             if self._shown:
-                self._write(_ERASE)
+                self._write(ERASE)
             signal.setitimer(signal.ITIMER_REAL, *self._timer)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
@@ -109,7 +106,7 @@ class Line:
         if words and self._logs:
             self._write(f"{words}\n")
         elif words:
-            self._write(_ERASE + words[: _columns() - 1])
+            self._write(ERASE + words[: columns_of(sys.stderr) - 1])
             self._shown = True
 
     def _write(self, text: str) -> None:
@@ -234,10 +231,3 @@ class StepLine(Line):
         if done <= 0 or done < _LEAST_SHARE * total:
             return None
         return (time.monotonic() - began) / done * max(0, total - done)
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
-    except OSError:
-        return _USUAL_COLUMNS

@@ -47,9 +47,8 @@ class ReportOptions:
     """
 
     title: str  # of the page; empty: made from the problem
-    number: (
-        int | None
-    )  # which plan of a list, or of those that were tuned, from 1; None: the best, or what won
+    number: int | None
+    """Which plan of a list, or of those that were tuned, from 1; None: the best, or what won."""
     objective: str | None
     rules: Path | None
     requests: int | None  # of the predicted trace, or None
