@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import resource
 import signal
 import socket
@@ -254,7 +255,8 @@ def test_the_command_outlives_a_lack_of_files_and_gives_up_when_it_lasts(
         kill_the_worker(5)
         assert process.wait(timeout=60) == 7
         reader.join()
-    assert lines[-1].startswith("error: no unit is left to serve with, for 0 s (--give-up): ")
+    # How long it lasted is this machine's: a second passes where starting a worker is slow.
+    assert re.match(r"error: no unit is left to serve with, for \d+ s \(--give-up\): ", lines[-1])
     told = [json.loads(line) for line in lines[:-1]]
     losses = [each["message"] for each in told if each["level"] == "warning"]
     assert sum("was killed by SIGKILL" in text for text in losses) == 2
