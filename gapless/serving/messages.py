@@ -27,7 +27,7 @@ MOST_HEADERS_BYTES = 16 * 1024
 _MOST_READING = 64
 """Bodies that are read at the same time: more of them would be memory that grows under load."""
 
-_WATCHED_S = 0.02
+_WATCHED_S = 0.1
 """Whether a client leaves is looked at for requests that take longer."""
 
 _UNCOUNTED_BYTES = 64 * 1024
