@@ -76,7 +76,8 @@ def test_a_search_that_is_ended_before_it_begins_says_how_long_its_start_took() 
     get_backend("cpsat").solve(PHONE, SolveOptions(time_limit_s=0.5, publish=shown.append))
     given = [claim for claim in shown if claim.plan_source is Source.START]
     times_s = [claim.start_s for claim in given]
-    assert times_s[0] is not None and times_s[0] > 0.0
+    assert times_s[0] is not None
+    assert times_s[0] > 0.0
     assert times_s == sorted(times_s, key=lambda each: each or 0.0)
 
 
