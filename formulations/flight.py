@@ -64,18 +64,27 @@ def cycle_for(times_us: Sequence[int], units: Sequence[str], slots: int | None) 
     least = cycle_of(times_us, units)
     if slots is None or slots >= least.in_flight:
         return least
-    fitting = next((longer for longer in _longer(times_us, units) if longer.in_flight <= slots), least)
+    shortest_us = -(-sum(times_us) // slots)  # even if nobody waits
+    longer = _longer(times_us, units, least_us=shortest_us)
+    fitting = next((cycle for cycle in longer if cycle.in_flight <= slots), least)
     oldest_us, _ = steady_visits(times_us, slots, Turns(units=tuple(units), cycle=least))
     return fitting if fitting.period_us < oldest_us else least
 
 
-def _longer(times_us: Sequence[int], units: Sequence[str], most: float = 1.0) -> Iterator[Cycle]:
-    """Yield cycles of longer and longer periods, up to a share."""
-    least_us = cycle_of(times_us, units).period_us
+def _longer(
+    times_us: Sequence[int], units: Sequence[str], most: float = 1.0, *, least_us: int = 0
+) -> Iterator[Cycle]:
+    """Yield cycles of longer and longer periods, from a least one on and up to a share."""
+    load_us = cycle_of(times_us, units).period_us
     for percent in _LONGER_PERCENT:
-        period_us = least_us * (100 + percent) // 100
-        if period_us > least_us and percent <= 100 * most:
-            yield cycle_of(times_us, units, period_us=period_us)
+        period_us = load_us * (100 + percent) // 100
+        if period_us > load_us and period_us >= least_us and percent <= 100 * most:
+            yield cycle_of(times_us, units, period_us=period_us, rounds=_rounds(len(times_us)))
+
+
+def _rounds(chunks: int) -> int:
+    """Return how many disturbed schedules of a longer period are improved: there are several of them."""
+    return min(200, 1500 // chunks)
 
 
 def _pays(cycle: Cycle, longer: Cycle) -> bool:
