@@ -170,10 +170,24 @@ def _passage(options: argparse.Namespace) -> int:
 
 
 def passage_problem(seed: int) -> Problem:
-    """Return a network whose units may have several chunks, with a random choice of everything."""
+    """Return a network whose units may have several chunks, with a random choice of everything.
+
+    It has at most some thousand plans, and some hundred where each needs a cycle to be judged.
+    """
     draw = Random(f"passage {seed}")
-    drawn = random_problem(seed, layers=draw.randint(3, 8), units=draw.randint(2, 4))
-    return drawn.with_data(Passage())
+    layers, units = draw.randint(3, 8), draw.randint(2, 4)
+    while True:
+        problem = random_problem(seed, layers=layers, units=units).with_data(Passage())
+        costly = any(problem.formulation.terms[term].costly for term in problem.ranking)
+        most = 600 if costly or _waits(problem) else 10_000
+        if count_plans(problem) <= most:
+            return problem
+        layers, units = (layers, units - 1) if units > 2 else (layers - 1, units)
+
+
+def _waits(problem: Problem) -> bool:
+    """Return whether limits or rules are about what requests wait."""
+    return bool(problem.opaque_demands - {rule.name for rule in problem.opaque_rules})
 
 
 def _listed(backend: str, limit_s: float, top: int, seed: int) -> SolveResult:
@@ -181,10 +195,14 @@ def _listed(backend: str, limit_s: float, top: int, seed: int) -> SolveResult:
 
 
 def _kinds(problem: Problem) -> Iterator[str]:
-    """Yield what an instance asks, and what of it waits in the stream decide."""
+    """Yield what an instance asks, and how large it is."""
     yield from (str(feature) for feature in problem.features)
-    if problem.opaque_demands - {rule.name for rule in problem.opaque_rules}:
-        yield "waits"
+    yield f"{len(problem.network.layers)} layers"
+    yield f"{len(problem.platform.units)} units"
+    if _waits(problem):
+        yield "limits or rules of waits"
+    if any(problem.formulation.terms[term].costly for term in problem.ranking):
+        yield "terms of waits"
 
 
 def _compared(result: SolveResult, reference: SolveResult) -> str:

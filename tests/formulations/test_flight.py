@@ -57,6 +57,24 @@ def test_cycles_of_longer_periods_keep_them(line: tuple[list[int], list[str]], p
     assert least <= reached_us <= period_us + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("times", "names", "reached_us", "oldest_us"),
+    [
+        ([1100, 1000, 200, 1100, 800], "ababa", 2300, 2950),
+        ([1100, 800, 200, 600, 200], "babab", 2000, 2000),  # its cycle would have a period of 2100 us
+    ],
+)
+def test_fewer_slots_get_a_cycle_of_their_own_where_it_is_faster(
+    times: list[int], names: str, reached_us: float, oldest_us: float
+) -> None:
+    units = list(names)
+    least, chosen = cycle_of(times, units), cycle_for(times, units, 2)
+    assert least.in_flight == 3
+    found = [steady_visits(times, 2, Turns(units=tuple(units), cycle=each))[0] for each in (chosen, least)]
+    assert found == [reached_us, oldest_us]
+    assert flight_of(times, units).paces[1].period_us == reached_us
+
+
 @settings(max_examples=5, deadline=None)
 @given(lines().filter(lambda line: len(line[0]) < 7), st.integers(2, 3))
 def test_fewer_slots_are_never_slower_than_the_oldest_first(
