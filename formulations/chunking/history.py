@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..cycles import cycle_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError
+from ..flight import Flight, cycle_for, flight_of
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan, comes_back
 from ..problem import Problem
@@ -48,7 +48,7 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in visited(busy_us, arrivals, slots, turns_of(arranged(problem, plan)))
+        for run in visited(busy_us, arrivals, slots, turns_of(arranged(problem, plan, task_slots=task_slots)))
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
@@ -58,8 +58,14 @@ def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> 
     (stream,) = deploy(plan, task_slots=task_slots).streams
     if not comes_back(plan.chunks) or task_slots == 1:
         return stream
-    cycle = cycle_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
+    cycle = cycle_for(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks], task_slots)
     return replace(stream, cycle=cycle)
+
+
+def flight(problem: Problem, plan: Plan) -> Flight:
+    """Return what requests in flight do for a plan."""
+    (stream,) = deploy(plan).streams
+    return flight_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
 
 
 def turns_of(stream: Stream) -> Turns | None:

@@ -179,7 +179,7 @@ class Outlook:
         """Return what no plan has less of, of a term."""
         if term == Term.PERIOD:
             return math.ceil(float(self._priced[0].min(axis=1).max()) / self.table.scale)
-        return int(self._latency[0].min()) if term == Term.LATENCY else 0
+        return int(self._latency[0].min()) if term in (Term.LATENCY, Term.STREAM_LATENCY) else 0
 
     def reachable(self, at: int, unit: Ints) -> Flags:
         """Return from which units there is a rest at all."""
@@ -256,7 +256,7 @@ class Ranking:
     """What orders plans, and the filters.
 
     Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
-    and exact for whole plans.
+    and exact for whole plans; but for those that know waits, which are as if nobody waited (`waits.py`).
     """
 
     terms: tuple[str, ...]
@@ -275,6 +275,7 @@ class Ranking:
         at_most = (
             (period, limits.max_period_us),
             (bounds.latency, limits.max_latency_us),
+            (bounds.latency, limits.max_stream_latency_us),
             (bounds.energy, limits.max_energy_nj),
             (bounds.units, limits.max_units),
             (bounds.hops, limits.max_hops),
@@ -289,6 +290,8 @@ class Ranking:
             tests.append(1000 - _idle(bounds, self.units) >= limits.min_utilisation_permille)
         if limits.min_units is not None and bounds.lonely is not None:
             tests.append(bounds.units >= limits.min_units)
+        if limits.max_in_flight is not None and bounds.lonely is not None:
+            tests.append(bounds.latency <= min(limits.max_in_flight, self.units) * period)
         return np.logical_and.reduce(tests) if tests else None
 
 
@@ -324,6 +327,13 @@ def _idle(bounds: Bounds, units: int) -> Ints:
     return np.maximum(-(-1000 * (whole - bounds.most_latency) // whole), 0)
 
 
+def _fewest_in_flight(bounds: Bounds, _: int) -> Ints:
+    """Return requests in flight where none waits; of plans that have begun: two if there are two units."""
+    whole = bounds.lonely is not None
+    found: Ints = -(-bounds.latency // bounds.period) if whole else np.minimum(bounds.units, 2)
+    return found
+
+
 _VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
     Term.PERIOD: lambda bounds, _: bounds.period,
     Term.GAPNESS: _gapness,
@@ -335,4 +345,6 @@ _VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
     Term.ENERGY: lambda bounds, _: bounds.energy,
     Term.UNITS: lambda bounds, _: bounds.units,
     Term.HOPS: lambda bounds, _: bounds.hops,
+    Term.STREAM_LATENCY: lambda bounds, _: bounds.latency,
+    Term.IN_FLIGHT: _fewest_in_flight,
 }
