@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
-from ..cycles import cycle_of
+from ..cycles import Cycle, cycle_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError
 from ..history import History, Interval, SteadyState, executed, simulated
@@ -48,7 +49,7 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in visited(busy_us, arrivals, slots, turns_of(arranged(problem, plan)))
+        for run in visited(busy_us, arrivals, slots, turns_of(problem, arranged(problem, plan)))
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
@@ -56,17 +57,29 @@ def history(
 def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
     """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
     (stream,) = deploy(plan, task_slots=task_slots).streams
-    if not comes_back(plan.chunks) or task_slots == 1:
+    if not comes_back(plan.chunks, problem.platform) or task_slots == 1:
         return stream
-    cycle = cycle_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
-    return replace(stream, cycle=cycle)
+    units = problem.platform.turns(chunk.unit for chunk in plan.chunks)
+    return replace(stream, cycle=_cycle(_busy_us(problem, stream), units))
 
 
-def turns_of(stream: Stream) -> Turns | None:
-    """Return how the chunks of a stream share units; None: each has one of its own."""
+def _cycle(times_us: Sequence[int], units: Sequence[str]) -> Cycle:
+    """Return a cycle; chunks in a row that take turns with each other follow each other without a wait."""
+    rows = [list(row) for _, row in groupby(range(len(units)), key=units.__getitem__)]
+    found = cycle_of([sum(times_us[chunk] for chunk in row) for row in rows], [units[row[0]] for row in rows])
+    starts = (
+        start + sum(times_us[row[0] : chunk])
+        for start, row in zip(found.starts_us, rows, strict=True)
+        for chunk in row
+    )
+    return replace(found, starts_us=tuple(starts))
+
+
+def turns_of(problem: Problem, stream: Stream) -> Turns | None:
+    """Return how the chunks of a stream share units, or resources; None: each has one of its own."""
     if stream.cycle is None:
         return None
-    return Turns(units=tuple(chunk.unit for chunk in stream.chunks), cycle=stream.cycle)
+    return Turns(units=problem.platform.turns(chunk.unit for chunk in stream.chunks), cycle=stream.cycle)
 
 
 def check_device(problem: Problem) -> None:
@@ -81,7 +94,7 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     """Play a number of requests of each stream, which wait for task slots; streams share no unit."""
     events: list[Interval] = []
     for index, stream in enumerate(deployment.streams):
-        visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(stream))
+        visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(problem, stream))
         events += _with_parts(problem, stream, index, visits)
     return executed(deployment, events)
 
@@ -92,7 +105,7 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
 
 
 def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
-    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(stream))
+    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(problem, stream))
     return SteadyState(period_us=period_us, events=tuple(_with_parts(problem, stream, index, visits)))
 
 

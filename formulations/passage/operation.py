@@ -21,7 +21,7 @@ class PassageOperation(ChunkingOperation):
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Return the chunks of the plan, in order; refuse one whose items come back to a server."""
-        if comes_back(plan.chunks):
+        if comes_back(plan.chunks, problem.platform):
             raise InvalidInputError(
                 f"the plan [{plan}] cannot be a task of a stream, because its items come back to a unit: a "
                 "device goes on to the next task when it has had its last item once; plan with --passage once"

@@ -103,6 +103,7 @@ def test_a_plan_that_comes_back_is_refused_with_what_to_do() -> None:
     times: dict[str, list[float | None]] = {"0": [1, 9], "1": [None, 1], "2": [1, 9]}
     found = gapless.with_passage(gapless.table_problem(times, units=("a", "b"), network="net"))
     plan = gapless.plan(found).plan
+    assert plan is not None
     assert str(plan) == "0-0 a | 1-1 b | 2-2 a"
     cluster = cast("Cluster", SimpleNamespace(devices=("a", "b")))
     with pytest.raises(InvalidInputError, match=r"comes back to a device, .*: plan with --passage once"):
