@@ -50,7 +50,7 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
         mode: tuple(replace(rung, seconds=rung.seconds * _SHARE) for rung in steps)
         for mode, steps in options.RUNGS.items()
     }
-    race = tuner.Race
+    race = Race
 
     def brief(contest: object, runner: Runner, run: object, asked: TuningOptions, report: object) -> Race:
         if asked.mode is TuningMode.RACE and not isinstance(runner, SimulatedRunner):

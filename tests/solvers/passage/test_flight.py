@@ -35,20 +35,27 @@ def plans_of(seed: int) -> tuple[Problem, list[Plan]]:
     return problem, random.Random(seed).sample(plans, min(6, len(plans)))
 
 
+def best_of(problem: Problem) -> Plan:
+    """Return the plan of least period."""
+    plan = gapless.plan(problem).plan
+    assert plan is not None
+    return plan
+
+
 def test_waits_are_those_of_the_cycle() -> None:
     problem = gapless.with_passage(BALANCED)
-    judged = score(problem, gapless.plan(problem).plan)
+    judged = score(problem, best_of(problem))
     assert (judged.period_us, judged.latency_us) == (11_000, 22_000)
     assert (judged.stream_latency_us, judged.in_flight) == (29_000, 3)
     assert set(judged.later) == {"stream_latency_us", "in_flight"}
-    asked = score(problem.with_limits(max_in_flight=9), gapless.plan(problem).plan)
+    asked = score(problem.with_limits(max_in_flight=9), best_of(problem))
     assert asked.terms["in_flight"] == 3
 
 
 def test_nobody_waits_where_each_unit_has_one_chunk() -> None:
     once = gapless.table_problem({"a": [6.0, 9.0], "b": [9.0, 4.0]}, ["npu", "cpu"])
     for problem in (once, gapless.with_passage(once)):
-        judged = score(problem, gapless.plan(problem).plan)
+        judged = score(problem, best_of(problem))
         assert (judged.stream_latency_us, judged.latency_us, judged.in_flight) == (10_000, 10_000, 2)
 
 
@@ -60,7 +67,7 @@ def test_a_play_with_that_many_in_flight_keeps_the_period(seed: int) -> None:
         judged = score(problem, plan)
         times_us = [chain_of(problem).busy_us(*part) for part in chain_of(problem).parts(plan)]
         (stream,) = operation_of(problem).arrange(problem, plan).streams
-        visits = saturated(times_us, judged.in_flight, 60, turns_of(stream))
+        visits = saturated(times_us, judged.in_flight, 60, turns_of(problem, stream))
         ends = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
         assert len(ends) == 60
         late = [end - i * judged.period_us - judged.stream_latency_us for i, end in enumerate(ends)]
