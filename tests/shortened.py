@@ -29,7 +29,7 @@ _SHARE = 0.1
 _RUNGS = (Rung(seconds=0.05), Rung(seconds=0.05))
 """Of a race on this machine: each visit starts processes, and four are enough to tell candidates apart."""
 
-_REPETITIONS, _SECONDS = 5, 0.005
+_REPETITIONS, _SECONDS = 3, 0.003
 """Of each item of a profile."""
 
 
