@@ -29,7 +29,7 @@ _SHARE = 0.1
 _RUNGS = (Rung(seconds=0.05), Rung(seconds=0.05))
 """Of a race on this machine: each visit starts processes, and four are enough to tell candidates apart."""
 
-_REPETITIONS, _SECONDS = 5, 0.005
+_REPETITIONS, _SECONDS = 3, 0.003
 """Of each item of a profile."""
 
 
@@ -50,12 +50,11 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
         mode: tuple(replace(rung, seconds=rung.seconds * _SHARE) for rung in steps)
         for mode, steps in options.RUNGS.items()
     }
-    race = Race
 
     def brief(contest: object, runner: Runner, run: object, asked: TuningOptions, report: object) -> Race:
         if asked.mode is TuningMode.RACE and not isinstance(runner, SimulatedRunner):
             asked = replace(asked, rungs=asked.rungs or _RUNGS)
-        return race(contest, runner, run, asked, report)  # type: ignore[arg-type]
+        return Race(contest, runner, run, asked, report)  # type: ignore[arg-type]
 
     patch(tuner, "Race", brief)
     patch(ProfileOptions, "effort", property(short))
