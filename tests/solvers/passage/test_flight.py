@@ -35,20 +35,27 @@ def plans_of(seed: int) -> tuple[Problem, list[Plan]]:
     return problem, random.Random(seed).sample(plans, min(6, len(plans)))
 
 
+def best(problem: Problem) -> Plan:
+    """Return the best plan."""
+    found = gapless.plan(problem).plan
+    assert found is not None
+    return found
+
+
 def test_waits_are_those_of_the_cycle() -> None:
     problem = gapless.with_passage(BALANCED)
-    judged = score(problem, gapless.plan(problem).plan)
+    judged = score(problem, best(problem))
     assert (judged.period_us, judged.latency_us) == (11_000, 22_000)
     assert (judged.stream_latency_us, judged.in_flight) == (29_000, 3)
     assert set(judged.later) == {"stream_latency_us", "in_flight"}
-    asked = score(problem.with_limits(max_in_flight=9), gapless.plan(problem).plan)
+    asked = score(problem.with_limits(max_in_flight=9), best(problem))
     assert asked.terms["in_flight"] == 3
 
 
 def test_nobody_waits_where_each_unit_has_one_chunk() -> None:
     once = gapless.table_problem({"a": [6.0, 9.0], "b": [9.0, 4.0]}, ["npu", "cpu"])
     for problem in (once, gapless.with_passage(once)):
-        judged = score(problem, gapless.plan(problem).plan)
+        judged = score(problem, best(problem))
         assert (judged.stream_latency_us, judged.latency_us, judged.in_flight) == (10_000, 10_000, 2)
 
 
