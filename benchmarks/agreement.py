@@ -3,6 +3,7 @@
     python -m benchmarks.agreement
     python -m benchmarks.agreement --backends native,exhaustive,cpsat --objectives period
     python -m benchmarks.agreement --crowded 300 --backends exhaustive,native,cpsat
+    python -m benchmarks.agreement --passage 1000 --seconds 600
 
 For every shipped problem, every co-run cost model that comes with gapless, and every objective, each
 backend proves the 20 best plans; then optimum, bound and the whole list of scores are compared with the
@@ -11,7 +12,12 @@ first backend's.
 `--crowded N` draws N small workloads in which company would take more than the most that a chunk can lose
 (`benchmarks/workload_instances.py`), with at most `--plans` plans, from `--seed` on. Each backend begins with
 nothing and has `--limit` seconds; what it has not proved by then is counted as open, and its plan and bound
-must still not contradict the optimum of the first backend. The command ends with 1 if anything differs.
+must still not contradict the optimum of the first backend.
+
+`--passage N` draws N networks of 3 to 8 layers on 2 to 4 units, which may have several chunks, and whatever
+an instance can ask: layers that units cannot run, copies, memory, shared cores, forbidden cuts, limits, rules
+and terms. Each backend lists the 5 best plans, beginning with nothing; values, bounds, plans and their order
+are compared. `--seconds` ends it early. The command ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -21,9 +27,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from itertools import count, islice
 from multiprocessing import get_context
+from random import Random
 from time import perf_counter
 
 from rich.console import Console
@@ -33,14 +41,16 @@ from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
 from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.exhaustive import count_plans
-from gapless.solvers.protocol import SolveOptions, SolveStatus
+from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import reconcile, solve
 from gapless.solvers.sources import StartMode
+from tests.solvers.chunking.random_problems import random_problem
 
 BACKENDS = ("exhaustive", "native", "cpsat", "z3", "pulp")
 OBJECTIVES = ("period", "gapness", "period,gapness", "paper")
@@ -51,14 +61,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--backends", type=lambda text: text.split(","), default=BACKENDS)
     parser.add_argument("--objectives", type=lambda text: text.split("/"), default=OBJECTIVES)
-    parser.add_argument("--top", type=int, default=20)
+    parser.add_argument("--top", type=int, help="how many plans; 20, of --passage 5")
     parser.add_argument("--crowded", type=int, default=0, help="how many workloads under the cap of slowdown")
+    parser.add_argument("--passage", type=int, default=0, help="how many networks whose units come again")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of --passage, for all together")
     parser.add_argument("--plans", type=int, default=60, help="most plans of such a workload; 60")
     parser.add_argument("--seed", type=int, default=0, help="the first one that is drawn")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each of their proofs; 60")
     options = parser.parse_args()
     if options.crowded:
         return _crowded(options)
+    if options.passage:
+        return _passage(options)
+    options.top = options.top or 20
     table = Table(title=f"top {options.top}: equal to {options.backends[0]}", title_justify="left")
     for column in (
         "objective",
@@ -107,9 +122,103 @@ def _crowded(options: argparse.Namespace) -> int:
 
 def _cold(backend: str, limit_s: float, seed: int) -> SolveResult:
     """Return what a backend proves in this process, beginning with nothing."""
-    problem, worker, started = crowded_workload(seed), get_backend(backend), perf_counter()
-    claim = worker.solve(problem, SolveOptions(time_limit_s=limit_s, start=StartMode.NONE))
-    return reconcile(problem, worker, claim, 1, perf_counter() - started)
+    return _proved(crowded_workload(seed), backend, limit_s, 1)
+
+
+def _proved(problem: Problem, backend: str, limit_s: float, top: int) -> SolveResult:
+    worker, started = get_backend(backend), perf_counter()
+    claim = worker.solve(problem, SolveOptions(top=top, time_limit_s=limit_s, start=StartMode.NONE))
+    return reconcile(problem, worker, claim, top, perf_counter() - started)
+
+
+def _passage(options: argparse.Namespace) -> int:
+    """Compare lists of plans that come back to units."""
+    console, top, started = Console(width=110), options.top or 5, perf_counter()
+    with ExitStack() as stack:  # one process each: solvers do not share one
+        workers = {
+            backend: stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+            for backend in options.backends
+        }
+        tallies = {backend: Counter[str]() for backend in options.backends}
+        kinds = Counter[str]()
+        for seed in range(options.seed, options.seed + options.passage):
+            if perf_counter() - started > options.seconds:
+                break
+            found = {
+                backend: worker.submit(_listed, backend, options.limit, top, seed).result()
+                for backend, worker in workers.items()
+            }
+            reference = found[options.backends[0]]
+            kinds.update(("instances", *_kinds(passage_problem(seed)), f"status {reference.status}"))
+            for backend, result in found.items():
+                tally = tallies[backend]
+                verdict = _compared(result, reference)
+                tally[verdict] += 1
+                tally["ms"] += int(1000 * result.runtime_s)
+                if verdict == "differ":
+                    console.print(f"seed {seed}: {backend} {_said(result)}; {_said(reference)} is right")
+    title = f"{kinds['instances']} networks whose units come again, top {top}"
+    table = Table(title=title, title_justify="left")
+    for column in ("backend", "equal", "open", "differ", "seconds"):
+        table.add_column(column, justify="right")
+    for backend, tally in tallies.items():
+        cells = [str(tally[verdict]) for verdict in ("equal", "open", "differ")]
+        table.add_row(backend, *cells, f"{tally['ms'] / 1000:.1f}")
+    console.print(table)
+    console.print(", ".join(f"{kind}: {number}" for kind, number in sorted(kinds.items())))
+    return int(any(tally["differ"] for tally in tallies.values()))
+
+
+def passage_problem(seed: int) -> Problem:
+    """Return a network whose units may have several chunks, with a random choice of everything.
+
+    It has at most some thousand plans, and some hundred where each needs a cycle to be judged.
+    """
+    draw = Random(f"passage {seed}")
+    layers, units = draw.randint(3, 8), draw.randint(2, 4)
+    while True:
+        problem = random_problem(seed, layers=layers, units=units).with_data(Passage())
+        costly = any(problem.formulation.terms[term].costly for term in problem.ranking)
+        most = 600 if costly or _waits(problem) else 10_000
+        if count_plans(problem) <= most:
+            return problem
+        layers, units = (layers, units - 1) if units > 2 else (layers - 1, units)
+
+
+def _waits(problem: Problem) -> bool:
+    """Return whether limits or rules are about what requests wait."""
+    return bool(problem.opaque_demands - {rule.name for rule in problem.opaque_rules})
+
+
+def _listed(backend: str, limit_s: float, top: int, seed: int) -> SolveResult:
+    return _proved(passage_problem(seed), backend, limit_s, top)
+
+
+def _kinds(problem: Problem) -> Iterator[str]:
+    """Yield what an instance asks, and how large it is."""
+    yield from (str(feature) for feature in problem.features)
+    yield f"{len(problem.network.layers)} layers"
+    yield f"{len(problem.platform.units)} units"
+    if _waits(problem):
+        yield "limits or rules of waits"
+    if any(problem.formulation.terms[term].costly for term in problem.ranking):
+        yield "terms of waits"
+
+
+def _compared(result: SolveResult, reference: SolveResult) -> str:
+    """Return "equal", "open" for one that had no time to prove its list, or "differ"."""
+    plans, known = ([c.plan for c in one.candidates] for one in (result, reference))
+    whole = reference.stop is StopReason.COMPLETE
+    if result.stop is StopReason.COMPLETE and whole:
+        same = (result.status, result.values, result.bound, result.proven) == (
+            reference.status,
+            reference.values,
+            reference.bound,
+            reference.proven,
+        )
+        return "equal" if same and plans == known else "differ"
+    agrees = _agrees(result, reference) and plans[: result.proven] == known[: result.proven]
+    return "open" if agrees or not whole else "differ"
 
 
 def _drawn(seed: int, plans: int) -> Iterator[int]:

@@ -89,6 +89,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """The filters (`Limits`) that its plans can be asked to pass; of the numbers of a plan they read
     `period_us`, `gapness_us`, `idle_permille` and `busy_us`."""
 
+    unmodelled: ClassVar[frozenset[str]] = frozenset()
+    """Quantities of which models and searches know lower bounds only. What limits (`max_` and the name) and
+    rules ask of them, finished plans are asked, as for opaque rules (`Problem.opaque_demands`)."""
+
     features: ClassVar[frozenset[str]] = frozenset()
     """What its problems can ask of a backend, beyond `Feature`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 
 from .errors import MalformedPlanError
 from .limits import limits_missed
@@ -46,14 +47,27 @@ def _scored(problem: Problem, plan: Plan) -> Score:
     formulation, charged = problem.formulation, problem.charged(plan)
     code = formulation.code(charged, plan)
     numbers = formulation.numbers(charged, code)
+    known, asked = charged.known_terms, {*charged.ranking, *charged.limited_terms}
+    later = {info.field: name for name, info in known.items() if info.costly and name not in asked}
     return Score(
-        terms={info.field: numbers.term(name) for name, info in charged.known_terms.items()},
+        terms={info.field: numbers.term(name) for name, info in known.items() if info.field not in later},
+        later={field: partial(numbers.term, name) for field, name in later.items()},
         columns=formulation.columns(numbers),
         names=formulation.fields,
         key=formulation.key(charged, code),
         throughput=formulation.rate(numbers),
         violations=tuple(violations(charged, code, numbers, plan)),
     )
+
+
+def ranked(problem: Problem, plan: Plan) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the key of a valid plan (`rank_key`); None for one that breaks something."""
+    formulation, charged = problem.formulation, problem.charged(plan)
+    code = formulation.code(charged, plan)
+    numbers = formulation.numbers(charged, code)
+    if next(violations(charged, code, numbers, plan), None) is not None:
+        return None
+    return numbers.values(problem.ranking), formulation.key(charged, code)
 
 
 def check(problem: Problem, plan: Plan) -> tuple[Violation, ...]:

@@ -39,6 +39,10 @@ class Limits:
         units had no more (`capped`).
     max_hops
         Most borders between chunks of one network in a stream.
+    max_stream_latency_us
+        Largest latency of a request in the stream at the period of the plan, waits included, microseconds.
+    max_in_flight
+        Most requests that are on their way at once at the period of the plan.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -55,6 +59,8 @@ class Limits:
     max_memory_bytes: int | None = None
     max_unit_memory_bytes: int | None = None
     max_hops: int | None = None
+    max_stream_latency_us: int | None = None
+    max_in_flight: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
@@ -123,11 +129,22 @@ LIMITS = {
         text="no unit needs more than {} bytes for its chunks",
     ),
     "max_hops": LimitInfo(sense=1, read=lambda plan: int(plan.hops), text="there are at most {} hops"),
+    "max_stream_latency_us": LimitInfo(
+        sense=1,
+        read=lambda plan: int(plan.stream_latency_us),
+        text="the latency in the stream is at most {} us",
+    ),
+    "max_in_flight": LimitInfo(
+        sense=1, read=lambda plan: int(plan.in_flight), text="at most {} requests are in flight"
+    ),
 }
 """The filters by name, in the order in which they are told."""
 
 LIMIT_NAMES = tuple(LIMITS)
 """The filters, by name."""
+
+OF_ONE_NETWORK = ("max_hops", "max_stream_latency_us", "max_in_flight")
+"""Those that mean nothing for workloads."""
 
 
 def capped(platform: Platform, limits: Limits) -> Platform:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .chain import Chain
 from .deployment import Deployment
 from .errors import InvalidInputError, InvalidPlanError
+from .flight import Flight
 from .history import History, SteadyState
 from .plan import Chunk, Plan
 from .usage import Usage
@@ -228,6 +229,10 @@ class Operation(ABC):
             The plan is not for this problem.
         """
         raise InvalidInputError(f"plans of {problem.formulation.label} cannot be tasks of a stream")
+
+    def flight(self, problem: Problem, plan: Plan) -> Flight | None:
+        """Return what requests in flight do for a valid plan; None where nothing is defined."""
+        return None
 
     @abstractmethod
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:

@@ -339,6 +339,27 @@ class Problem:
         """The rules that can only be checked on finished plans."""
         return tuple(rule for rule in self.rules if isinstance(rule, OpaqueRule))
 
+    @property
+    def limited_terms(self) -> tuple[str, ...]:
+        """The terms that have a limit."""
+        fields, limits = self.formulation.fields, self.limits.in_use()
+        return tuple(term for term, field in fields.items() if f"max_{field}" in limits)
+
+    @cached_property
+    def opaque_demands(self) -> frozenset[str]:
+        """Names of what only finished plans can be asked.
+
+        These are the opaque rules, and the limits and rules about quantities that models do not define
+        (`Formulation.unmodelled`).
+        """
+        names = self.formulation.unmodelled
+        found = {rule.name for rule in self.opaque_rules}
+        found |= {limit for limit in self.limits.in_use() if limit.removeprefix("max_") in names}
+        for rule in self.expression_rules:
+            if names and any(name in names for name, _ in variables(rule.expr)):
+                found.add(rule.name)
+        return frozenset(found)
+
     @cached_property
     def features(self) -> frozenset[str]:
         """What this instance asks of a backend."""
@@ -352,7 +373,7 @@ class Problem:
             Feature.CUT_RESTRICTIONS: any(network.forbidden_cuts for network in self.networks),
             Feature.LIMITS: self.limits != Limits() or self.co_run_costs is not None,
             Feature.RULES: bool(self.expression_rules),
-            Feature.OPAQUE_RULES: bool(self.opaque_rules),
+            Feature.OPAQUE_RULES: bool(self.opaque_demands),
         }
         found = frozenset(str(feature) for feature, there in present.items() if there)
         return found | self.formulation.needs(self)

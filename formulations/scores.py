@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .validation import STRICT
@@ -38,6 +38,9 @@ class Score:
     ----------
     terms
         The objective terms of the formulation, by their name with the unit (`TermInfo.field`).
+    later
+        Further terms, whose values take long: they are computed when they are asked for
+        (`TermInfo.costly`).
     columns
         Numbers that come as lists, by name: by unit of the platform (None for units that the plan does not
         use), or as the formulation says.
@@ -57,9 +60,12 @@ class Score:
     key: tuple[int, ...]
     throughput: float | None = None
     violations: tuple[Violation, ...] = ()
+    later: Mapping[str, Callable[[], int]] = field(default_factory=dict, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
+            if name in self.later:
+                return self.later[name]()
             for known in (self.terms, self.columns):
                 if name in known:
                     return known[name]
@@ -77,7 +83,8 @@ class Score:
 
     def value(self, term: str) -> int:
         """Return the value of an objective term."""
-        return self.terms[self.names[term]]
+        name = self.names[term]
+        return self.later[name]() if name in self.later else self.terms[name]
 
     def values(self, terms: Iterable[str]) -> tuple[int, ...]:
         """Return the values of several terms."""

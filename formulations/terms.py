@@ -46,6 +46,8 @@ class TermInfo:
     excess
         Of a ratio: from the tables and a value to an expression that is at most 0 exactly if the term is at
         most that value. None: the term is the quantity `field`, an integer expression.
+    costly
+        Whether computing it takes long: scores have it when it is asked for (`Score.later`).
     """
 
     name: str
@@ -54,6 +56,7 @@ class TermInfo:
     text: str
     label: str
     excess: Callable[[Any, int], Expr] | None = None
+    costly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,7 +105,7 @@ class _Search:
         self._difference = difference
         self._ruled = support is not None and support.rules is not None
         self._exact = support is not None and support.exact
-        self._cheap = not capabilities.isolated and not problem.opaque_rules
+        self._cheap = not capabilities.isolated and not problem.opaque_demands
         self._settling = difference.settling(problem) if self._ruled else ()
         # A heuristic has no longer list that would hold plans far from its best one.
         self._steered = self._ruled and (not self._cheap or (not self._exact and options.distance > 1))

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ..formulations.availability import Availability
-from ..formulations.judge import rank_key, score
+from ..formulations.judge import ranked
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.scores import Score
 from .protocol import (
     Capabilities,
     Claim,
@@ -32,6 +31,8 @@ MOST_WALKED, _WALK_S = 3_000, 2.0
 
 So long that may take; with less time there is the search.
 """
+
+_Key = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class ExhaustiveBackend:
@@ -58,24 +59,23 @@ class ExhaustiveBackend:
                 handling=handling,
                 statistics={"space": space},
             )
-        valid: list[tuple[tuple[object, ...], Plan]] = []
-        best: tuple[object, ...] = ()
+        valid: list[tuple[_Key, Plan]] = []
+        best: _Key = (), ()
         stop = StopReason.COMPLETE
         for plan in all_plans(problem):
             if deadline.passed:
                 stop = StopReason.TIME_LIMIT
                 break
-            judged = score(problem, plan)
-            if not judged.valid:
+            key = ranked(problem, plan)
+            if key is None:
                 continue
-            key = rank_key(problem, judged)
             if not valid or key < best:
                 best = key
-                options.publish(_incumbent(problem, plan, judged, handling))
+                options.publish(_incumbent(problem, plan, key[0], handling))
             valid.append((key, plan))
         plans = tuple(plan for _, plan in heapq.nsmallest(options.top, valid))
         done = stop is StopReason.COMPLETE
-        values = score(problem, plans[0]).values(problem.objective.terms) if plans else None
+        values = min(valid)[0][0][: len(problem.objective.terms)] if valid else None
         return Claim(
             status=_status(done=done, found=bool(plans)),
             stop=stop,
@@ -107,12 +107,14 @@ def count_plans(problem: Problem) -> int:
     return problem.formulation.count(problem)
 
 
-def _incumbent(problem: Problem, plan: Plan, judged: Score, handling: dict[str, RuleHandling]) -> Claim:
+def _incumbent(
+    problem: Problem, plan: Plan, values: tuple[int, ...], handling: dict[str, RuleHandling]
+) -> Claim:
     return Claim(
         status=SolveStatus.FEASIBLE,
         stop=StopReason.TIME_LIMIT,
         plans=(plan,),
-        values=judged.values(problem.objective.terms),
+        values=values[: len(problem.objective.terms)],
         handling=handling,
     )
 

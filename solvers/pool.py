@@ -43,8 +43,7 @@ class Pool(Generic[CodeT]):
             return False
         numbers, broken = examined(self._problem, code)
         if broken:
-            opaque = {rule.name for rule in self._problem.opaque_rules}
-            self.rejected += {violation.rule for violation in broken} <= opaque
+            self.rejected += {violation.rule for violation in broken} <= self._problem.opaque_demands
             if len(self.broken) < _MOST_BROKEN:
                 self.broken[code] = None
             return False

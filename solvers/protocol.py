@@ -134,7 +134,7 @@ class Support:
     def _unruly(self, problem: Problem) -> dict[str, bool]:
         return {
             str(Feature.RULES): bool(problem.expression_rules) and self.rules is None,
-            str(Feature.OPAQUE_RULES): bool(problem.opaque_rules) and self.opaque_rules is None,
+            str(Feature.OPAQUE_RULES): bool(problem.opaque_demands) and self.opaque_rules is None,
         }
 
     def handling(self, problem: Problem) -> dict[str, RuleHandling]:

@@ -227,7 +227,7 @@ class _Boundary:
         held = 0 if chain.weights.shared else chain.weights.whole
         peak = linear(((1, part) for part in (*working, *weights)), held)
         hops = linear((1, literal) for (layer, _), literal in self.start.items() if layer)
-        return found | total_definitions(chain, variables, hops, peak)
+        return found | total_definitions(chain, variables, hops, peak, once=self.once)
 
     def _busy_us(self, unit: int) -> Expr:
         chain = self.chain
@@ -328,7 +328,7 @@ class _Arcs:
         for cut in range(1, chain.layer_count):
             found[Quantity.CUT, (cut,)] = self._sum(self.out[cut])
         hops = self._sum([part for part in self.arcs if part[0]])
-        return found | total_definitions(chain, variables, hops)
+        return found | total_definitions(chain, variables, hops, once=self.once)
 
     def _memory(self, unit: int, found: Mapping[VariableKey, Expr]) -> Expr:
         chain, parts = self.chain, self.of_unit[unit]

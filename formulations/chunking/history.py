@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 
-from ..cycles import Cycle, cycle_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError
+from ..flight import Flight, cycle_for, flight_of
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan, comes_back
 from ..problem import Problem
@@ -49,7 +48,9 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in visited(busy_us, arrivals, slots, turns_of(problem, arranged(problem, plan)))
+        for run in visited(
+            busy_us, arrivals, slots, turns_of(problem, arranged(problem, plan, task_slots=task_slots))
+        )
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
@@ -59,27 +60,26 @@ def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> 
     (stream,) = deploy(plan, task_slots=task_slots).streams
     if not comes_back(plan.chunks, problem.platform) or task_slots == 1:
         return stream
-    units = problem.platform.turns(chunk.unit for chunk in plan.chunks)
-    return replace(stream, cycle=_cycle(_busy_us(problem, stream), units))
+    cycle = cycle_for(_busy_us(problem, stream), _turns(problem, stream), task_slots)
+    return replace(stream, cycle=cycle)
 
 
-def _cycle(times_us: Sequence[int], units: Sequence[str]) -> Cycle:
-    """Return a cycle; chunks in a row that take turns with each other follow each other without a wait."""
-    rows = [list(row) for _, row in groupby(range(len(units)), key=units.__getitem__)]
-    found = cycle_of([sum(times_us[chunk] for chunk in row) for row in rows], [units[row[0]] for row in rows])
-    starts = (
-        start + sum(times_us[row[0] : chunk])
-        for start, row in zip(found.starts_us, rows, strict=True)
-        for chunk in row
-    )
-    return replace(found, starts_us=tuple(starts))
+def flight(problem: Problem, plan: Plan) -> Flight:
+    """Return what requests in flight do for a plan."""
+    (stream,) = deploy(plan).streams
+    return flight_of(_busy_us(problem, stream), _turns(problem, stream))
+
+
+def _turns(problem: Problem, stream: Stream) -> tuple[str, ...]:
+    """Return for each chunk the unit, or the resource, that takes turns."""
+    return problem.platform.turns(chunk.unit for chunk in stream.chunks)
 
 
 def turns_of(problem: Problem, stream: Stream) -> Turns | None:
     """Return how the chunks of a stream share units, or resources; None: each has one of its own."""
     if stream.cycle is None:
         return None
-    return Turns(units=problem.platform.turns(chunk.unit for chunk in stream.chunks), cycle=stream.cycle)
+    return Turns(units=_turns(problem, stream), cycle=stream.cycle)
 
 
 def check_device(problem: Problem) -> None:

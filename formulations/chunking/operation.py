@@ -10,6 +10,7 @@ from ..chain import Chain
 from ..cluster import Pipelines
 from ..deployment import Deployment, replicas
 from ..errors import InvalidProblemError
+from ..flight import Flight
 from ..history import History, SteadyState
 from ..objective import Objective
 from ..operation import Line, Server, ServerKind, StreamOperation
@@ -107,6 +108,10 @@ class ChunkingOperation(StreamOperation):
             for start, stop, unit in problem.formulation.code(problem, plan)
         )
         return (Line(name="", servers=tuple(servers)),)
+
+    def flight(self, problem: Problem, plan: Plan) -> Flight | None:
+        """Return what requests in flight do; None where one at a time is asked for."""
+        return None if self.pace(problem) == "latency" else history.flight(problem, plan)
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
         """Return what each stream does over and over."""

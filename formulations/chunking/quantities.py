@@ -29,6 +29,8 @@ class Term(StrEnum):
     ENERGY = "energy"
     UNITS = "units"
     HOPS = "hops"
+    STREAM_LATENCY = "stream_latency"
+    IN_FLIGHT = "in_flight"
 
 
 class Quantity(StrEnum):
@@ -48,6 +50,8 @@ class Quantity(StrEnum):
     ENERGY = "energy_nj"
     UNITS = "units"
     HOPS = "hops"
+    STREAM_LATENCY = "stream_latency_us"
+    IN_FLIGHT = "in_flight"
     CHUNKS = "chunks"  # (unit): number of its chunks; only where there may be several
 
 
@@ -137,6 +141,22 @@ TERMS = table(
             text="number of borders between chunks: how often a request goes from one unit to another",
             label="hops",
         ),
+        TermInfo(
+            name=Term.STREAM_LATENCY,
+            field="stream_latency_us",
+            dimension=Dimension.MICROSECONDS,
+            text="one request in the stream, from entry to exit at the period of the plan, with its waits in "
+            "the cycle of units that have several chunks",
+            label="latency in the stream",
+        ),
+        TermInfo(
+            name=Term.IN_FLIGHT,
+            field="in_flight",
+            dimension=Dimension.COUNT,
+            text="requests that are on their way at once at the period of the plan: the latency in the "
+            "stream over the period, rounded up",
+            label="in flight",
+        ),
     )
 )
 """What can be minimised (formulations, sections 1 and 3)."""
@@ -171,6 +191,16 @@ class PlanValues(PlanNumbers):
         self.peak_bytes = sum(self.memory_bytes.values())
         powers = chain.powers
         self.energy_nj = 0 if powers is None else powers.energy_nj(self.busy_us, self.period_us)
+
+    @property
+    def stream_latency_us(self) -> int:
+        """Latency at the period of the plan: nobody waits where each unit has one chunk."""
+        return self.latency_us
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are on their way at once."""
+        return -(-self.stream_latency_us // self.period_us)
 
     @property
     def idle_permille(self) -> int:
@@ -277,6 +307,14 @@ QUANTITIES = table(
             name=Quantity.HOPS,
             text="number of borders between chunks",
             most=lambda chain: min(chain.unit_count, chain.layer_count) - 1,
+        ),
+        QuantityInfo(
+            name=Quantity.STREAM_LATENCY, text="one request in the stream, with waits", most=_most_latency_us
+        ),
+        QuantityInfo(
+            name=Quantity.IN_FLIGHT,
+            text="requests on their way at once",
+            most=lambda chain: chain.unit_count,
         ),
     )
 )

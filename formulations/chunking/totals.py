@@ -7,10 +7,11 @@ smaller is better, which keeps the linear relaxations of the solvers tight and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..chain import Chain
 from ..expr import BoolExpr, Const, Expr, VariableKey, any_of, count, linear, max_of
+from ..expr import variables as find_variables
 from ..limits import Limits
 from ..loads import gapness, negated
 from ..model import Constraint
@@ -21,12 +22,12 @@ from .tables import chain_of
 
 
 def total_definitions(
-    chain: Chain, variables: Quantities, hops: Expr, peak_bytes: Expr | None = None
+    chain: Chain, variables: Quantities, hops: Expr, peak_bytes: Expr | None = None, *, once: bool = True
 ) -> dict[VariableKey, Expr]:
     """Return the definitions of the totals of a plan over `uses`, `busy_us` and `memory_bytes`.
 
     `hops`: the number of borders between chunks; `peak_bytes`: a definition of the peak that is tighter than
-    the sum of the units' memory, or None.
+    the sum of the units' memory, or None; `once`: no unit has several chunks, so that nobody waits.
     """
     units = range(chain.unit_count)
     busy = [variables.number(Quantity.BUSY, unit) for unit in units]
@@ -50,6 +51,9 @@ def total_definitions(
     if chain.powers is not None:
         drawn = [*zip(chain.powers.extra_mw, busy, strict=True), (chain.powers.idle_mw, period)]
         defined[Quantity.ENERGY] = linear(drawn)
+    if once:
+        defined[Quantity.STREAM_LATENCY] = latency
+        defined[Quantity.IN_FLIGHT] = _fewest_in_flight(chain, variables)
     if peak_bytes is not None:
         defined[Quantity.PEAK] = peak_bytes
     return {(quantity, ()): expr for quantity, expr in defined.items()}
@@ -65,6 +69,36 @@ def _bubbles(period: Expr, latency: Expr, uses: Sequence[BoolExpr], most: int) -
     return whole - latency
 
 
+def _within_periods(chain: Chain, variables: Quantities, periods: int) -> BoolExpr:
+    """Return "a request that never waits takes at most this number of periods"."""
+    latency = variables.number(Quantity.LATENCY)
+    busy = [variables.number(Quantity.BUSY, unit) for unit in range(chain.unit_count)]
+    loads = (linear((1, busy[unit]) for unit in own) for own in chain.pools.values())
+    return any_of(latency <= periods * load for load in loads)
+
+
+def _fewest_in_flight(chain: Chain, variables: Quantities) -> Expr:
+    """Return how many requests are on their way where none waits: 1 + sum over k of [latency > k periods].
+
+    The loads of M units, or resources, are together at most M periods.
+    """
+    most = len(chain.pools)
+    return most - count(_within_periods(chain, variables, periods) for periods in range(1, most))
+
+
+def _least_waits(problem: Problem, chain: Chain, variables: Quantities) -> Iterator[Constraint]:
+    """Yield lower bounds on what the model does not define, where it is asked for."""
+    asked = {problem.formulation.terms[term].field for term in problem.ranking}
+    asked |= {name for rule in problem.expression_rules for name, _ in find_variables(rule.expr)}
+    least = {
+        Quantity.STREAM_LATENCY: variables.number(Quantity.LATENCY),
+        Quantity.IN_FLIGHT: _fewest_in_flight(chain, variables),
+    }
+    for quantity, bound in least.items():
+        if quantity in problem.formulation.unmodelled & asked:
+            yield Constraint(name=str(quantity), expr=bound <= variables.number(quantity))
+
+
 def demands(problem: Problem) -> tuple[Constraint, ...]:
     """Return the limits, the capacity of the device and the user's rules, over the quantities of a plan."""
     chain = chain_of(problem)
@@ -73,6 +107,7 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
     assert excess is not None
     limited = _limits(chain, variables, problem.limits, excess)
     found = [Constraint(name=name, expr=expr) for name, expr in limited.items()]
+    found += _least_waits(problem, chain, variables)
     if chain.device_memory is not None:
         peak = variables.number(Quantity.PEAK)
         found.append(Constraint(name="device_memory", expr=peak <= chain.device_memory))
@@ -83,7 +118,11 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
 def _limits(
     chain: Chain, variables: Quantities, limits: Limits, idle_excess: Callable[[Chain, int], Expr]
 ) -> dict[str, BoolExpr]:
-    """Return the filters in use as conditions on integers; the judge rounds alike."""
+    """Return the filters in use as conditions on integers; the judge rounds alike.
+
+    Where requests wait, those on latencies in the stream let too much pass: that is what finished plans are
+    asked for (`Formulation.unmodelled`).
+    """
     period, gapness = variables.number(Quantity.PERIOD), variables.number(Quantity.GAPNESS)
     used = count(variables.truth(Quantity.USES, unit) for unit in range(chain.unit_count))
     found: dict[str, BoolExpr] = {}
@@ -108,6 +147,11 @@ def _limits(
         found["max_hops"] = variables.number(Quantity.HOPS) <= limits.max_hops
     if limits.max_bubbles_us is not None:
         found["max_bubbles_us"] = variables.number(Quantity.BUBBLES) <= limits.max_bubbles_us
+    if limits.max_stream_latency_us is not None:
+        latency = variables.number(Quantity.LATENCY)
+        found["max_stream_latency_us"] = latency <= limits.max_stream_latency_us
+    if limits.max_in_flight is not None and limits.max_in_flight < chain.unit_count:
+        found["max_in_flight"] = _within_periods(chain, variables, limits.max_in_flight)
     return found
 
 

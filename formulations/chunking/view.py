@@ -84,6 +84,14 @@ class PlanView:
         """Return the latency of one request, microseconds."""
         return self._variables.number(Quantity.LATENCY)
 
+    def stream_latency_us(self) -> IntVar:
+        """Return the latency of a request in the stream, waits included, microseconds."""
+        return self._variables.number(Quantity.STREAM_LATENCY)
+
+    def in_flight(self) -> IntVar:
+        """Return how many requests are on their way at once at the period of the plan."""
+        return self._variables.number(Quantity.IN_FLIGHT)
+
     def gapness_us(self) -> IntVar:
         """Return the gapness, microseconds."""
         return self._variables.number(Quantity.GAPNESS)

@@ -11,7 +11,7 @@ from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
 from ..formulation import Formulation
-from ..limits import LIMIT_NAMES
+from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
 from ..network import Network
 from ..plan import Plan
@@ -56,7 +56,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     difference = DIFFERENCE
     operation = FlowShopOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, WorkloadFeature))
-    limits: ClassVar[tuple[str, ...]] = tuple(name for name in LIMIT_NAMES if name != "max_hops")
+    limits: ClassVar[tuple[str, ...]] = tuple(name for name in LIMIT_NAMES if name not in OF_ONE_NETWORK)
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit and in the order "
         "of the units, covers the network"

@@ -10,7 +10,7 @@ from ..chain import Chain
 from ..chunking import judge
 from ..chunking.encoding import Parts, encode_chunks
 from ..chunking.formulation import Chunking
-from ..chunking.quantities import PlanValues
+from ..chunking.quantities import PlanValues, Quantity
 from ..chunking.space import all_parts
 from ..chunking.tables import build_tables, chain_of
 from ..model import Encoded
@@ -38,6 +38,7 @@ class AnyPassage(Chunking):
     terms = TERMS
     tie_break: ClassVar[tuple[str, ...]] = ("period", "hops", "latency")
     quantities = QUANTITIES
+    unmodelled: ClassVar[frozenset[str]] = frozenset((Quantity.STREAM_LATENCY, Quantity.IN_FLIGHT))
     operation = PassageOperation()
     incomplete: ClassVar[str] = "every layer can run somewhere, but no sequence of chunks covers the network"
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from ..chain import Chain, Part
 from ..chunking import quantities as chunking
 from ..chunking.quantities import PlanValues, Quantity, Term, idle_excess
+from ..cycles import cycle_of
 from ..expr import Expr
 from ..terms import Index, Quantities, QuantityInfo, TermInfo
 
@@ -30,6 +31,10 @@ def _most_load_us(chain: Chain) -> int:
 def _most_latency_us(chain: Chain) -> int:
     slowest = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
     return slowest + (len(chain.cuts) - 1) * max(map(chain.copies_us, range(chain.unit_count)))
+
+
+def _most_stream_latency_us(chain: Chain) -> int:
+    return _most_latency_us(chain) + (len(chain.cuts) - 2) * _most_load_us(chain)
 
 
 def _most_bytes(chain: Chain, *_: int) -> int:
@@ -54,6 +59,9 @@ _MOST: Mapping[str, Callable[..., int]] = {
     Quantity.PEAK: lambda chain: chain.unit_count * _most_bytes(chain),
     Quantity.ENERGY: _most_energy_nj,
     Quantity.HOPS: lambda chain: len(chain.cuts) - 2,
+    Quantity.STREAM_LATENCY: _most_stream_latency_us,
+    # latencies of all units, and less than a period of waits at each border
+    Quantity.IN_FLIGHT: lambda chain: chain.unit_count + max(0, len(chain.cuts) - 2),
 }
 
 QUANTITIES: Mapping[str, QuantityInfo] = MappingProxyType(
@@ -84,7 +92,9 @@ TERMS: Mapping[str, TermInfo] = MappingProxyType(
         Term.IDLE: replace(
             chunking.TERMS[Term.IDLE],
             excess=_idle_excess,
-        )
+        ),
+        Term.STREAM_LATENCY: replace(chunking.TERMS[Term.STREAM_LATENCY], costly=True),
+        Term.IN_FLIGHT: replace(chunking.TERMS[Term.IN_FLIGHT], costly=True),
     }
 )
 """What can be minimised."""
@@ -118,3 +128,11 @@ class PassageValues(PlanValues):
         """Unused share of all resources over one period, permille, rounded up."""
         whole = len(self.chain.pools) * self.period_us
         return -(-1000 * (whole - self.latency_us) // whole)
+
+    @property
+    def stream_latency_us(self) -> int:
+        """Latency in the cycle that is deployed, with the waits where requests come back to a unit."""
+        if len(self.loads_us) == len(self.parts):
+            return self.latency_us
+        times_us = [self.chain.busy_us(*part) for part in self.parts]
+        return cycle_of(times_us, [self.chain.resources[unit] for _, _, unit in self.parts]).latency_us

@@ -70,11 +70,15 @@ def problem_data(problem: Problem) -> Document:
     }
 
 
-def score_data(problem: Problem, score: Score) -> Document:
-    """Return a score; numbers that come as lists are by name of the unit, or of what they are about."""
+def score_data(problem: Problem, score: Score, *, whole: bool = True) -> Document:
+    """Return a score; numbers that come as lists are by name of the unit, or of what they are about.
+
+    `whole`: with the terms that take long (`Score.later`); otherwise they are None.
+    """
     labels = problem.formulation.labels
     return {
         **score.terms,
+        **{name: compute() if whole else None for name, compute in score.later.items()},
         "throughput_per_s": score.throughput,
         **{
             name: dict(zip(labels(problem, name), column, strict=True))
@@ -97,12 +101,12 @@ def plan_data(problem: Problem, plan: Plan) -> Document:
     return document
 
 
-def candidate_data(problem: Problem, candidate: Candidate) -> Document:
-    """Return a plan with its score."""
+def candidate_data(problem: Problem, candidate: Candidate, *, whole: bool = True) -> Document:
+    """Return a plan with its score; `whole` as for `score_data`."""
     return {
         "plan_id": candidate.plan.plan_id,
         "plan": plan_data(problem, candidate.plan),
-        "score": score_data(problem, candidate.score),
+        "score": score_data(problem, candidate.score, whole=whole),
     }
 
 
@@ -131,7 +135,10 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "start_s": round(result.start_s, 6),
         "handling": {name: str(how) for name, how in result.handling.items()},
         "statistics": {name: _finite(value) for name, value in result.statistics.items()},
-        "candidates": [candidate_data(problem, candidate) for candidate in result.candidates],
+        "candidates": [
+            candidate_data(problem, candidate, whole=place == 0)
+            for place, candidate in enumerate(result.candidates)
+        ],
         "conflict": None if result.conflict is None else _conflict_data(result.conflict),
         "unfiltered": None if result.unfiltered is None else candidate_data(problem, result.unfiltered),
     }

@@ -62,6 +62,8 @@ NAMES = (
     "max_memory_bytes",
     "max_unit_memory_bytes",
     "max_hops",
+    "max_stream_latency_us",
+    "max_in_flight",
     "window",
 )
 """Options that say which problem is meant, and what is asked of it."""
@@ -69,6 +71,7 @@ NAMES = (
 _COUNTS = (
     "task_slots", "max_period_us", "max_latency_us", "max_energy_nj", "min_units", "max_units",
     "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes", "max_hops",
+    "max_stream_latency_us", "max_in_flight",
 )  # fmt: skip
 """Whole numbers; the limits of a problem among them stand behind the first."""
 

@@ -13,7 +13,7 @@ from ..formulations.plan import comes_back
 from .words import interval_words, listed, microseconds
 
 _STOPS = {
-    TuningStop.DECIDED: "decided: everybody else is clearly slower",
+    TuningStop.DECIDED: "decided: all others are clearly slower",
     TuningStop.COMPLETE: "all rungs climbed",
     TuningStop.BUDGET: "the budget was used up",
     TuningStop.INTERRUPTED: "interrupted; go on with --resume",

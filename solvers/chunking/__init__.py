@@ -18,6 +18,8 @@ _TERMS = frozenset(
         T.ENERGY,
         T.UNITS,
         T.HOPS,
+        T.STREAM_LATENCY,
+        T.IN_FLIGHT,
     )
 )
 """What the native algorithms compute of plans that are not finished (`ranking.py`)."""

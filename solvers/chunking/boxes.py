@@ -60,6 +60,10 @@ class Narrowing:
         box = self._with_total(replace(box, window=replace(box.window, low=low)), least)
         if limits.max_latency_us is not None:
             box = self.capped(box, Term.LATENCY, limits.max_latency_us)
+        if limits.max_stream_latency_us is not None:
+            box = self.capped(box, Term.STREAM_LATENCY, limits.max_stream_latency_us)
+        if limits.max_in_flight is not None:
+            box = self.capped(box, Term.LATENCY, min(limits.max_in_flight, self.unit_count) * box.most_period)
         if limits.max_energy_nj is not None:
             box = self.capped(box, Term.ENERGY, limits.max_energy_nj)
         if self.facts.bound_plans:
@@ -74,7 +78,7 @@ class Narrowing:
             case Term.PERIOD:
                 window = replace(window, high=min(window.high, value))
                 box = replace(box, most_period=min(box.most_period, value))
-            case Term.LATENCY:
+            case Term.LATENCY | Term.STREAM_LATENCY:
                 total = value if window.most_total is None else min(value, window.most_total)
                 window = replace(window, most_total=total, high=min(window.high, value))
             case Term.PEAK_MEMORY:
@@ -87,7 +91,7 @@ class Narrowing:
                 if self.idle_mw:
                     box = self.capped(box, Term.PERIOD, (value - self.least_drain) // self.idle_mw)
                     window = replace(window, high=box.window.high)
-            case Term.UNITS | Term.HOPS:  # say nothing about single chunks
+            case Term.UNITS | Term.HOPS | Term.IN_FLIGHT:  # say nothing about single chunks
                 pass
             case Term.IDLE:
                 least = -(-(1000 - value) * self.unit_count * box.floor // 1000)

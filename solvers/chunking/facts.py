@@ -53,6 +53,8 @@ _KNOWN = frozenset(
         Quantity.ENERGY,
         Quantity.UNITS,
         Quantity.HOPS,
+        Quantity.STREAM_LATENCY,
+        Quantity.IN_FLIGHT,
         Quantity.CHUNKS,
     }
 )

@@ -170,7 +170,10 @@ class _Placed:
             Quantity.ENERGY: outlook.energy,
             Quantity.UNITS: outlook.units,
             Quantity.HOPS: outlook.units - 1,
+            Quantity.STREAM_LATENCY: outlook.total,
+            Quantity.IN_FLIGHT: outlook.in_flight,
         }[Quantity(variable.name)]
         high = 1 if isinstance(variable, BoolVar) else variable.high
-        most = np.minimum(outlook.most_total, high) if variable.name == Quantity.LATENCY else high
+        latency = variable.name in (Quantity.LATENCY, Quantity.STREAM_LATENCY)
+        most = np.minimum(outlook.most_total, high) if latency else high
         return least, np.where(self._whole, least, most)

@@ -29,6 +29,13 @@ class CompletionBounds:
     memory: Ints  # least peak memory
     energy: Ints  # least energy
     units: Ints  # fewest units
+    most_period: Ints  # largest period
+
+    @property
+    def in_flight(self) -> Ints:
+        """Fewest requests in flight: nobody waits."""
+        found: Ints = -(-self.total // self.most_period)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,10 @@ class Ranking:
             tests.append(period <= limits.max_period_us)
         if limits.max_latency_us is not None:
             tests.append(outlook.total <= limits.max_latency_us)
+        if limits.max_stream_latency_us is not None:
+            tests.append(outlook.total <= limits.max_stream_latency_us)
+        if limits.max_in_flight is not None:
+            tests.append(outlook.in_flight <= limits.max_in_flight)
         if limits.max_energy_nj is not None:
             tests.append(outlook.energy <= limits.max_energy_nj)
         if limits.min_balance_permille is not None:
@@ -100,4 +111,6 @@ _VALUES: dict[str, Callable[[CompletionBounds, int], Ints]] = {
     Term.ENERGY: lambda outlook, _: outlook.energy,
     Term.UNITS: lambda outlook, _: outlook.units,
     Term.HOPS: lambda outlook, _: outlook.units - 1,
+    Term.STREAM_LATENCY: lambda outlook, _: outlook.total,
+    Term.IN_FLIGHT: lambda outlook, _: outlook.in_flight,
 }

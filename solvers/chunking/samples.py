@@ -42,6 +42,9 @@ def samples() -> Samples:
             {"max_period_us": 150},
             {"max_period_us": 20},
             {"max_latency_us": 190},
+            {"max_stream_latency_us": 190},
+            {"max_in_flight": 1},
+            {"max_in_flight": 2, "min_units": 2},
             {"max_energy_nj": 170_000},
             {"max_energy_nj": 130_000, "min_units": 2},
         ),
@@ -52,6 +55,8 @@ def samples() -> Samples:
             "slack:100",
             "energy,units",
             "units,energy",
+            "in_flight,period",
+            "period,stream_latency",
         ),
     )
 

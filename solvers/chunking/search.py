@@ -76,6 +76,7 @@ class GraphSearch:
         self.idle_mw = setting.ranking.idle_mw
         self._growth = Growth(graph, setting.layout, setting.exclusive)
         self._completions: tuple[Ints | None, ...] = ()
+        self._longest_us = int(graph.busy.max(initial=1))
 
     def enumerate(self) -> None:
         """Offer all plans to the pool."""
@@ -172,6 +173,7 @@ class GraphSearch:
             memory=plans[MEMORY],
             energy=plans[DRAIN] + self.idle_mw * period,
             units=plans[DEPTH],
+            most_period=period,
         )
 
     def _outlook(self, nodes: Ints) -> CompletionBounds:
@@ -209,6 +211,7 @@ class GraphSearch:
             memory=nodes[MEMORY] if memory_of is None else nodes[MEMORY] + memory_of[state],
             energy=nodes[DRAIN] + self.idle_mw * period + (0 if drain_of is None else drain_of[state]),
             units=depth if units_of is None else depth + units_of[state],
+            most_period=np.where(complete(nodes), period, self._longest_us),
         )
 
     @property
@@ -220,6 +223,7 @@ class GraphSearch:
         graph, ranking, limits = self.graph, self.setting.ranking, self.setting.ranking.limits
         rules = self.setting.prune is not None
         busy = graph.busy
+        latencies = (limits.max_latency_us, limits.max_stream_latency_us, limits.max_in_flight)
         filtered = limits.min_balance_permille is not None or limits.max_gapness_us is not None
         wanted = (
             (True, busy, np.maximum, np.minimum, 0),
@@ -231,7 +235,9 @@ class GraphSearch:
                 NO_LEAST,
             ),
             (
-                rules or ranking.needs(Term.LATENCY) or limits.max_latency_us is not None,
+                rules
+                or ranking.needs(Term.LATENCY, Term.STREAM_LATENCY, Term.IN_FLIGHT)
+                or any(most is not None for most in latencies),
                 busy,
                 np.add,
                 np.minimum,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...formulations.chain import Part
 from ...formulations.chunking.tables import chain_of
+from ...formulations.limits import limits_missed
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
@@ -14,10 +15,11 @@ from .pool import Pool
 
 
 class Verdicts:
-    """Asks every plan once, and counts how many opaque rules have turned down."""
+    """Asks every plan once, and counts how many opaque demands have turned down."""
 
     def __init__(self, problem: Problem, late: tuple[Rule, ...], most_rejections: int) -> None:
         self._problem, self._late, self._most = problem, late, most_rejections
+        self._limited = not problem.opaque_demands.isdisjoint(problem.limits.in_use())
         self._known: dict[tuple[Part, ...], Plan | None] = {}
         self.rejected = 0
 
@@ -33,15 +35,17 @@ class Verdicts:
         return self._known[parts]
 
     def _judge(self, parts: tuple[Part, ...]) -> Plan | None:
-        plan = chain_of(self._problem).plan(parts)
-        if self._late:
-            values = self._problem.formulation.numbers(self._problem, parts)
-            if not all(rule.holds(values) for rule in self._late):
-                return None
-        if all(rule.holds(plan) for rule in self._problem.opaque_rules):
-            return plan
-        self.rejected += 1
-        return None
+        problem = self._problem
+        plan, opaque = chain_of(problem).plan(parts), problem.opaque_demands
+        broken: set[str] = set()
+        if self._late or self._limited:
+            values = problem.formulation.numbers(problem, parts)
+            broken = {rule.name for rule in self._late if not rule.holds(values)}
+            broken |= {name for name, _, _ in limits_missed(problem.limits, values) if name in opaque}
+        if broken <= opaque:  # the others are not counted
+            broken |= {rule.name for rule in problem.opaque_rules if not broken and not rule.holds(plan)}
+            self.rejected += bool(broken)
+        return None if broken else plan
 
 
 def claim_of(

@@ -291,7 +291,7 @@ class Widening:
     def _splits(term: str, box: Box) -> bool:
         """Whether a cap on the term shrinks the box."""
         imbalanced = term in _IMBALANCE and box.window.high > _WIDE * box.floor
-        return term not in (Term.UNITS, Term.HOPS) and not imbalanced
+        return term not in (Term.UNITS, Term.HOPS, Term.IN_FLIGHT) and not imbalanced
 
     def _range(self, term: str, box: Box) -> tuple[int, int]:
         """Return the least and the largest value of a term in a box."""
@@ -299,7 +299,7 @@ class Widening:
         match term:
             case Term.PERIOD:
                 return box.floor, window.high
-            case Term.LATENCY:
+            case Term.LATENCY | Term.STREAM_LATENCY:
                 total = chunks * window.high
                 least = int(self._totals(self.lattices.finest, box.most_period, largest=False)[0, 0])
                 return least, min(total, window.most_total or total)
@@ -311,7 +311,7 @@ class Widening:
                 most = chunks * window.high * int(self.tables.extra_mw.max())
                 idle_mw = self.narrowing.idle_mw
                 return drain + idle_mw * box.floor, most + idle_mw * window.high
-            case Term.UNITS:
+            case Term.UNITS | Term.IN_FLIGHT:
                 return 1, chunks
             case Term.HOPS:
                 return 0, chunks - 1

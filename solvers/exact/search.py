@@ -99,7 +99,7 @@ class Search(Generic[CodeT]):
         self._problem, self._options, self._capabilities = problem, options, capabilities
         self._space, self._levels, self._lowering = space, space.levels, lowering
         self._port, self._deadline = port, deadline
-        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self._opaque = problem.opaque_demands
         self._proven: list[tuple[Key, CodeT]] = []
         self._pool: list[tuple[Key, CodeT]] = []
         self._incumbent: list[tuple[Key, CodeT]] = []

@@ -43,7 +43,7 @@ class Bounds:
 
     Attributes
     ----------
-    period, latency, hops, units, memory, energy, bubbles
+    period, latency, hops, units, resources, memory, energy, bubbles
         Least values.
     least
         Largest least load of the resources in use.
@@ -57,6 +57,7 @@ class Bounds:
     latency: Ints
     hops: Ints
     units: Ints
+    resources: Ints
     memory: Ints
     energy: Ints
     bubbles: Ints
@@ -179,7 +180,7 @@ class Outlook:
         """Return what no plan has less of, of a term."""
         if term == Term.PERIOD:
             return math.ceil(float(self._priced[0].min(axis=1).max()) / self.table.scale)
-        return int(self._latency[0].min()) if term == Term.LATENCY else 0
+        return int(self._latency[0].min()) if term in (Term.LATENCY, Term.STREAM_LATENCY) else 0
 
     def reachable(self, at: int, unit: Ints) -> Flags:
         """Return from which units there is a rest at all."""
@@ -224,6 +225,7 @@ class Outlook:
             latency=latency,
             hops=hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
+            resources=self.table.in_use(state.mask).sum(axis=0),
             memory=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
             energy=energy,
             bubbles=bubbles,
@@ -242,6 +244,7 @@ class Outlook:
             latency=total,
             hops=state.hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
+            resources=resources,
             memory=state.bytes.sum(axis=0),
             energy=self.extra_mw @ state.loads + self.idle_mw * period,
             bubbles=resources * period - total,
@@ -256,7 +259,7 @@ class Ranking:
     """What orders plans, and the filters; `resources`: how many there are.
 
     Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
-    and exact for whole plans.
+    and exact for whole plans; but for those that know waits, which are as if nobody waited (`waits.py`).
     """
 
     terms: tuple[str, ...]
@@ -275,6 +278,7 @@ class Ranking:
         at_most = (
             (period, limits.max_period_us),
             (bounds.latency, limits.max_latency_us),
+            (bounds.latency, limits.max_stream_latency_us),
             (bounds.energy, limits.max_energy_nj),
             (bounds.units, limits.max_units),
             (bounds.hops, limits.max_hops),
@@ -289,6 +293,8 @@ class Ranking:
             tests.append(1000 - _idle(bounds, self.resources) >= limits.min_utilisation_permille)
         if limits.min_units is not None and bounds.lonely is not None:
             tests.append(bounds.units >= limits.min_units)
+        if limits.max_in_flight is not None and bounds.lonely is not None:
+            tests.append(bounds.latency <= min(limits.max_in_flight, self.resources) * period)
         return np.logical_and.reduce(tests) if tests else None
 
 
@@ -324,6 +330,13 @@ def _idle(bounds: Bounds, resources: int) -> Ints:
     return np.maximum(-(-1000 * (whole - bounds.most_latency) // whole), 0)
 
 
+def _fewest_in_flight(bounds: Bounds, _: int) -> Ints:
+    """Return requests in flight where none waits; of begun plans: two if there are two resources."""
+    whole = bounds.lonely is not None
+    found: Ints = -(-bounds.latency // bounds.period) if whole else np.minimum(bounds.resources, 2)
+    return found
+
+
 _VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
     Term.PERIOD: lambda bounds, _: bounds.period,
     Term.GAPNESS: _gapness,
@@ -335,4 +348,6 @@ _VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
     Term.ENERGY: lambda bounds, _: bounds.energy,
     Term.UNITS: lambda bounds, _: bounds.units,
     Term.HOPS: lambda bounds, _: bounds.hops,
+    Term.STREAM_LATENCY: lambda bounds, _: bounds.latency,
+    Term.IN_FLIGHT: _fewest_in_flight,
 }

@@ -22,6 +22,8 @@ def samples() -> Samples:
             **once.rules,
             "chunks": (_twice,),
             "hops": (lambda view: view.hops() == 3,),
+            "in flight": (lambda view: view.in_flight() >= 3,),
+            "waits": (lambda view: view.stream_latency_us() >= view.latency_us() + 1,),
         },
         limits=(*once.limits, {"max_hops": 1}, {"max_hops": 2, "min_units": 3}),
         objectives=(*once.objectives, "hops,period", "latency,hops"),

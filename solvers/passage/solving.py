@@ -45,6 +45,7 @@ from .prices import Paths, Pricing, price, price_set
 from .rules import RulePruner
 from .sweep import Growth, Setting, Sweep, path_rows
 from .table import Table, build_table
+from .waits import WAITS, judged_claim, least_values
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
@@ -72,13 +73,23 @@ _ONLY_PERIOD = frozenset(
 )
 """Filters that loads below the least period do not matter for."""
 
-_TOTALS = frozenset((Term.PERIOD, Term.HOPS, Term.LATENCY, Term.UNITS))
+_TOTALS = frozenset((Term.PERIOD, Term.HOPS, Term.LATENCY, Term.STREAM_LATENCY, Term.UNITS))
 """Terms that know loads only by the largest one and by their sum."""
 
 _LONGER = 4
 """How many times more plans are asked for when finished plans are turned down."""
 
-_MONOTONE = frozenset((Term.PERIOD, Term.LATENCY, Term.HOPS, Term.ENERGY, Term.UNITS, Term.PEAK_MEMORY))
+_MONOTONE = frozenset(
+    (
+        Term.PERIOD,
+        Term.LATENCY,
+        Term.STREAM_LATENCY,
+        Term.HOPS,
+        Term.ENERGY,
+        Term.UNITS,
+        Term.PEAK_MEMORY,
+    )
+)
 """Terms that never get better with more load, hops or bytes."""
 
 _TWO_SIDED = (
@@ -87,6 +98,7 @@ _TWO_SIDED = (
     "max_gapness_us",
     "min_utilisation_permille",
     "max_bubbles_us",
+    "max_in_flight",
 )
 """Filters that more load may pass and less may not."""
 
@@ -99,8 +111,9 @@ def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> 
 class PassageSolve:
     """One solve of one problem.
 
-    Rules that are expressions steer the search. Opaque rules are asked about finished plans in canonical
-    order; when they turn down too many, the search is repeated for a longer list.
+    Rules that are expressions steer the search. Opaque rules, and what is asked of waits in the stream, are
+    for finished plans, in canonical order; when they turn down too many, the search is repeated for a longer
+    list.
     """
 
     def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
@@ -108,9 +121,11 @@ class PassageSolve:
         self.deadline = Deadline(options.time_limit_s, options.clock)
         self.handling = support.handling(problem)
         rules = problem.expression_rules
-        self.rules = tuple(rule for rule in rules if is_known(rule.expr))
-        late = tuple(rule for rule in rules if not is_known(rule.expr))
+        known = {rule.name for rule in rules if is_known(rule.expr)} - problem.opaque_demands
+        self.rules = tuple(rule for rule in rules if rule.name in known)
+        late = tuple(rule for rule in rules if rule.name not in known)
         self.verdicts = Verdicts(problem, late, options.max_rejections)
+        self._waits = not WAITS.isdisjoint(problem.ranking)
 
     def run(self) -> Claim:
         """Solve."""
@@ -148,18 +163,22 @@ class PassageSolve:
                         done, stop = True, stopped.reason
                     if done:
                         left.remove((search, sweeps))
-                    if not self.problem.opaque_rules:
+                    if not (self.problem.opaque_demands or self._waits):
                         self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
         except StopSearch as stopped:
             stop = stopped.reason
         claim = self._claim(searches, stop)
         if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
             return claim
-        return claim if len(claim.plans) == self.options.top else None
+        enough = claim.proven if self._waits else len(claim.plans)
+        if enough < self.options.top and self._waits and wanted > self.options.max_rejections:
+            return replace(claim, stop=StopReason.SPACE_LIMIT)
+        return claim if enough == self.options.top else None
 
     def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
         """Return what the plans found and the frontiers of the searches allow to claim."""
-        return claim_of(
+        claim = judged_claim if self._waits else claim_of
+        return claim(
             searches[0].pool,
             searches[0].listed(),
             min((s.frontier for s in searches if s.frontier is not None), default=None),
@@ -239,7 +258,7 @@ class Search:
         numbers, broken = examined(self._problem, self.table.parts_of(units))
         if not broken and self._keeps_facts(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
-            terms = np.array(numbers.values(self.ranking.terms), dtype=np.int64)[:, None]
+            terms = np.array(least_values(numbers, self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
 
     def _sweeps(self) -> Iterator[None]:

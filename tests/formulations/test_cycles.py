@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.formulations.cycles import Cycle, cycle_of
+from gapless.formulations.cycles import Cycle, _Circles, cycle_of
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.serving import Turns, Visit, saturated, served_in_turns, steady_visits
 
@@ -101,6 +101,24 @@ def test_units_that_are_busy_all_the_time_need_few_on_their_way() -> None:
     visits = saturated(times, 4, 1000, Turns(units=tuple(units), cycle=cycle))
     outputs = [visit.end_us for visit in visits if visit.station == 5]
     assert {b - a for a, b in pairwise(outputs[50:950])} == {144_000}
+
+
+@settings(max_examples=25)
+@given(lines())
+def test_no_schedule_waits_less_than_the_bound(line: tuple[list[int], list[str]]) -> None:
+    """The search ends at the bound, so one that is too high would let it end below."""
+    times, units = line
+    loads = {unit: sum(t for t, u in zip(times, units, strict=True) if u == unit) for unit in units}
+    circles = _Circles(times, units, max(loads.values()))
+    least = sum(times) + circles._least_waits()
+    assert circles.latency(circles.best(40)) >= least >= sum(times)
+
+
+def test_a_bound_that_is_attained_ends_the_search() -> None:
+    """On a unit that is never idle c follows a or another chunk, so b makes a request wait."""
+    circles = _Circles([6, 4, 5], ["npu", "cpu", "npu"], 11)
+    assert circles._least_waits() == 7
+    assert circles.latency(circles.best(0)) == 15 + 7
 
 
 def test_a_cycle_goes_forward() -> None:

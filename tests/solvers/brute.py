@@ -149,6 +149,8 @@ TERMS = [
         "energy",
         "units,energy",
         "energy,period,units",
+        "stream_latency,in_flight",
+        "in_flight,period",
     )
 ]
 LIMITS = [
@@ -166,6 +168,9 @@ LIMITS = [
         ("max_period_us", 5, "period"),
         ("max_latency_us", 130, "period"),
         ("max_latency_us", 150, "energy"),
+        ("max_stream_latency_us", 130, "period"),
+        ("max_in_flight", 1, "period"),
+        ("max_in_flight", 2, "bubbles"),
         ("max_energy_nj", 150_000, "period"),
         ("max_energy_nj", 110_000, "latency"),
     )
@@ -202,6 +207,7 @@ RULES = [
             "t",
             "period",
         ),
+        ("in_flight", (lambda v: (v.in_flight() >= 3) & (v.stream_latency_us() >= 90),), "", "period"),
         ("energy_cap", (energy_cap(most_nj=140_000),), "t", "period"),
         ("energy_at_least", (lambda v: v.energy_nj() >= 120_000,), "", "energy"),
         ("units", (lambda v: (v.units_used() == 2) | (v.energy_nj() <= 9),), "", "period"),
@@ -231,15 +237,24 @@ def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
     return extend((), frozenset(range(chain.unit_count)))
 
 
+_ranked: dict[str, list[Plan]] = {}
+
+
 def ranked(problem: Problem) -> list[Plan]:
-    """Return all valid plans in canonical order."""
+    """Return all valid plans in canonical order; those of small spaces are kept for the next who asks."""
+    known = _ranked.get(problem.fingerprint)
+    if known is not None:
+        return known
     found = []
     for parts in all_parts(chain_of(problem)):
         plan = chain_of(problem).plan(parts)
         judged = score(problem, plan)
         if judged.valid:
             found.append((rank_key(problem, judged), plan))
-    return [plan for _, plan in sorted(found)]
+    plans = [plan for _, plan in sorted(found)]
+    if len(plans) <= 1000:
+        _ranked[problem.fingerprint] = plans
+    return plans
 
 
 def values_of(problem: Problem, plan: Plan) -> tuple[int, ...]:

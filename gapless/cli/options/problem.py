@@ -130,6 +130,18 @@ PassageOption = Annotated[
 MaxHopsOption = Annotated[
     int | None, _asked_option(min=0, help="Most borders between chunks: hops from one unit to another.")
 ]
+MaxStreamLatencyOption = Annotated[
+    int | None,
+    _asked_option(
+        min=0,
+        help="Largest latency of a request in the stream at the period of the plan, waits included, "
+        "microseconds.",
+    ),
+]
+MaxInFlightOption = Annotated[
+    int | None,
+    _asked_option(min=1, help="Most requests that are on their way at once at the period of the plan."),
+]
 GroupsOption = Annotated[
     str | None,
     _asked_option(
@@ -164,9 +176,9 @@ ObjectiveOption = Annotated[
     str | None,
     _asked_option(
         help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-        "peak_memory, idle, energy, units, and with a workload makespan (the default there), bottleneck, "
-        'work, contention, displacement; or "paper", or "slack:50" (least idle share among plans whose '
-        "period is within 50 permille of the least one)."
+        "peak_memory, idle, energy, units, hops, stream_latency, in_flight, and with a workload makespan "
+        '(the default there), bottleneck, work, contention, displacement; or "paper", or "slack:50" (least '
+        "idle share among plans whose period is within 50 permille of the least one)."
     ),
 ]
 RulesOption = Annotated[
@@ -263,6 +275,8 @@ class ProblemOptions:
     max_memory_bytes: MaxMemoryOption = None
     max_unit_memory_bytes: MaxUnitMemoryOption = None
     max_hops: MaxHopsOption = None
+    max_stream_latency_us: MaxStreamLatencyOption = None
+    max_in_flight: MaxInFlightOption = None
     window: WindowOption = None
 
 

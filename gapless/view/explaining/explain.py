@@ -12,6 +12,7 @@ from ...api.problems import given_problem
 from ...executor.progress import Report, Step, silent
 from ...formulations.demands import Demand
 from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.flight import Flight
 from ...formulations.judge import check, score
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
@@ -156,6 +157,7 @@ class _Explainer:
             looked_s=time.monotonic() - self._started,
             limit_s=self._limit_s,
             told_by=tuple(dict.fromkeys(found.backend for found in self._answers)),
+            flight=_flight_of(self._given, self._plan),
         )
         return replace(explanation, summary=summary_of(self._given, self._plan, explanation))
 
@@ -330,6 +332,11 @@ class _Explainer:
         without = self._inquiry.improved(found, lambda known: True)
         binds = without.values is not None and (best.values is None or without.values < best.values)
         return Binding(name=item.name, text=item.text, binds=binds, without=without)
+
+
+def _flight_of(problem: Problem, plan: Plan) -> Flight | None:
+    operation = problem.formulation.operation
+    return None if operation is None else operation.flight(problem, plan)
 
 
 def _has_best(found: SolveResult, top: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...formulations.flight import Flight
 from ...formulations.plan import Plan
 
 TIME_LIMIT_S = 5.0
@@ -148,6 +149,8 @@ class Explanation:
         Seconds that all questions took together, and how many they might take; None: as many as they need.
     told_by
         Whose earlier answers to this very problem were known: they may have brought up plans and proofs.
+    flight
+        Of a plan for one network in a stream: which period a number of requests in flight gives.
     """
 
     terms: tuple[str, ...]
@@ -165,3 +168,4 @@ class Explanation:
     looked_s: float = field(default=0.0, compare=False)
     limit_s: float | None = None
     told_by: tuple[str, ...] = field(default=(), compare=False)
+    flight: Flight | None = None

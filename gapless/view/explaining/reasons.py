@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...formulations.demands import SHARED_CORES
+from ...formulations.flight import Flight
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.terms import Dimension, TermInfo
 from ..presenter import presenter_of
-from ..words import MOST_NAMED, Terms, amount, listed, part_of, term_name, term_value
+from ..words import MOST_NAMED, Terms, amount, counted, listed, millis, part_of, term_name, term_value
 from .explanation import Alternative, Explanation
 
 
@@ -82,6 +83,37 @@ def _layers(problem: Problem, network: str, layers: Sequence[int]) -> str:
         operators = ", ".join(known[index].op_types[:MOST_NAMED])
         names.append(f"{known[index].name!r}{f' ({operators})' if operators else ''}")
     return listed(names)
+
+
+def flight_words(flight: Flight) -> str:
+    """Return what the period needs, and what a longer one saves, if that pays."""
+    found = (
+        f"The period needs {counted(flight.in_flight, 'request')} in flight, each for "
+        f"{millis(flight.latency_us)}."
+    )
+    calmer = flight.calmer
+    if calmer is None:
+        return found
+    saved = round(100 * (1 - calmer.latency_us / flight.latency_us))
+    longer = round(100 * (calmer.period_us / flight.period_us - 1))
+    words = f"At {longer} % more period a request takes {saved} % less time"
+    if calmer.in_flight == flight.in_flight:
+        return f"{found} {words}."
+    return (
+        f"{found} {words}, and {calmer.in_flight} instead of {flight.in_flight} are in flight "
+        f"(--task-slots {calmer.in_flight} of run and simulate)."
+    )
+
+
+def flight_rows(flight: Flight) -> Iterator[tuple[str, str, str]]:
+    """Yield requests in flight, the period that they give, and how much that is above the largest load."""
+    for pace in flight.paces:
+        above = pace.period_us / flight.period_us - 1
+        yield (
+            f"{pace.in_flight}{' (planned)' if pace.in_flight == flight.in_flight else ''}",
+            millis(round(pace.period_us)),
+            "-" if round(1000 * above) == 0 else f"+{100 * above:.1f} %",
+        )
 
 
 def _limits(problem: Problem, explanation: Explanation) -> list[str]:

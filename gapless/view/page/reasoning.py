@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
-from ..explaining.reasons import alternative_words
+from ..explaining.reasons import alternative_words, flight_rows, flight_words
 from ..presenter import presenter_of
 from ..words import Terms, listed, term_name, term_value
 from .subject import Subject
@@ -22,7 +22,8 @@ _MOST_OPERATORS = 8
 class Reasoning:
     """Why a plan is as it is.
 
-    `cuts`, `units`, `demands`, `sets`: what is otherwise with other cuts, units, demands or sets of units.
+    `cuts`, `units`, `demands`, `sets`: what is otherwise with other cuts, units, demands or sets of units;
+    `flight`: which period a number of requests in flight gives.
     """
 
     values: str  # values of the objective terms, in words
@@ -32,6 +33,7 @@ class Reasoning:
     units: Table
     demands: Table
     sets: Table
+    flight: Table
     next_best: tuple[str, str]  # the next best plan, and what it costs
     left_out: str  # what there was no time to look at; may be empty
 
@@ -54,6 +56,7 @@ def reasoning(subject: Subject) -> Reasoning | None:
         units=_units(subject, known),
         demands=_demands(infos, known),
         sets=_sets(subject, known),
+        flight=_flight(known),
         next_best=("" if other.plan is None else name(other.plan), _words(infos, known, other)),
         left_out="; ".join(known.left_out),
     )
@@ -144,6 +147,14 @@ def _sets(subject: Subject, known: Explanation) -> Table:
         for reason in known.sets
     )
     return table("What other sets of units would bring", titles, rows)
+
+
+def _flight(known: Explanation) -> Table:
+    """Return periods by requests in flight; no rows where nothing is defined."""
+    titles = columns("requests in flight", TableColumn(title="period", number=True), "over the largest load")
+    if known.flight is None:
+        return table("", titles, ())
+    return table(flight_words(known.flight), titles, flight_rows(known.flight))
 
 
 def _demands(infos: Terms, known: Explanation) -> Table:

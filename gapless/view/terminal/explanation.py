@@ -6,10 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...formulations.flight import Flight
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
-from ..explaining.reasons import alternative_words
+from ..explaining.reasons import alternative_words, flight_rows, flight_words
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
 from ..words import MOST_NAMED, listed, seconds, term_name, term_value
@@ -39,6 +40,8 @@ def explanation_view(problem: Problem, plan: Plan, explanation: Explanation) -> 
         *_section("demands", "the best plan without each", _bindings(problem, explanation)),
     ]
     parts += _section("sets of units", "the best plan on each", _sets(problem, explanation))
+    if explanation.flight is not None:
+        parts += _section("requests in flight", flight_words(explanation.flight), _paces(explanation.flight))
     other = explanation.next_best
     words = Text.assemble(("next best plan", "bold"), ": ", _words(problem, explanation, other))
     parts.append(words if other.plan is None else words.append(f"  {presenter.plan_name(other.plan)}"))
@@ -125,6 +128,13 @@ def _sets(problem: Problem, explanation: Explanation) -> Table:
             *("-" if other.plan is None else presenter.plan_text(other.plan) for _ in plans),
         )
     return _with_rest(table, len(explanation.sets))
+
+
+def _paces(flight: Flight) -> Table:
+    table = plain_table("in flight", "period", "over the largest load", numbers=("period",))
+    for row in flight_rows(flight):
+        table.add_row(*row)
+    return table
 
 
 def _bindings(problem: Problem, explanation: Explanation) -> Table:

@@ -75,7 +75,7 @@ def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
     chain, encoded = chain_of(problem), encode(problem)
     variables = Quantities(QUANTITIES, chain)
     totals = [q for q in Quantity if (q, ()) in encoded.model.definitions]
-    assert len(totals) == 9
+    assert len(totals) == 11
     for parts in all_parts(chain):
         if not has_literals(encoded, parts):
             continue

@@ -117,6 +117,49 @@ def test_an_explanation_speaks_of_loads(cli: Cli, plan_file: Path) -> None:
     assert "2 layers: b and d" in found.out
 
 
+def test_an_explanation_has_periods_by_requests_in_flight(cli: Cli, plan_file: Path) -> None:
+    found = cli("explain", plan_file)
+    assert "requests in flight: The period needs 2 requests in flight, each for 7.500 ms." in found.out
+    rows = [line.split() for line in found.out.splitlines()]
+    assert ["1", "7.500", "ms", "+66.7", "%"] in rows
+    assert ["2", "(planned)", "4.500", "ms", "-"] in rows
+    flight = cli("explain", plan_file, "--json").document["flight"]
+    assert [(pace["in_flight"], pace["period_us"]) for pace in flight["paces"]] == [
+        (1, 7500),
+        (2, 4500),
+        (4, 4500),
+        (8, 4500),
+    ]
+
+
+def test_an_explanation_says_where_a_longer_period_pays(cli: Cli, tmp_path: Path) -> None:
+    table, path = tmp_path / "back.json", tmp_path / "back-plan.json"
+    times: dict[str, list[float | None]] = {"a": [6, None], "b": [None, 0.3], "c": [5, None]}
+    gapless.save(gapless.table_problem(times, ["npu", "cpu"]), table)
+    assert cli("plan", table, "--passage", "any", "--out", path).code == 0
+    found = " ".join(cli("explain", path).out.split())
+    assert "At 5 % more period a request takes 49 % less time, and 1 instead of 2 are in flight" in found
+
+
+def test_requests_in_flight_are_limited(cli: Cli, table: Path) -> None:
+    found = cli("plan", table, "--passage", "any", "--max-in-flight", "1", "--json").document
+    assert [one["score"]["period_us"] for one in found["candidates"]] == [29_000]
+    score = cli("plan", table, "--passage", "any", "--max-stream-latency-us", "7500", "--json").document[
+        "candidates"
+    ][0]["score"]
+    assert (score["stream_latency_us"], score["in_flight"]) == (7500, 2)
+    once = cli("plan", table, "--max-in-flight", "1", "--json").document["candidates"][0]["score"]
+    assert (once["stream_latency_us"], once["in_flight"]) == (once["latency_us"], 1)
+
+
+def test_lists_have_what_takes_long_of_their_first_plan(cli: Cli, table: Path, plan_file: Path) -> None:
+    found = cli("plan", table, "--passage", "any", "--top", "3", "--json").document["candidates"]
+    assert [one["score"]["in_flight"] for one in found] == [2, None, None]
+    rows = [line.split() for line in cli("check", plan_file).out.splitlines()]
+    assert ["latency", "in", "the", "stream", "7.500", "ms"] in rows
+    assert ["in", "flight", "2"] in rows
+
+
 def test_a_report_shows_all_chunks_of_a_unit(cli: Cli, plan_file: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert cli("report", plan_file, "--out", page, "--backends", "none").code == 0

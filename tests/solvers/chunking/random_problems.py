@@ -114,6 +114,8 @@ def _limits(draw: np.random.Generator, most: int, units: int) -> Limits:
         "min_balance_permille": [0, 300, 800, 1000],
         "max_gapness_us": [0, most // 8, most // 2],
         "min_utilisation_permille": [200, 500, 900],
+        "max_stream_latency_us": [most // 2, most],
+        "max_in_flight": [1, 2, 3],
     }
     names = draw.permutation(list(choices))[: draw.integers(1, 3)].tolist()
     return Limits(**{name: int(draw.choice(choices[name])) for name in names})
@@ -140,6 +142,7 @@ def _with_rules(problem: Problem, draw: np.random.Generator, most: int) -> Probl
         lambda view: view.busy_us(u) <= view.busy_us(v),
         lambda view: 4 * view.gapness_us() <= view.period_us() + size,
         lambda view: view.uses(u) | (view.bubbles_us() <= size) | (view.position(i) >= 2),
+        lambda view: (view.in_flight() >= 3) | (view.stream_latency_us() <= size),
     ]
     for number, index in enumerate(draw.permutation(len(rules))[: int(draw.choice([0, 0, 1, 2]))].tolist()):
         rule = replace(problem, rules=()).with_rules(rules[index]).expression_rules[-1]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.solvers.chunking import instance, search, widening
+from gapless.solvers.chunking.drawn import random_problem as drawn
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 
@@ -47,6 +48,14 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(search, "_LARGEST_BATCH", 4)
     monkeypatch.setattr(search, "_PATIENCE", 1)
     return monkeypatch
+
+
+@pytest.mark.parametrize("objective", ["in_flight,latency", "latency", "hops,period"])
+def test_of_plans_that_have_begun_the_period_may_grow(objective: str, searching: pytest.MonkeyPatch) -> None:
+    """A longer period means fewer requests in flight: what is placed says little about their number."""
+    for seed in range(4):
+        problem = drawn(6, 4, seed=seed).with_objective(objective)
+        check(problem.with_limits(max_in_flight=2, min_units=2 + seed % 2), top=6)
 
 
 @pytest.mark.slow

@@ -1,0 +1,95 @@
+"""Requests in flight: periods by their number, and longer periods in which requests wait less."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gapless.formulations.cycles import cycle_of
+from gapless.formulations.errors import InvalidPlanError
+from gapless.formulations.flight import cycle_for, flight_of
+from gapless.formulations.serving import Turns, steady_visits
+from tests.formulations.test_cycles import VGG16, lines
+
+THERE_AND_BACK = ([6000, 300, 5000], ["npu", "cpu", "npu"])
+"""The npu is never idle: a request that was on the cpu for 0.3 ms waits for the rest of the period."""
+
+
+def test_periods_by_requests_in_flight() -> None:
+    times, units = [time for _, time in VGG16], [unit for unit, _ in VGG16]
+    found = flight_of(times, units)
+    assert (found.period_us, found.in_flight) == (144_000, 4)
+    assert [pace.in_flight for pace in found.paces] == [1, 2, 4, 8]
+    assert [pace.period_us for pace in found.paces[2:]] == [144_000, 144_000]
+    assert found.paces[0].period_us == sum(times) > found.paces[1].period_us > 144_000
+
+
+def test_the_planned_number_is_among_them() -> None:
+    found = flight_of([100, 100, 100], ["a", "b", "c"])
+    assert [(pace.in_flight, pace.period_us) for pace in found.paces] == [
+        (1, 300),
+        (2, 150),
+        (3, 100),
+        (4, 100),
+        (8, 100),
+    ]
+    assert found.calmer is None, "nobody waits where each unit has one chunk"
+
+
+def test_a_longer_period_pays_where_requests_wait_much_less() -> None:
+    found = flight_of(*THERE_AND_BACK)
+    assert (found.period_us, found.latency_us, found.in_flight) == (11_000, 22_000, 2)
+    assert found.calmer is not None
+    assert (found.calmer.period_us, found.calmer.latency_us) == (11_550, 11_300)
+    assert found.calmer.in_flight == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(lines(), st.integers(0, 40))
+def test_cycles_of_longer_periods_keep_them(line: tuple[list[int], list[str]], percent: int) -> None:
+    times, units = line
+    least = cycle_of(times, units, rounds=5).period_us
+    period_us = least * (100 + percent) // 100
+    cycle = cycle_of(times, units, period_us=period_us, rounds=5)
+    turns = Turns(units=tuple(units), cycle=cycle)
+    reached_us, _ = steady_visits(times, cycle.in_flight, turns)
+    assert least <= reached_us <= period_us + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("times", "names", "reached_us", "oldest_us"),
+    [
+        ([1100, 1000, 200, 1100, 800], "ababa", 2300, 2950),
+        ([1100, 800, 200, 600, 200], "babab", 2000, 2000),  # its cycle would have a period of 2100 us
+    ],
+)
+def test_fewer_slots_get_a_cycle_of_their_own_where_it_is_faster(
+    times: list[int], names: str, reached_us: float, oldest_us: float
+) -> None:
+    units = list(names)
+    least, chosen = cycle_of(times, units), cycle_for(times, units, 2)
+    assert least.in_flight == 3
+    found = [steady_visits(times, 2, Turns(units=tuple(units), cycle=each))[0] for each in (chosen, least)]
+    assert found == [reached_us, oldest_us]
+    assert flight_of(times, units).paces[1].period_us == reached_us
+
+
+@settings(max_examples=5, deadline=None)
+@given(lines().filter(lambda line: len(line[0]) < 7), st.integers(2, 3))
+def test_fewer_slots_are_never_slower_than_the_oldest_first(
+    line: tuple[list[int], list[str]], slots: int
+) -> None:
+    times, units = line
+    names = tuple(units)
+    least, chosen = cycle_of(times, units), cycle_for(times, units, slots)
+    reached_us, oldest_us = (
+        steady_visits(times, slots, Turns(units=names, cycle=cycle))[0] for cycle in (chosen, least)
+    )
+    assert reached_us <= oldest_us
+    assert chosen == least or chosen.in_flight <= slots < least.in_flight
+
+
+def test_a_period_below_the_largest_load_is_refused() -> None:
+    with pytest.raises(InvalidPlanError, match="a cycle of 10999 us: the busiest unit is busy for 11000 us"):
+        cycle_of(*THERE_AND_BACK, period_us=10_999)
