@@ -196,9 +196,12 @@ class _InTurns(_ByNumber):
         The simulation does the same (`formulations/serving.py`).
         """
         planned = min(self.going, key=lambda task: task.turn)
+        own = self._own[planned.index]
+        if own.poll(0):  # as a rule, where a unit is busy
+            return planned
         planned.expect()
         waiting = [self._of[descriptor] for descriptor, _ in self._all.poll()]
-        if planned in waiting or self._own[planned.index].poll(planned.patience_ns / 1e6):
+        if planned in waiting or own.poll(planned.patience_ns / 1e6):
             return planned
         return min(waiting, key=lambda task: (task.request, task.index))
 
@@ -242,23 +245,17 @@ class _Task:
     ) -> None:
         self.index = index
         self.settings = settings
-        self.request = 0
         self.tally = Tally()
         self._slots = slots
         self._stamps = stamps
         self._progress = progress
         self._reader = HopReader(settings.receives, settings.senders)
+        self._expect(0)
 
     @property
     def descriptor(self) -> int:
         """Where messages for it come in."""
         return self._reader.descriptor
-
-    @property
-    def turn(self) -> tuple[int, int, int]:
-        """When its next request is served: by number in the cycle, by its turn in it, by stream."""
-        behind, place = self.settings.turn
-        return self.request + behind, place, self.settings.stream
 
     @property
     def patience_ns(self) -> int:
@@ -269,7 +266,7 @@ class _Task:
 
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
-        self.request = run.first[self.settings.stream]
+        self._expect(run.first[self.settings.stream])
         self.tally = Tally()
 
     def expect(self) -> None:
@@ -302,7 +299,7 @@ class _Task:
             self.tally.add(start_ns, end_ns)
         self._pass_on(run, header, slot)
         self._progress.finished(end_ns - start_ns)
-        self.request = request + 1
+        self._expect(request + 1)
         return True
 
     def finish(self, run: PipelineRun) -> None:
@@ -310,6 +307,12 @@ class _Task:
         if self.settings.chunk == 0 and not run.fed:
             for _ in range(len(self._slots) - 1):
                 self._reader.receive()
+
+    def _expect(self, request: int) -> None:
+        """Note which request is next, and when it is its turn: by number in the cycle, in it, by stream."""
+        self.request = request
+        behind, place = self.settings.turn or (0, 0)
+        self.turn = request + behind, place, self.settings.stream
 
     def _work(self, steps: list[Step], start_ns: int) -> tuple[int, int, int, int]:
         """Run all steps; of several, the times of the copies and runs are added up."""
