@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def _drawn(size: int) -> str:
-    """Return a workload of so many requests, each of any network."""
+    """Return a workload of a given number of requests, each of any network."""
     return ",".join(random.Random(size).choices(phone_network_names(), k=size))
 
 

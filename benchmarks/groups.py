@@ -56,7 +56,7 @@ def here() -> Platform:
 
 
 def in_groups(model: Model, count: int) -> Deployment:
-    """Return a network of which both cores compute each of so many chunks together."""
+    """Return a network of which both cores compute each of a given number of chunks together."""
     network, tiler = model.network, Tiler(model)
     chunks: list[Chunk] = []
     tiles: list[Tile | None] = []

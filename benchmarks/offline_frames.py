@@ -117,7 +117,7 @@ def _requests(workflow: str, wanted: int, draw: random.Random) -> tuple[JobReque
 
 
 def frame(seed: int, requests: int, workflow: str, *, objective: str = "makespan") -> Problem:
-    """Return a frame with so many requests."""
+    """Return a frame with a given number of requests."""
     draw, units = random.Random(seed), platform_units(seed)
     asked = _requests(workflow, requests, draw)
     names = tuple(dict.fromkeys(request.network for request in asked))

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--networks", default=",".join(NETWORKS))
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--repeat", type=int, default=3, help="the fastest of so many runs counts")
+    parser.add_argument("--repeat", type=int, default=3, help="the fastest of a given number of runs counts")
     asked = parser.parse_args()
     names, methods = asked.networks.split(","), asked.methods.split(",")
     show(Console(width=WIDTH), pieces_table(names, methods, asked.time_limit, asked.repeat))

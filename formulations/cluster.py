@@ -81,7 +81,7 @@ class Link:
         defects.raise_as(InvalidProblemError)
 
     def time_us(self, size: int) -> int:
-        """Return how long a message of so many bytes takes, microseconds."""
+        """Return how long a message of a given number of bytes takes, microseconds."""
         return self.latency_us - (-size * MICROSECONDS // self.bytes_per_second)
 
 

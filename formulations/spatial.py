@@ -71,7 +71,7 @@ class Window:
         return max(1, min(reach, size))
 
     def halo(self, beyond: int) -> int:
-        """Return how many input positions more are read for so many more outputs, inside a map."""
+        """Return how many input positions more are read for a given number of more outputs, inside a map."""
         return -(-(beyond * self.stride + max(0, self.extent - self.stride)) // self.up)
 
 
@@ -193,7 +193,7 @@ class SpatialNetwork:
         return tuple(map(tuple, found))
 
     def batched(self, count: int) -> SpatialNetwork:
-        """Return the network for so many inferences that are computed together, as one item."""
+        """Return the network for a given number of inferences that are computed together, as one item."""
         nodes = (replace(node, bytes=node.bytes * count, flops=node.flops * count) for node in self.nodes)
         return replace(self, nodes=tuple(nodes))
 

@@ -86,7 +86,7 @@ class TileTimes:
     receipt: PlacementReceipt
 
     def predicted_us(self, rows: int) -> float:
-        """Return what a tile of so many rows takes by the line."""
+        """Return what a tile of a given number of rows takes by the line."""
         return self.fixed_us + self.row_us * rows
 
     def fixed_share(self, overhead_us: float) -> float:
@@ -196,7 +196,7 @@ def measure_tiles(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tile:
-    """A tile of so many rows, with its share of the operations."""
+    """A tile of a given number of rows, with its share of the operations."""
 
     rows: int
     work: float
@@ -253,7 +253,7 @@ def line(sizes: Sequence[float], times_us: Sequence[float]) -> tuple[float, floa
 
 
 def _parts(total: int) -> Iterator[Interval]:
-    """Yield tiles in the middle of so many rows, of the sizes that are measured."""
+    """Yield tiles in the middle of a given number of rows, of the sizes that are measured."""
     for rows in dict.fromkeys(max(1, total * share // 8) for share in EIGHTHS):
         start = (total - rows) // 2
         yield start, start + rows

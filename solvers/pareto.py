@@ -33,7 +33,7 @@ from .session import solve
 FEWEST_TERMS, MOST_TERMS = 2, 3
 
 _SHARE = 8
-"""A solve may take one in so many parts of the time that is left."""
+"""A solve may take one in this number of parts of the time that is left."""
 
 _OPEN = 1 << 63
 """A bound that no value reaches."""

@@ -64,7 +64,7 @@ def table_1(study: Study) -> Iterator[Part]:
 
 
 def at_once(platform: str, unit: str, count: int, seconds: float) -> float:
-    """Return the mean time of so many inferences of InceptionV4 at once, milliseconds."""
+    """Return the mean time of a given number of inferences of InceptionV4 at once, milliseconds."""
     scenario = frames_of({"inceptionv4": count}, seconds)
     setting = of_units(phone(platform, scenario), ("cpu0", unit))
     setting = of_units(setting, (unit, "cpu0"))

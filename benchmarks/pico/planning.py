@@ -48,7 +48,7 @@ RATIOS = (1, 2, 4, 8, 16)
 
 
 def branching_network(branches: int, layers: int, seed: int = 0) -> SpatialNetwork:
-    """Return branches of convolutions with so many layers in all, and their sum: as for Table 6."""
+    """Return branches of convolutions with a given number of layers in all, and their sum: as for Table 6."""
     rng, side = random.Random(seed), 56
     nodes = [SpatialNode(name="in", op_type="Input", size=(side, side), bytes=4 * 64 * side * side)]
     ends = [0] * branches

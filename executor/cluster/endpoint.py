@@ -88,7 +88,7 @@ class LinkRate:
     latency_us: int = 0
 
     def wait_s(self, size: int) -> float:
-        """Return how long a message of so many bytes waits."""
+        """Return how long a message of a given number of bytes waits."""
         rate = self.bytes_per_second
         return self.latency_us / 1e6 + (0.0 if rate is None else size / rate)
 
@@ -272,7 +272,7 @@ def _connection(opened: socket.socket) -> Connection:
 
 
 def _limit_waiting(connection: Connection, seconds: int) -> None:
-    """Let reading fail with an OSError after so many seconds without a byte; 0: never."""
+    """Let reading fail with an OSError after a given number of seconds without a byte; 0: never."""
     with _socket_of(connection) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 

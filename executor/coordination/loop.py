@@ -40,7 +40,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-"""After so many lost workers or failed engines a request is answered with the error."""
+"""After this number of lost workers or failed engines a request is answered with the error."""
 
 _WATCH_S = 1.0
 """How often somebody looks whether a worker hangs, while one works."""

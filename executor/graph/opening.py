@@ -64,11 +64,11 @@ class OpeningLimits:
         )
 
     def seconds_for(self, size: int) -> float:
-        """Return the time for a model of so many bytes."""
+        """Return the time for a model of a given number of bytes."""
         return _LEAST_SECONDS + _SECONDS_PER_BYTE * size if self.seconds is None else self.seconds
 
     def memory_for(self, size: int) -> int:
-        """Return the memory for a model of so many bytes."""
+        """Return the memory for a model of a given number of bytes."""
         return _LEAST_BYTES + _BYTES_PER_BYTE * size if self.memory_bytes is None else self.memory_bytes
 
 

@@ -8,7 +8,7 @@ from .hierarchy import find_place
 from .kernel_files import read_number, read_text
 
 RESERVE_SHARE = 8
-"""One part in so many of the memory is left to the rest of the system."""
+"""One part in this many of the memory is left to the rest of the system."""
 
 _ROOT = Path("/")
 _LIMIT_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}

@@ -38,7 +38,7 @@ class SlotLayout:
 
     @classmethod
     def of(cls, tensors: Iterable[TensorSpec], chunks: int) -> SlotLayout:
-        """Lay out tensors one after the other, behind the header of a slot for so many chunks.
+        """Lay out tensors one after the other, behind the header of a slot for a given number of chunks.
 
         Raises
         ------

@@ -39,7 +39,7 @@ Literals = dict[tuple[int, int], BoolVar]
 
 
 _MOST_ARCS = 5000
-"""Up to so many intervals the arcs encoding is used: larger, but with the tighter relaxation."""
+"""Up to this number of intervals the arcs encoding is used: larger, but with the tighter relaxation."""
 
 
 def encode_boundary(problem: Problem, *, once: bool = True) -> Encoded[Parts]:

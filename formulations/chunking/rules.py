@@ -43,12 +43,12 @@ def apart(first: LayerRef, second: LayerRef) -> RuleFunction:
 
 
 def at_most(units: int) -> RuleFunction:
-    """Return the rule "at most so many units are used"."""
+    """Return the rule "at most a given number of units are used"."""
     return named(f"at_most({units})", f"at most {units} units are used", lambda v: _used(v) <= units)
 
 
 def at_least(units: int) -> RuleFunction:
-    """Return the rule "at least so many units are used"."""
+    """Return the rule "at least a given number of units are used"."""
     return named(f"at_least({units})", f"at least {units} units are used", lambda v: _used(v) >= units)
 
 
@@ -68,13 +68,13 @@ def avoid(unit: str) -> RuleFunction:
 
 
 def busy_cap(unit: str, *, most_us: int) -> RuleFunction:
-    """Return the rule "this unit is busy at most so many microseconds per period"."""
+    """Return the rule "this unit is busy at most a given number of microseconds per period"."""
     text = f"unit {unit!r} is busy at most {most_us} us per period"
     return named(f"busy_cap({unit}, {most_us})", text, lambda view: view.busy_us(unit) <= most_us)
 
 
 def memory_cap(most_bytes: int, *, unit: str | None = None) -> RuleFunction:
-    """Return the rule "the plan (or one unit of it) needs at most so many bytes"."""
+    """Return the rule "the plan (or one unit of it) needs at most a given number of bytes"."""
     where = "the plan" if unit is None else f"unit {unit!r}"
 
     def build(view: PlanView) -> BoolExpr:
@@ -85,13 +85,13 @@ def memory_cap(most_bytes: int, *, unit: str | None = None) -> RuleFunction:
 
 
 def latency_cap(*, most_us: int) -> RuleFunction:
-    """Return the rule "one request takes at most so many microseconds from entry to exit"."""
+    """Return the rule "one request takes at most a given number of microseconds from entry to exit"."""
     text = f"the latency is at most {most_us} us"
     return named(f"latency_cap({most_us})", text, lambda view: view.latency_us() <= most_us)
 
 
 def differs(plan: Plan, *, at_least: int = 1) -> RuleFunction:
-    """Return the rule "at least so many layers run on other units than in this plan".
+    """Return the rule "at least a given number of layers run on other units than in this plan".
 
     With 1 it is the blocking constraint C5 of BetterTogether (III-D): any plan but this one. See
     `plan_distance`.

@@ -15,7 +15,7 @@ def serves(layer: LayerRef, device: str) -> RuleFunction:
 
 
 def largest_group(count: int) -> RuleFunction:
-    """Return the rule "no group has more than so many devices"."""
+    """Return the rule "no group has more than a given number of devices"."""
     text = f"at most {count} devices in a group"
 
     def build(view: GroupView) -> BoolExpr:
@@ -25,7 +25,7 @@ def largest_group(count: int) -> RuleFunction:
 
 
 def some_group(count: int) -> RuleFunction:
-    """Return the rule "some group has at least so many devices"."""
+    """Return the rule "some group has at least a given number of devices"."""
     text = f"at least {count} devices in some group"
 
     def build(view: GroupView) -> BoolExpr:

@@ -29,7 +29,7 @@ class Exchange:
     bytes_per_second: int  # the slower of both rates; 0: messages take no time
 
     def time_ns(self, size: int) -> int:
-        """Return the time of so many bytes there and back together."""
+        """Return the time of a given number of bytes there and back together."""
         rate = self.bytes_per_second
         return self.latency_ns - (-size * 10**9 // rate) if rate else 0
 

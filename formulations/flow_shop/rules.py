@@ -20,13 +20,13 @@ def never_beside(first: str, second: str) -> RuleFunction:
 
 
 def deadline(request: str, *, most_us: int) -> RuleFunction:
-    """Return the rule "this request takes at most so many microseconds from arrival to exit"."""
+    """Return the rule "this request takes at most a given number of microseconds from arrival to exit"."""
     text = f"{request!r} takes at most {most_us} us"
     return named(f"deadline({request}, {most_us})", text, lambda view: view.latency_us(request) <= most_us)
 
 
 def memory_cap_while(request: str, *, most_bytes: int) -> RuleFunction:
-    """Return the rule "while this request runs the device uses at most so many bytes"."""
+    """Return the rule "while this request runs the device uses at most a given number of bytes"."""
     text = f"at most {most_bytes} bytes are in use while {request!r} runs"
 
     def build(view: WorkloadView) -> BoolExpr:

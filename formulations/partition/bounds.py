@@ -90,7 +90,7 @@ class PartBounds:
 
 
 def bounds_of(graph: LayerGraph, parts: int) -> PartBounds:
-    """Return the bounds of a graph in so many parts at most."""
+    """Return the bounds of a graph in a given number of parts at most."""
     work = work_of(graph)
     states = prod(count + 1 for count in work.counts)
     stretches = stretches_of(graph, work, _MOST_ENTRIES // states) if states <= _MOST_STATES else None

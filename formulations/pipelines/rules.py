@@ -8,13 +8,13 @@ from .view import PipelineView
 
 
 def most_pipelines(count: int) -> RuleFunction:
-    """Return the rule "there are at most so many pipelines"."""
+    """Return the rule "there are at most a given number of pipelines"."""
     text = f"at most {count} pipelines"
     return named(f"most_pipelines({count})", text, lambda view: view.pipelines() <= count)
 
 
 def least_pipelines(count: int) -> RuleFunction:
-    """Return the rule "there are at least so many pipelines"."""
+    """Return the rule "there are at least a given number of pipelines"."""
     text = f"at least {count} pipelines"
     return named(f"least_pipelines({count})", text, lambda view: view.pipelines() >= count)
 
@@ -58,12 +58,12 @@ def ends(device: str) -> RuleFunction:
 
 
 def traffic_cap(*, most_bytes: int) -> RuleFunction:
-    """Return the rule "one item sends at most so many bytes over links"."""
+    """Return the rule "one item sends at most a given number of bytes over links"."""
     text = f"one item sends at most {most_bytes} bytes"
     return named(f"traffic_cap({most_bytes})", text, lambda view: view.traffic_bytes() <= most_bytes)
 
 
 def energy_cap(*, most_nj: int) -> RuleFunction:
-    """Return the rule "one item takes at most so many nanojoules to compute"."""
+    """Return the rule "one item takes at most a given number of nanojoules to compute"."""
     text = f"one item takes at most {most_nj} nJ"
     return named(f"energy_cap({most_nj})", text, lambda view: view.energy_nj() <= most_nj)

@@ -177,7 +177,7 @@ class Cluster:
 
     @cached_property
     def scale(self) -> int:
-        """Rates are whole numbers of items in so many microseconds.
+        """Rates are whole numbers of items in a given number of microseconds.
 
         A power of ten that gives a good pipeline `RATE_DIGITS` digits: enough to tell plans apart, and few
         enough for solvers that compute with 64 bits.

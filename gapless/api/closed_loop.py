@@ -91,7 +91,7 @@ class TuningSetup:
     def plan(
         self, problem: Problem, *, top: int, most_s: float | None = None
     ) -> tuple[Comparison, list[Plan]]:
-        """Have all backends plan, each in so many seconds at most.
+        """Have all backends plan, each in a given number of seconds at most.
 
         The plans are without repetitions.
         """

@@ -60,7 +60,7 @@ _OUTPUTS = ("children", "corner", "level")
 
 
 def octree(points: int = POINTS) -> CallableModel:
-    """Return the pipeline for clouds of so many points, float32 (points, 3) in the unit cube.
+    """Return the pipeline for clouds of a given number of points, float32 (points, 3) in the unit cube.
 
     Points outside count as at its border.
     """

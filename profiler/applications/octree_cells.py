@@ -30,7 +30,7 @@ FIRST_LEAF = -2
 
 
 def most_nodes(points: int) -> int:
-    """Return how many nodes an octree of so many points can have.
+    """Return how many nodes an octree of a given number of points can have.
 
     A node below the root holds two codes or more, so a level has no more nodes than cells, and no more than
     half as many as there are points.

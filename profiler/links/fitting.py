@@ -122,7 +122,7 @@ class LinkFit(FittedNumbers):
     def predict_us(
         self, size: int, *, queue_us: float = 0.0, traffic_bytes: float = 0, mean_traffic_bytes: float = 0
     ) -> float:
-        """Return how long a message of so many bytes takes, microseconds; see `MessageSample`."""
+        """Return how long a message of a given number of bytes takes, microseconds; see `MessageSample`."""
         features = (size, queue_us, traffic_bytes, mean_traffic_bytes, 1.0)
         return self.bandwidth_us(size) + sum(
             factor * feature for factor, feature in zip(self._factors, features, strict=True)

@@ -64,6 +64,6 @@ def _macs(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> int:
     first, second = shapes[node.input[0]], shapes[node.input[1]]
     if node.op_type == "LSTM":  # in each step the weights of the input, and those of the state
         return prod(first[:2]) * (prod(second) + prod(shapes[node.input[2]]))
-    if node.op_type == "ConvTranspose":  # each value of the input goes to so many outputs
+    if node.op_type == "ConvTranspose":  # each value of the input goes to a given number of outputs
         return prod(first) * prod(second[1:])
     return prod(shapes[node.output[0]]) * (prod(second[1:]) if node.op_type == "Conv" else first[-1])

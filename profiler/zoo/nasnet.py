@@ -18,7 +18,7 @@ from .weights import IMAGE, RECTIFIED_DEEP
 
 
 def nasnet(net: Blocks, image: Var, *, cells: int, filters: int, stem: int) -> Outputs:
-    """Build NASNet-A with so many normal cells in each of its three rows."""
+    """Build NASNet-A with a given number of normal cells in each of its three rows."""
     x = net.conv(image, "stem", stem, 3, stride=2, pad=0, after=IMAGE)
     before, x = None, net.batch_norm(x, "stem.bn")
     for index, part in enumerate((4, 2)):

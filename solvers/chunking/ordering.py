@@ -9,7 +9,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _SORT_BELOW = 64
-"""Up to so many columns, sorting all of them is cheaper than selecting first."""
+"""Up to this number of columns, sorting all of them is cheaper than selecting first."""
 
 
 def runs(begin: Ints, counts: Ints) -> tuple[Ints, Ints]:

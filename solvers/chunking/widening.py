@@ -36,7 +36,7 @@ from .totals import completion_totals, windowed_totals
 _SMALL_GRAPH, _GRAPH, _LARGE_GRAPH = 6_000, 400_000, 2_500_000
 """Most arcs: of a graph tried before anything else, of a box, and of a box that cannot be split."""
 _ENUMERABLE = 8_000
-"""Up to so many walks, making them all is cheaper than searching."""
+"""Up to this number of walks, making them all is cheaper than searching."""
 _EFFORT = 20_000
 """Most prefixes to expand in a box that can still be split; four times more after every failure."""
 _FIRST_STEP = 512
@@ -47,7 +47,7 @@ _LEAST_BEAM, _MOST_BEAM = 32, 512
 _WINDOWED = 100_000_000
 """Most chunks x lattice points for exact totals of a window, a few operations each."""
 _MOST_PLATEAUS = 2
-"""After so many values that had to be settled, what is left of a box is searched in one piece."""
+"""After this number of values that had to be settled, what is left of a box is searched in one piece."""
 _ENERGY_ROUNDS = 40
 """Most rounds of narrowing the periods that an energy allows."""
 _ENERGY_STEP = 64

@@ -31,7 +31,7 @@ STEPS = 5000
 """Moves that are tried for each set of units."""
 
 SHOWN_EVERY = 100
-"""After so many moves the best schedule is shown, if it is a new one."""
+"""After this number of moves the best schedule is shown, if it is a new one."""
 
 FIRST_PERMILLE, LAST_PERMILLE = 50, 1
 """Temperature at the start and at the end, relative to the value of the first schedule."""

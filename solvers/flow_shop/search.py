@@ -51,7 +51,7 @@ _SEARCHING, _PROVING, _HURRY_S = 4, 0.8, 0.3
 the rest into that, and what is left into the search again; where there are so many seconds or more."""
 
 _STARTING = 3
-"""One in so many parts of the time that is left may go into schedules to start from."""
+"""One in this number of parts of the time that is left may go into schedules to start from."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""

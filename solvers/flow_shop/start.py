@@ -24,7 +24,7 @@ _SHARE = 0.1
 
 
 _FIRST_S = 0.1
-"""After so many seconds of the native search its plan is shown, for whoever watches."""
+"""After this number of seconds of the native search its plan is shown, for whoever watches."""
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:

@@ -17,7 +17,7 @@ from ..topological_orders import Order
 from .arrays import NEVER, Arrays, Counts, Ints
 
 MOST_CELLS = 1_200_000
-"""Boundaries of a program are chosen such that one matrix of loads has at most so many entries."""
+"""Boundaries of a program are chosen such that one matrix of loads has at most this number of entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

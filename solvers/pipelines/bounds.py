@@ -161,7 +161,7 @@ class Bounds:
         return tuple(values)
 
     def _rate_of(self, pipelines: int, state: int) -> int:
-        """Return an upper bound on the rate of at most so many pipelines on free devices."""
+        """Return an upper bound on the rate of at most a given number of pipelines on free devices."""
         if self._rates is None:
             return pipelines * self._cluster.scale
         return int(self._rates[min(pipelines, len(self._rates) - 1)][state]) if pipelines > 0 else 0

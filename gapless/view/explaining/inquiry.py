@@ -27,7 +27,7 @@ from .explanation import Alternative
 Values = tuple[int, ...]
 
 _OPEN = 4
-"""The search for the least period of slack mode may take one part in so many of the time."""
+"""The search for the least period of slack mode may take one part in this many of the time."""
 
 _NO_TIME = "no plan was found in time, and nothing is proved"
 
@@ -51,7 +51,7 @@ class Inquiry:
         self._known: dict[Plan, Values] = {}
 
     def share(self, questions: int) -> Deadline:
-        """Return a deadline for one of so many questions that are still open."""
+        """Return a deadline for one of a given number of questions that are still open."""
         left = self._deadline.left_s
         return Deadline(None if left is None else left / questions)
 

@@ -39,7 +39,7 @@ _FAILED = ("failed", "bad")
 
 _WORDS = (
     "Performance profiles (E. D. Dolan and J. J. Moré, Mathematical Programming 91, 2002): how many of the "
-    "problems a backend solves with at most so many times what the best one of them needs. Higher is better: "
+    "problems a backend solves within a given multiple of what the best one of them needs. Higher is better: "
     "a line begins at the share of problems on which it is the best, and ends at the share that it solves."
 )
 

@@ -17,7 +17,7 @@ _UNLIKE = 0.15
 """Difference of a trace from the measurement, as a share, from which on it is said."""
 
 _WARM_UP = 5
-"""One part in so many of a trace is left out: the pipeline fills."""
+"""One part in this many of a trace is left out: the pipeline fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

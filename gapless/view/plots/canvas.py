@@ -100,6 +100,6 @@ def room(axes: Axes, share: float) -> int:
 
 
 def short(text: str, most: int) -> str:
-    """Return a text in one line of at most so many characters."""
+    """Return a text in one line of at most a given number of characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

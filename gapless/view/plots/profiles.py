@@ -1,4 +1,4 @@
-"""Performance profiles: on how many problems a backend needs at most so many times the best."""
+"""Performance profiles: on how many problems a backend needs at most a given multiple of the best."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _profile(profile: Profile) -> Iterator[RenderableType]:
         shares = [max((share for at, share in line if at <= ratio), default=0.0) for ratio in ratios]
         worst = f"x{line[-1][0]:.3g}" if line else "-"
         table.add_row(backend, *(f"{100 * share:.0f} %" for share in shares), worst)
-    yield Text(f"{profile.title}: on how many problems at most so many times the best", style="bold")
+    yield Text(f"{profile.title}: on how many problems within a multiple of the best", style="bold")
     yield indented(table)
 
 

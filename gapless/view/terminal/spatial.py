@@ -40,7 +40,7 @@ def split_view(network: str, found: Sequence[OperatorSplit], parts: int, axis: A
         )
     words = (
         f"tile: the largest of {parts}; read again: by this operator alone; computed again: when it is fused "
-        "with so many operators before it, back to inputs and to what does not split."
+        "with a given number of operators before it, back to inputs and to what does not split."
     )
     return Group(head, "", indented(table), *_more(len(found), "operators"), "", Text(words, style="dim"))
 

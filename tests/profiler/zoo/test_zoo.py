@@ -20,7 +20,7 @@ SMALL = ("mobilenetv2", "squeezenet")
 
 
 def encoder(depth: int) -> dict[str, int]:
-    """Return the operators of so many encoder blocks."""
+    """Return the operators of a given number of encoder blocks."""
     return {
         "MatMul": depth * 8,
         "LayerNormalization": 2 * depth + 1,
