@@ -71,6 +71,9 @@ HOW_LONG = {"--budget", "--seconds", "--time-limit"}
 MEASURING = ("bench-engine", "contention", "doctor", "interference", "links", "profile", "run", "tune")
 """Commands of gapless that measure this machine."""
 
+BRIEF = {"run": ("--seconds", "0.3")}
+"""What commands that measure are told last: a page says what they do, not for how long."""
+
 PRELUDES = {
     "judge-your-heuristic.md": {"longest_first.py": (DOCS / "examples" / "longest_first.py").read_text()},
     "write-a-backend.md": {"shares_backend.py": (DOCS / "examples" / "shares_backend.py").read_text()},
@@ -216,7 +219,8 @@ def _run_command(command: str, words: list[str], where: str) -> Output:
     _say(f"$ {shlex.join(words)}\n")
     match words:
         case ["gapless", *arguments]:
-            found, printed = _gapless(arguments)
+            brief = BRIEF.get(arguments[0], ()) if measures(command) else ()
+            found, printed = _gapless([*arguments, *brief])
         case ["python", *_]:
             done = subprocess.run(
                 [sys.executable, *words[1:]], stdout=subprocess.PIPE, text=True, check=False

@@ -36,6 +36,9 @@ NOT_RUN = {
 }
 """Examples whose words are only checked, and why."""
 
+HOW_LONG = {"coordinate": ("--seconds", "2")}
+"""For how long commands simulate here that simulate a minute otherwise."""
+
 EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples]
 
 
@@ -89,7 +92,7 @@ def test_every_example_works(folder: Path, every: dict[str, Any]) -> None:
         name, *words = words_of(example)
         every[name].make_context(name, [word for word in words if word not in ("--json", "--quiet")])
         if not any(example.startswith(begun) for begun in NOT_RUN):
-            assert main([name, *words]) == 0, example
+            assert main([name, *words, *HOW_LONG.get(name, ())]) == 0, example
 
 
 def test_every_reason_not_to_run_an_example_is_needed() -> None:
