@@ -34,13 +34,21 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Network
 from gapless.formulations.problem import Problem
 from gapless.profiler.learned.dataset import load_dataset
-from gapless.profiler.learned.evaluation import Errors, errors_of, merged, rows_of
 from gapless.profiler.learned.examples import Dataset, DeviceType, dataset_of
 from gapless.profiler.learned.features import table_features
 from gapless.profiler.learned.measuring import YARDSTICKS
 from gapless.profiler.learned.predictors import TRAINED, PredictionMethod, Predictor
 from gapless.profiler.learned.tables import costs_of
-from gapless.profiler.learned.training import SPLIT, fold_predictors, predict_by, trained
+from gapless.profiler.learned.training import (
+    SPLIT,
+    Errors,
+    errors_of,
+    fold_predictors,
+    merged,
+    predict_by,
+    rows_of,
+    trained,
+)
 from gapless.view.layout import plain_table
 
 PAPER = {"data": "30 to 50 min", "training": "< 3 min", "prediction": "0.6 s"}

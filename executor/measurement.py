@@ -129,7 +129,8 @@ class UnitUse:
         Its idle time between its first start and its last end, per request, mean; in a batch, of each
         round.
     rss_bytes
-        Largest resident memory of its worker.
+        Largest resident memory of its worker; 0 where that of another unit, which it takes turns with, works
+        for it.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -6,8 +6,8 @@ encoders all ask here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from .costs import NetworkCosts, TransferRows
@@ -51,6 +51,9 @@ class Chain:
         Boundaries where a chunk may start or stop: 0, the legal cuts, n.
     exclusive
         For each unit the set of the units that it excludes.
+    resources
+        For each unit the first unit of those that take turns with it, whose loads are added up; itself where
+        it takes turns with none.
     powers
         Of the units; None: not all are known.
     """
@@ -68,7 +71,35 @@ class Chain:
     device_memory: int | None
     cuts: tuple[int, ...]
     exclusive: tuple[frozenset[int], ...]
+    resources: tuple[int, ...]
     powers: Powers | None
+
+    @property
+    def pools(self) -> dict[int, tuple[int, ...]]:
+        """The units of each resource, by its first unit."""
+        found: dict[int, tuple[int, ...]] = {}
+        for unit, first in enumerate(self.resources):
+            found[first] = (*found.get(first, ()), unit)
+        return found
+
+    def pooled(self, loads: Mapping[int, int]) -> dict[int, int]:
+        """Return the loads of resources from those of the units in use."""
+        found: dict[int, int] = {}
+        for unit, load in loads.items():
+            first = self.resources[unit]
+            found[first] = found.get(first, 0) + load
+        return found
+
+    def taking_turns(self, resources: tuple[int, ...]) -> Chain:
+        """Return the same tables where units of one resource take turns, and do not exclude each other."""
+        return replace(
+            self,
+            resources=resources,
+            exclusive=tuple(
+                frozenset(other for other in others if resources[other] != resources[unit])
+                for unit, others in enumerate(self.exclusive)
+            ),
+        )
 
     @property
     def layer_count(self) -> int:
@@ -170,5 +201,6 @@ def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Ch
         device_memory=platform.memory_bytes,
         cuts=(0, *network.legal_cuts, count),
         exclusive=platform.exclusive,
+        resources=tuple(units),
         powers=powers_of(platform),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, ClassVar
@@ -90,6 +91,10 @@ class ProcessingUnit:
         Identifiers of the processor cores it occupies. Two units with a core in common
         exclude each other in a plan. Empty for units that are not made of cores: of these, two accelerators
         of one kind exclude each other where they name different engines, which drive the same hardware.
+    resource
+        What it is, where several units take turns in one place: two engines on one core, say. Where units
+        may have several chunks (passage "any"), those of one resource do not exclude each other, and their
+        loads are added up. Empty: it is a resource of its own.
     threads
         Threads that an engine may use on it, or None when that has no meaning.
     memory_bytes
@@ -112,6 +117,7 @@ class ProcessingUnit:
     name: str
     kind: UnitKind = UnitKind.OTHER
     cores: tuple[int, ...] = ()
+    resource: str = ""
     threads: int | None = None
     memory_bytes: int | None = None
     engine: EngineSettings = EngineSettings()
@@ -125,6 +131,8 @@ class ProcessingUnit:
         defects.check_name("name", self.name)
         defects.check_counts("cores", self.cores)
         defects.check_unique("cores", self.cores)
+        if self.resource:
+            defects.check_name("resource", self.resource)
         if self.threads is not None:
             defects.check_count("threads", self.threads, least=1)
         if self.memory_bytes is not None:
@@ -182,7 +190,27 @@ class Platform:
         defects.check_unique("unit names", self.unit_names)
         if self.memory_bytes is not None:
             defects.check_count("memory_bytes", self.memory_bytes)
+        for unit, first in zip(self.units, self.resources, strict=True):
+            one = self.units[first]
+            if (unit.kind, set(unit.cores), unit.quota_permille) != (
+                one.kind,
+                set(one.cores),
+                one.quota_permille,
+            ):
+                defects.add(
+                    f"units {one.name!r} and {unit.name!r} are one resource, {unit.resource!r}, but differ "
+                    "in kind, cores or quota: only what runs in the same place can take turns there"
+                )
         defects.raise_as(InvalidProblemError)
+
+    @property
+    def resources(self) -> tuple[int, ...]:
+        """For each unit the first unit of its resource: itself, if it is one of its own."""
+        first: dict[str, int] = {}
+        return tuple(
+            first.setdefault(unit.resource, index) if unit.resource else index
+            for index, unit in enumerate(self.units)
+        )
 
     @property
     def unit_names(self) -> tuple[str, ...]:
@@ -208,6 +236,16 @@ class Platform:
         if unit not in self.unit_names:
             raise InvalidInputError(f"no unit is called {shown(unit)}; {meant(unit, self.unit_names)}")
         return self.unit_names.index(unit)
+
+    def without_turns(self) -> Platform:
+        """Return the same platform whose units take turns with none."""
+        return replace(self, units=tuple(replace(unit, resource="") for unit in self.units))
+
+    def turns(self, units: Iterable[str]) -> tuple[str, ...]:
+        """Return for each of some units who takes turns with it: the first unit of its resource, by name."""
+        names, first = self.unit_names, self.resources
+        known = {unit: names[first[index]] for index, unit in enumerate(names)}
+        return tuple(known.get(unit, unit) for unit in units)
 
     @property
     def exclusive(self) -> tuple[frozenset[int], ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import InvalidPlanError
 from .validation import MAX_COUNT, STRICT, Defects
+
+if TYPE_CHECKING:
+    from .hardware import Platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -88,9 +91,13 @@ class Plan:
         return "; ".join(f"{name}: {_path(self.of(name))}" for name in dict.fromkeys(self.order))
 
 
-def comes_back(chunks: Sequence[Chunk]) -> bool:
-    """Return whether chunks in a row come back to a unit that has one of them already."""
-    return len({chunk.unit for chunk in chunks}) < len(chunks)
+def comes_back(chunks: Sequence[Chunk], platform: Platform | None = None) -> bool:
+    """Return whether chunks in a row come back to a unit that has one of them already.
+
+    `platform`: what its units share; units that take turns count as one.
+    """
+    units = [chunk.unit for chunk in chunks]
+    return len({*(units if platform is None else platform.turns(units))}) < len(chunks)
 
 
 def _named(chunk: Chunk) -> tuple[str, ...]:

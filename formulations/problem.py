@@ -313,7 +313,8 @@ class Problem:
         key = units if self.by_set else len(units)
         if key not in self._charged:
             # Rules are evaluated on plans only: the bounds that their quantities have do not matter.
-            self._charged[key] = replace(self, costs=self._table(units), co_run_costs=None)
+            platform = self.platform.without_turns() if self.by_set else self.platform
+            self._charged[key] = replace(self, platform=platform, costs=self._table(units), co_run_costs=None)
         return self._charged[key]
 
     @cached_property

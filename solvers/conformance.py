@@ -38,8 +38,8 @@ class BackendConformance:
     Attributes
     ----------
     every, first
-        Of the samples, objectives, limits, rules and quantities one in `every` is asked, from number `first`
-        on (from 0): for backends that share their models, and so can share the questions.
+        Of the questions (samples, objectives, limits, rules, quantities, lists) one in `every` is asked, from
+        number `first` on (from 0): for backends that share their models, and so can share the questions.
     """
 
     every, first = 1, 0
@@ -83,6 +83,10 @@ class BackendConformance:
         """Return those that this backend is asked; of a few problems one at least."""
         return [*problems[min(self.first, max(len(problems) - 1, 0)) :: self.every]]
 
+    def _few(self) -> list[Problem]:
+        """Return two problems of each formulation, of which this backend is asked its share."""
+        return self._share([problem for problem, _ in self._problems(whole=False)])
+
     def _able(self, problem: Problem) -> bool:
         return not self.make_backend().capabilities.missing(problem)
 
@@ -100,7 +104,7 @@ class BackendConformance:
         backend = self.make_backend()
         if not backend.capabilities.isolated:
             return [solve(problem, backend, options, explain=False) for problem in problems]
-        loose = _Loose(backend)
+        loose = Loose(backend)
         return call_in_child(
             lambda: [solve(problem, loose, options, explain=False) for problem in problems], backend.name
         )
@@ -258,7 +262,7 @@ class BackendConformance:
 
     def test_plans_that_differ_agree_with_the_oracle(self) -> None:
         """The session asks for lists, by rules or longer ones, until enough plans are far apart."""
-        for problem, _ in self._problems(whole=False):
+        for problem in self._few():
             if problem.formulation.difference is not None:
                 self._compare([problem], top=3, distance=2)
 
@@ -267,7 +271,7 @@ class BackendConformance:
     def test_the_best_plans_are_distinct_and_ordered(self) -> None:
         """Top-K has no plan twice, and is in canonical order as far as it is proven."""
         seen = 0
-        for problem, _ in self._problems(whole=False):
+        for problem in self._few():
             result = self._solve(problem, top=8)
             plans = [c.plan for c in result.candidates]
             assert len(set(plans)) == len(plans)
@@ -278,7 +282,7 @@ class BackendConformance:
 
     def test_asking_for_more_plans_than_exist(self) -> None:
         """The whole space comes back, and is said to be exhausted."""
-        for _, (problem, *_) in self._by_samples():
+        for problem in self._share([first for _, (first, *_) in self._by_samples()]):
             if self._support(problem).exact:
                 oracle = _oracle(problem, SolveOptions(top=500))
                 result = self._solve(problem, top=500)
@@ -288,7 +292,7 @@ class BackendConformance:
     def test_the_objective_decides(self) -> None:
         """Another objective changes the best value: what is asked reaches the search."""
         differ = expected = False
-        for problem, _ in self._problems(whole=False):
+        for problem in self._few():
             if self._support(problem).exact:
                 variants = {term: problem.with_objective(term) for term in problem.known_terms}
                 able = {term: variant for term, variant in variants.items() if self._able(variant)}
@@ -323,7 +327,7 @@ class BackendConformance:
                 assert result.stop is not StopReason.COMPLETE or not self._support(problem).proves
 
 
-class _Loose:
+class Loose:
     """A backend that runs in this process whatever it says; for many solves in one child process."""
 
     def __init__(self, backend: Backend) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -63,8 +64,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Remember when the run began."""
+    gc.disable()  # while tests are found, nothing is garbage
     load_for_children()
     session.config.stash[_BEGAN] = time.monotonic()
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage walk over all tests: a forked child would copy them, too."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -76,19 +85,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure one thing at a time on this machine, whichever process and checkout asks for it."""
+    """Measure one thing at a time on this machine, whichever process and checkout asks for it.
+
+    What measures does so for a moment only, also in fixtures of a module.
+    """
     if not measures(item):
         return (yield)
-    with (Path(gettempdir()) / f"gapless-measures-{os.getuid()}.lock").open("w") as file:
+    with (
+        (Path(gettempdir()) / f"gapless-measures-{os.getuid()}.lock").open("w") as file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         flock(file, LOCK_EX)
+        shorten(patch.setattr)
         return (yield)
-
-
-@pytest.fixture(autouse=True)
-def _shortened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what measures this machine do so for a moment only."""
-    if measures(request.node):
-        shorten(monkeypatch.setattr)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """The blocks of code of a page of Markdown, and how they are run.
 
-`python -m tests.documents PAGE` runs every block of a page in order, in a folder of its own: console blocks
-command by command, Python blocks in one namespace. The tests do that in a process for each page, so that
-no page lives on what another one has left behind.
+`python -m tests.documents PAGE ...` runs every block of a page in order, in a folder of its own: console
+blocks command by command, Python blocks in one namespace. Each page has a process, so that no page lives on
+what another one has left behind; `--serve` does that for the tests.
 
 A block that cannot run everywhere has `<!-- not run: REASON -->` on the line before it. A command whose
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
@@ -19,17 +19,26 @@ printed now into the pages.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
+import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
+import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from gapless.api.device import this_device
+from gapless.cli.main import commands, main
+from gapless.formulations.errors import EngineUnavailableError
 
 from .printed import Output, missing, rewritten
 from .shortened import load_for_children, shorten
@@ -158,8 +167,6 @@ def run_page(page: Path, *, rewrite: bool = False) -> None:
 
     With `rewrite`, blocks that show other text than is printed are changed in the page instead.
     """
-    shorten()
-    load_for_children()
     for name, text in PRELUDES.get(page.name, {}).items():
         Path(name).write_text(text)
     sys.path.insert(0, "")  # Python blocks are typed into an interpreter, which imports from this folder
@@ -224,8 +231,6 @@ def _run_command(command: str, words: list[str], where: str) -> Output:
 
 
 def _gapless(arguments: Sequence[str]) -> tuple[int, str]:
-    from gapless.cli.main import main
-
     printed = io.StringIO()
     with redirect_stdout(printed):
         code = main(arguments)
@@ -244,11 +249,49 @@ def links_of(page: Path) -> Iterator[str]:
     yield from re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
 
 
-if __name__ == "__main__":
-    asked = [Path(name).resolve() for name in sys.argv[1:] if name != "--rewrite"]
-    if len(asked) == 1:
+def run_alone(page: Path, *, rewrite: bool = False, output: Path | None = None) -> int:
+    """Run a page in a child of its own and an empty folder; return its exit code.
+
+    `output`: a file for what it prints.
+    """
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        if output is not None:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for stream in (1, 2):
+                os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
         with TemporaryDirectory() as folder, chdir(folder):
-            run_page(asked[0], rewrite="--rewrite" in sys.argv)
-    else:  # no page lives on what another one has left behind
-        own = [sys.executable, "-m", "tests.documents", *({"--rewrite"} & set(sys.argv))]
-        sys.exit(sum(subprocess.run([*own, str(page)], check=False).returncode for page in asked))
+            run_page(page, rewrite=rewrite)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        for each in (sys.stdout, sys.stderr):
+            each.flush()
+        os._exit(code)
+
+
+def serve() -> None:
+    """Run the pages that standard input names, with files for their outputs; tell the exit code of each."""
+    for line in sys.stdin:
+        page, output = json.loads(line)
+        _say(f"{run_alone(Path(page), output=Path(output))}\n")
+
+
+if __name__ == "__main__":
+    # All pages find the same loaded and known, and no page what another one has left behind.
+    shorten()
+    load_for_children()
+    commands()
+    with suppress(EngineUnavailableError):
+        this_device(engine="mnn,onnxruntime")
+    gc.freeze()
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        asked = [Path(name).resolve() for name in sys.argv[1:] if name != "--rewrite"]
+        sys.exit(sum(run_alone(page, rewrite="--rewrite" in sys.argv) for page in asked))

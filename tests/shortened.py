@@ -1,8 +1,9 @@
 """What makes tests shorter, and does not change what they say.
 
-Measurements have the same items, visits, rounds and records as for a user, and fewer repetitions: tests
-that measure this machine (the marker `measures`), pages and notebooks look at what is done and said, never at
-how long something took. A busy machine is no failure, either: no profile is given up for its noise.
+Measurements have the same items and records as for a user, with fewer repetitions, and races on this
+machine have two rungs instead of four: tests that measure (the marker `measures`), pages and notebooks look
+at what is done and said, never at how long something took. A busy machine is no failure, either: no profile
+is given up for its noise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 
-from gapless.executor.tuning import options
+from gapless.executor.runner import Runner
+from gapless.executor.simulated import SimulatedRunner
+from gapless.executor.tuning import options, tuner
+from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
+from gapless.executor.tuning.race import Race
 from gapless.profiler import quality, records, survey
 from gapless.profiler.profile import ProfileOptions
 from gapless.profiler.sampling import Effort
@@ -21,7 +26,10 @@ from gapless.profiler.summary import Summary, Timing
 _SHARE = 0.1
 """Of the seconds of each visit of a race."""
 
-_REPETITIONS, _SECONDS = 5, 0.005
+_RUNGS = (Rung(seconds=0.05), Rung(seconds=0.05))
+"""Of a race on this machine: each visit starts processes, and four are enough to tell candidates apart."""
+
+_REPETITIONS, _SECONDS = 3, 0.003
 """Of each item of a profile."""
 
 
@@ -42,6 +50,13 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
         mode: tuple(replace(rung, seconds=rung.seconds * _SHARE) for rung in steps)
         for mode, steps in options.RUNGS.items()
     }
+
+    def brief(contest: object, runner: Runner, run: object, asked: TuningOptions, report: object) -> Race:
+        if asked.mode is TuningMode.RACE and not isinstance(runner, SimulatedRunner):
+            asked = replace(asked, rungs=asked.rungs or _RUNGS)
+        return Race(contest, runner, run, asked, report)  # type: ignore[arg-type]
+
+    patch(tuner, "Race", brief)
     patch(ProfileOptions, "effort", property(short))
     patch(options, "RUNGS", rungs)
     patch(records, "steadiest", _once)
@@ -49,9 +64,14 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
 
 
 def load_for_children() -> None:
-    """Load what OR-Tools loads, and no solver: children that solve are there in a third of the time."""
-    with suppress(ImportError):
-        import_module("pandas")
+    """Load the solvers here: children that solve, some thousands, then need not.
+
+    The product does so in children only (`solvers/test_hazards.py`): OR-Tools and some versions of HiGHS
+    cannot share a process, so HiGHS is not loaded here.
+    """
+    for name in ("ortools.sat.python.cp_model", "z3", "pulp"):
+        with suppress(ImportError):
+            import_module(name)
 
 
 def _once(measure: Callable[[], Timing], *, retries: int, known: Timing | None = None) -> Timing:

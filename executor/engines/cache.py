@@ -88,7 +88,7 @@ class Cache:
             Kind of file, e.g. ".mnn".
         """
         _check_name(key, suffix)
-        for file in self._files():
+        for file in self._files(key):
             match = _ENTRY.fullmatch(file.name)
             if match is None or (match[1], match[3]) != (key, suffix):
                 continue
@@ -145,9 +145,10 @@ class Cache:
             self._sweep(older_than_s=0.0)
         return len(entries)
 
-    def _files(self) -> list[Path]:
+    def _files(self, begun: str = "") -> list[Path]:
+        """Return the files whose names begin so; there may be thousands of others."""
         try:
-            return list(self.folder.iterdir())
+            return [self.folder / name for name in os.listdir(self.folder) if name.startswith(begun)]
         except OSError:
             return []
 
@@ -162,11 +163,10 @@ class Cache:
                 entry.path.unlink(missing_ok=True)
 
     def _sweep(self, *, older_than_s: float) -> None:
-        for file in self._files():
-            if file.name.startswith(_UNFINISHED):
-                with contextlib.suppress(FileNotFoundError):
-                    if file.stat().st_mtime <= time.time() - older_than_s:
-                        file.unlink()
+        for file in self._files(_UNFINISHED):
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_mtime <= time.time() - older_than_s:
+                    file.unlink()
 
     @contextmanager
     def _unfinished(self) -> Iterator[Path]:

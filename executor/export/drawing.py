@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,16 +32,122 @@ from .manifest import (
     ExportedStep,
     ExportedStream,
     ExportedTensor,
+    ExportedUnit,
     Manifest,
     Predicted,
     TakenTensor,
 )
 from .settings import exported_unit
-from .standalone import runner_source
-from .taskset import script_for
 
 if TYPE_CHECKING:
     from ..model import Arrays
+
+
+_RUN = f'"$PYTHON" {RUNNER_NAME}'
+
+
+def script_for(manifest: Manifest) -> str:
+    """Return the script."""
+    users = [{chunk.unit for chunk in stream.chunks} for stream in manifest.streams]
+    shared = [unit.name for unit in manifest.units if sum(unit.name in units for units in users) > 1]
+    if shared:
+        raise InvalidInputError(
+            f"{', '.join(shared)} serve several requests in the order of the plan, which processes that are "
+            f"pinned by taskset do not keep: export --to {manifest.engine}, whose {RUNNER_NAME} keeps it"
+        )
+    what = ", ".join(network.name for network in manifest.networks)
+    head = [
+        "#!/bin/sh",
+        f"# {_comment(what)} on {_comment(manifest.platform)}, deployment {manifest.deployment_id}:",
+        "# a process for each chunk, connected by pipes. REQUESTS and PYTHON can be set from outside.",
+        "# Exit code: that of the last process, 6 where numbers are wrong.",
+        'cd "$(dirname "$0")" || exit 2',
+        "PYTHON=${PYTHON:-python3} REQUESTS=${REQUESTS:-100}",
+    ]
+    units = {unit.name: unit for unit in manifest.units}
+    emulated = [unit for unit in manifest.units if unit.quota_permille is not None]
+    several = len(manifest.streams) > 1
+    blocks = [
+        _pipeline(stream, units, f" --stream {shlex.quote(stream.name)}" if several else "")
+        for stream in manifest.streams
+    ]
+    if not several:
+        return "\n".join([*head, *map(_quota, emulated), *blocks[0]]) + "\n"
+    # Every stream runs by itself; what fails last is told.
+    tail = ["CODE=0", 'for JOB in $JOBS; do wait "$JOB" || CODE=$?; done', 'exit "$CODE"']
+    sides = [line for block in blocks for line in ("{", *block, '} & JOBS="$JOBS $!"')]
+    return "\n".join([*head, "JOBS=", *map(_quota, emulated), *sides, *tail]) + "\n"
+
+
+def _pipeline(stream: ExportedStream, units: dict[str, ExportedUnit], which: str) -> list[str]:
+    lines = [f'{_RUN}{which} --feed --requests "$REQUESTS" |']
+    for chunk in stream.chunks:
+        cores = ",".join(map(str, units[chunk.unit].cores))
+        pinned = f"taskset -c {cores} " if cores else ""
+        lines.append(f"{pinned}{_RUN}{which} --chunk {chunk.number} --no-pin |")
+    return [*lines, f"{_RUN}{which} --collect"]
+
+
+def _quota(unit: ExportedUnit) -> str:
+    share = (unit.quota_permille or 0) * max(1, len(unit.cores)) / 10
+    return (
+        f"# {_comment(unit.name)} was emulated by a quota, which nothing sets here; put this before its "
+        f"taskset, as root: systemd-run --scope --quiet -p CPUQuota={share:g}%"
+    )
+
+
+def _comment(text: str) -> str:
+    """Return a name that cannot end a comment."""
+    return " ".join(text.split())
+
+
+PARTS = ("sessions", "crews", "../comparing", "frames", "runner")
+"""Modules, seen from this folder, lowest first; `run.py --help` shows the docstring of the last one."""
+
+
+def runner_source() -> str:
+    """Return the source of `run.py`."""
+    modules = [_Part((Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")) for name in PARTS]
+    guarded = dict.fromkeys(block for part in modules for block in part.guarded)
+    head = [modules[-1].docstring, *_imports([node for part in modules for node in part.imports]), *guarded]
+    bodies = [part.body.strip("\n") for part in modules]
+    return "#!/usr/bin/env python3\n" + "\n\n".join(head) + "".join(f"\n\n\n{body}" for body in bodies) + "\n"
+
+
+class _Part:
+    """One module, taken apart."""
+
+    def __init__(self, source: str) -> None:
+        lines = source.splitlines()
+        docstring, *nodes = ast.parse(source).body
+        self.docstring = _text(lines, docstring)
+        self.imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        guards = [node for node in nodes if _is_guard(node)]
+        self.guarded = [_text(lines, node) for node in guards]
+        last = max(node.end_lineno or 0 for node in (*self.imports, *guards))
+        self.body = "\n".join(lines[last:])
+
+
+def _imports(nodes: Sequence[ast.Import | ast.ImportFrom]) -> list[str]:
+    """Return blocks of imports: the future, the standard library, numpy; each module once."""
+    plain = {ast.unparse(node) for node in nodes if isinstance(node, ast.Import)}
+    names: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.setdefault(node.module, set()).update(alias.name for alias in node.names)
+    future = f"from __future__ import {', '.join(names.pop('__future__'))}"
+    numpy = {line for line in plain if "numpy" in line}
+    found = [f"from {module} import {', '.join(sorted(own))}" for module, own in sorted(names.items())]
+    return [future, "\n".join([*sorted(plain - numpy), *found]), *numpy]
+
+
+def _is_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _text(lines: list[str], node: ast.stmt) -> str:
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno])
+
 
 SAMPLES = 3
 """Different inputs of each network that an export holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...formulations.deployment import Deployment
@@ -86,25 +86,31 @@ class Blueprint:
     """A whole pipeline."""
 
     deployment: Deployment  # what it runs
-    units: tuple[ProcessingUnit, ...]  # the units in use; one worker stands for each
+    workers: tuple[tuple[ProcessingUnit, ...], ...]  # the units in use that each worker stands for
     streams: tuple[StreamBlueprint, ...]  # in the order of the deployment
     slots_end: int  # where the task slots end in the shared memory, and the time stamps begin
 
     @property
     def board(self) -> BoardShape:
         """Shape of the shared board."""
-        return _board_shape(self.deployment)
+        return _board_shape(self.deployment, len(self.workers))
+
+    @property
+    def units(self) -> tuple[ProcessingUnit, ...]:
+        """The units in use."""
+        return tuple(unit for own in self.workers for unit in own)
 
     @property
     def size(self) -> int:
         """Bytes of shared memory."""
         return self.slots_end + self.board.stamp_bytes
 
-    def tasks(self, unit: str) -> Iterator[tuple[int, int]]:
-        """Yield (stream, chunk) of everything that a unit serves for requests of one number, in order."""
+    def tasks(self, worker: int) -> Iterator[tuple[int, int]]:
+        """Yield (stream, chunk) of everything that a worker serves for requests of one number, in order."""
+        own = {unit.name for unit in self.workers[worker]}
         for index, stream in enumerate(self.deployment.streams):
             for chunk, part in enumerate(stream.chunks):
-                if part.unit == unit:
+                if part.unit in own:
                     yield index, chunk
 
 
@@ -121,19 +127,29 @@ def draw(
     _check(deployment, models, platform)
     units = {unit.name: unit for unit in platform.units}
     engines = engines_on([units[name] for name in deployment.units], engine)
+    workers = workers_of([units[name] for name in deployment.units])
     steps = _prepare(_pieces(deployment, models), engines)
     streams = []
-    end = aligned(_board_shape(deployment).word_bytes)
+    end = aligned(_board_shape(deployment, len(workers)).word_bytes)
     for stream in deployment.streams:
         blueprint = _stream(stream, steps, models[stream.network], end)
         streams.append(blueprint)
         end = blueprint.slot_at(stream.slots)
     return Blueprint(
         deployment=deployment,
-        units=tuple(units[name] for name in deployment.units),
+        workers=workers,
         streams=tuple(streams),
         slots_end=end,
     )
+
+
+def workers_of(units: Iterable[ProcessingUnit]) -> tuple[tuple[ProcessingUnit, ...], ...]:
+    """Return the units that each worker stands for: those of one resource, which take turns."""
+    found: dict[tuple[bool, str], tuple[ProcessingUnit, ...]] = {}
+    for unit in units:
+        key = bool(unit.resource), unit.resource or unit.name
+        found[key] = (*found.get(key, ()), unit)
+    return tuple(found.values())
 
 
 def _check(deployment: Deployment, models: Mapping[str, Model], platform: Platform) -> None:
@@ -280,7 +296,5 @@ def _require(what: str, missing: set[str]) -> None:
         raise InvalidPlanError(f"{what} needs tensors that no earlier piece makes: {names}")
 
 
-def _board_shape(deployment: Deployment) -> BoardShape:
-    return BoardShape(
-        units=len(deployment.units), chunks=tuple(len(stream.chunks) for stream in deployment.streams)
-    )
+def _board_shape(deployment: Deployment, workers: int) -> BoardShape:
+    return BoardShape(units=workers, chunks=tuple(len(stream.chunks) for stream in deployment.streams))

@@ -29,7 +29,7 @@ _NEWS_LIMIT_S = 5.0
 
 
 class Crew:
-    """One worker a unit, all with their sessions open.
+    """One worker a unit, or for all units of one resource, all with their sessions open.
 
     `stall_limit_s`: how long a worker may make no progress although it has something to do. None: the larger
     of `STALL_LIMIT_S` and 20 times the longest task so far.
@@ -53,7 +53,7 @@ class Crew:
         last = [len(stream.stream.last) for stream in blueprint.streams]
         self._exits = [HopReader(*pair) for pair in zip(self._pipes.exits, last, strict=True)]
         try:
-            for index in range(len(blueprint.units)):
+            for index in range(len(blueprint.workers)):
                 self._start(index)
             self._pipes.leave_to_workers()
             ready = self.finish(limit_s=OPEN_LIMIT_S)
@@ -66,7 +66,7 @@ class Crew:
         memory = self._state.memory
         settings = worker_settings(self._blueprint, index, memory, self._pipes)
         descriptors = [memory.descriptor, *self._pipes.of(self._blueprint, index)]
-        unit = self._blueprint.units[index]
+        unit = self._blueprint.workers[index][0]  # all of them have its cores and its quota
         self._workers.append(Worker(unit, ROLE, asdict(settings), descriptors=descriptors))
 
     @property

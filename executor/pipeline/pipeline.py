@@ -40,8 +40,8 @@ _CLOSE_PATIENCE_S = 2.0
 class Pipeline:
     """An open pipeline: one worker process a unit, all sessions open; a context manager.
 
-    It stays open for any number of measurements, traces and fed runs, one at a time. When a run
-    fails, everything is closed.
+    Units of one resource, which take turns, have one worker together. It stays open for any number of
+    measurements, traces and fed runs, one at a time. When a run fails, everything is closed.
 
     Parameters
     ----------
@@ -275,9 +275,11 @@ class Pipeline:
             warm_up=run.warm_up,
             begins_ns=begins_ns,
             tasks={(t.pop("stream"), t.pop("chunk")): TaskCount(**t) for t in tallies},
-            rss_bytes=dict(
-                zip(self.deployment.units, (message["rss_bytes"] for message in done), strict=True)
-            ),
+            rss_bytes={
+                unit.name: 0 if place else message["rss_bytes"]
+                for own, message in zip(self.blueprint.workers, done, strict=True)
+                for place, unit in enumerate(own)
+            },
         )
 
     def _begin(self, run: PipelineRun) -> tuple[int, ...]:

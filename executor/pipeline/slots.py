@@ -110,13 +110,14 @@ class SlotHeader:
 
     def is_ready(self, chunk: int, request: int) -> bool:
         """Return whether a chunk may work on a request, or after the last one, whether it is through."""
-        _, entered, admitted, *done = self._words
+        words = self._words
+        if chunk < len(self._waits) and words[_FIRST_DONE + chunk] == request:
+            return False
+        if chunk < len(self._waits) and self._waits[chunk]:  # asked for each chunk of each request
+            return all(words[_FIRST_DONE + other] == request for other in self._waits[chunk])
+        _, entered, admitted, *done = words
         if chunk == len(done):
             return set(done) == {request}
-        if done[chunk] == request:
-            return False
-        if self._waits[chunk]:
-            return all(done[other] == request for other in self._waits[chunk])
         return admitted == request if chunk else entered == request and len(set(done)) == 1
 
     @property

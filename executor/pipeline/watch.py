@@ -33,7 +33,7 @@ class Watch:
         self._board = state.board
         self._headers = state.headers
         self._stall_limit_s = stall_limit_s
-        self._tasks = [list(blueprint.tasks(unit.name)) for unit in blueprint.units]
+        self._tasks = [list(blueprint.tasks(index)) for index in range(len(blueprint.workers))]
         self._seen: list[object] = []
         self._since_s: list[float] = []
         self._looked_s = monotonic()
@@ -69,7 +69,7 @@ class Watch:
 
     def complaint(self, index: int, pid: int) -> str:
         """Say which worker hangs, and at what."""
-        unit = self._blueprint.units[index].name
+        unit = self._blueprint.workers[index][0].name
         return (
             f"the worker of unit {unit!r} (process {pid}) has made no progress for "
             f"{self._limit_s(index):g} s and is ended; {self.lost(index)}"

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from ...formulations.hardware import ProcessingUnit
+from ..workers import unit_data
 from .blueprint import Blueprint, StreamBlueprint
 from .memory import SharedMemory
 from .worker import TaskSettings, WorkerSettings
@@ -58,7 +60,7 @@ class Pipes:
 
     def of(self, blueprint: Blueprint, index: int) -> list[int]:
         """Return all descriptors that a worker needs."""
-        ends = [self.ends(blueprint, *task) for task in blueprint.tasks(blueprint.units[index].name)]
+        ends = [self.ends(blueprint, *task) for task in blueprint.tasks(index)]
         return sorted({end for e in ends for end in (e.receives, *e.sends, *e.leads, e.delivers)})
 
     def leave_to_workers(self) -> None:
@@ -77,8 +79,8 @@ class Pipes:
 
 
 def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipes: Pipes) -> WorkerSettings:
-    """Return what the worker of a unit (by its index) is told."""
-    unit = blueprint.units[index]
+    """Return what a worker (by its index) is told."""
+    units = {unit.name: unit for unit in blueprint.workers[index]}
     return WorkerSettings(
         unit=index,
         descriptor=memory.descriptor,
@@ -87,18 +89,29 @@ def worker_settings(blueprint: Blueprint, index: int, memory: SharedMemory, pipe
         chunks=blueprint.board.chunks,
         units=blueprint.board.units,
         tasks=[
-            asdict(_task(blueprint.streams[stream], stream, chunk, pipes.ends(blueprint, stream, chunk)))
-            for stream, chunk in blueprint.tasks(unit.name)
+            asdict(
+                _task(
+                    blueprint.streams[stream],
+                    stream,
+                    chunk,
+                    units[blueprint.deployment.streams[stream].chunks[chunk].unit],
+                    pipes.ends(blueprint, stream, chunk),
+                )
+            )
+            for stream, chunk in blueprint.tasks(index)
         ],
     )
 
 
-def _task(blueprint: StreamBlueprint, stream: int, chunk: int, ends: Ends) -> TaskSettings:
+def _task(
+    blueprint: StreamBlueprint, stream: int, chunk: int, unit: ProcessingUnit, ends: Ends
+) -> TaskSettings:
     cycle = blueprint.stream.cycle
     order = None if cycle is None else cycle.order(blueprint.stream.slots)
     return TaskSettings(
         stream=stream,
         chunk=chunk,
+        unit=unit_data(unit),
         waits=blueprint.stream.waits,
         is_last=chunk in blueprint.stream.last,
         where=blueprint.where(chunk),

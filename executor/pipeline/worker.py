@@ -1,4 +1,7 @@
-"""What a worker of the pipeline does: it serves the chunks of its unit, request after request."""
+"""What a worker of the pipeline does: it serves the chunks of its units, request after request.
+
+Usually that is one unit. Units of one resource, which take turns, have one worker together.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import ExecutionError, GaplessError
 from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
-from ..workers import Link
+from ..workers import Link, parse_unit
 from .board import Board, BoardShape, Doing, Stamps, WorkerProgress
 from .hops import Hop, HopReader, NeighbourGoneError, send_hop
 from .memory import SharedMemory
@@ -38,6 +41,7 @@ class TaskSettings:
 
     stream: int
     chunk: int
+    unit: Mapping[str, Any]  # which one of those that the worker stands for (`unit_data`)
     waits: Sequence[Sequence[int]]  # see `SlotHeader`
     is_last: bool  # whether no chunk waits for it: it is the last of its stream, or one of several
     where: str  # the chunk in words
@@ -69,7 +73,7 @@ class WorkerSettings:
     `descriptor`, `size`, `stamps_at`: the shared memory, and where the time stamps lie in it.
     """
 
-    unit: int  # its index among the units in use
+    unit: int  # its index among the workers
     descriptor: int
     size: int
     stamps_at: int
@@ -109,7 +113,7 @@ def largest_rss_bytes(process: int | str = "self") -> int:
 
 
 class _UnitWorker:
-    """All chunks of one unit, served in the order of a cycle, or by request number and then by task."""
+    """All chunks of a worker, served in the order of a cycle, or by request number and then by task."""
 
     def __init__(self, link: Link, settings: WorkerSettings, cleanup: ExitStack) -> None:
         memory = SharedMemory(settings.descriptor, settings.size)
@@ -119,19 +123,20 @@ class _UnitWorker:
         self.receipts = []
         self._tasks: list[_Task] = []
         engines: dict[str, Engine] = {}
-        opened: dict[Artifact, Session] = {}
+        opened: dict[tuple[Artifact, str], Session] = {}
         for index, data in enumerate(settings.tasks):
             task = TaskSettings(**data)
-            sessions = []
+            sessions, unit = [], parse_unit(task.unit)
             for step in task.steps:
                 artifact = parse_artifact(step["artifact"])
                 if artifact.engine not in engines:
                     engines[artifact.engine] = get_engine(artifact.engine)
-                if artifact not in opened:  # requests that run the same chunk share its session
-                    session = opened[artifact] = engines[artifact.engine].open(artifact, link.unit)
+                key = artifact, unit.name
+                if key not in opened:  # requests that run the same chunk share its session
+                    session = opened[key] = engines[artifact.engine].open(artifact, unit)
                     cleanup.callback(session.close)
                     self.receipts.append(session.receipt)
-                sessions.append(opened[artifact])
+                sessions.append(opened[key])
             slots = _slots(memory, task, sessions)
             stamps = self._board.stamps(task.stream, task.chunk)
             self._tasks.append(_Task(index, task, slots, stamps, self._progress))
@@ -141,12 +146,12 @@ class _UnitWorker:
         window = RequestWindow(run, self._board)
         for task in self._tasks:
             task.begin(run)
-        going = list(self._tasks)
-        choose = _in_cycle if len(going) > 1 and all(task.settings.turn for task in going) else _in_order
-        while going:
-            task = choose(going)
+        in_turns = len(self._tasks) > 1 and all(task.settings.turn for task in self._tasks)
+        order = (_InTurns if in_turns else _ByNumber)(list(self._tasks))
+        while order.going:
+            task = order.choose()
             if not task.serve(run, window):
-                going.remove(task)
+                order.end(task)
         self._progress.set(Doing.ENDING, 0, 0)
         for task in self._tasks:
             task.finish(run)
@@ -156,31 +161,54 @@ class _UnitWorker:
         ]
 
 
-def _in_order(going: Sequence[_Task]) -> _Task:
-    """Return the task of the lowest request, and of these the first one."""
-    return min(going, key=lambda task: (task.request, task.index))
+class _ByNumber:
+    """Tasks served by the number of their requests, and of these in their order."""
+
+    def __init__(self, going: list[_Task]) -> None:
+        self.going = going
+
+    def choose(self) -> _Task:
+        """Return the task of the lowest request, and of these the first one."""
+        return min(self.going, key=lambda task: (task.request, task.index))
+
+    def end(self, task: _Task) -> None:
+        """Leave out a task whose stream has ended."""
+        self.going.remove(task)
 
 
-def _in_cycle(going: Sequence[_Task]) -> _Task:
-    """Return the task whose turn it is, or if nothing comes for it in time, the oldest one that can begin.
+class _InTurns(_ByNumber):
+    """Tasks served in the order of a cycle.
 
-    The simulation does the same (`formulations/serving.py`).
+    What is polled is registered once: a worker chooses as often as it serves a chunk.
     """
-    planned = min(going, key=lambda task: task.turn)
-    planned.expect()
-    waiting = _readable(going, None)
-    if planned in waiting or _readable([planned], planned.patience_ns / 1e6):
-        return planned
-    return min(waiting, key=lambda task: (task.request, task.index))
 
+    def __init__(self, going: list[_Task]) -> None:
+        super().__init__(going)
+        self._of = {task.descriptor: task for task in going}
+        self._all, self._own = select.poll(), {task.index: select.poll() for task in going}
+        for task in going:
+            self._all.register(task.descriptor, select.POLLIN)
+            self._own[task.index].register(task.descriptor, select.POLLIN)
 
-def _readable(tasks: Sequence[_Task], timeout_ms: float | None) -> list[_Task]:
-    """Wait until something has come for one of the tasks, and return those of which that is so."""
-    ready = select.poll()
-    for task in tasks:
-        ready.register(task.descriptor, select.POLLIN)
-    found = {descriptor for descriptor, _ in ready.poll(timeout_ms)}
-    return [task for task in tasks if task.descriptor in found]
+    def choose(self) -> _Task:
+        """Return the task whose turn it is, or if nothing comes for it in time, the oldest that can begin.
+
+        The simulation does the same (`formulations/serving.py`).
+        """
+        planned = min(self.going, key=lambda task: task.turn)
+        own = self._own[planned.index]
+        if own.poll(0):  # as a rule, where a unit is busy
+            return planned
+        planned.expect()
+        waiting = [self._of[descriptor] for descriptor, _ in self._all.poll()]
+        if planned in waiting or own.poll(planned.patience_ns / 1e6):
+            return planned
+        return min(waiting, key=lambda task: (task.request, task.index))
+
+    def end(self, task: _Task) -> None:
+        """Leave out a task whose stream has ended."""
+        super().end(task)
+        self._all.unregister(task.descriptor)
 
 
 def _slots(
@@ -217,23 +245,17 @@ class _Task:
     ) -> None:
         self.index = index
         self.settings = settings
-        self.request = 0
         self.tally = Tally()
         self._slots = slots
         self._stamps = stamps
         self._progress = progress
         self._reader = HopReader(settings.receives, settings.senders)
+        self._expect(0)
 
     @property
     def descriptor(self) -> int:
         """Where messages for it come in."""
         return self._reader.descriptor
-
-    @property
-    def turn(self) -> tuple[int, int, int]:
-        """When its next request is served: by number in the cycle, by its turn in it, by stream."""
-        behind, place = self.settings.turn
-        return self.request + behind, place, self.settings.stream
 
     @property
     def patience_ns(self) -> int:
@@ -244,7 +266,7 @@ class _Task:
 
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
-        self.request = run.first[self.settings.stream]
+        self._expect(run.first[self.settings.stream])
         self.tally = Tally()
 
     def expect(self) -> None:
@@ -277,7 +299,7 @@ class _Task:
             self.tally.add(start_ns, end_ns)
         self._pass_on(run, header, slot)
         self._progress.finished(end_ns - start_ns)
-        self.request = request + 1
+        self._expect(request + 1)
         return True
 
     def finish(self, run: PipelineRun) -> None:
@@ -285,6 +307,12 @@ class _Task:
         if self.settings.chunk == 0 and not run.fed:
             for _ in range(len(self._slots) - 1):
                 self._reader.receive()
+
+    def _expect(self, request: int) -> None:
+        """Note which request is next, and when it is its turn: by number in the cycle, in it, by stream."""
+        self.request = request
+        behind, place = self.settings.turn or (0, 0)
+        self.turn = request + behind, place, self.settings.stream
 
     def _work(self, steps: list[Step], start_ns: int) -> tuple[int, int, int, int]:
         """Run all steps; of several, the times of the copies and runs are added up."""

@@ -210,7 +210,7 @@ def _runs_all(problem: Problem, unit: int) -> bool:
 
 
 def strongest_first(candidates: Sequence[TuningCandidate]) -> tuple[TuningCandidate, ...]:
-    """Return candidates by prediction, but the best of each sort before everybody else.
+    """Return candidates by prediction, but the best of each sort before all others.
 
     Sorts are plans, baselines, and those of which units share a chunk.
     """

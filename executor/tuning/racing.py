@@ -17,7 +17,7 @@
    enough.
 6. After each rung the clearly slower leave, except the best plan and the best baseline. Whoever has left and
    is not clearly slower than a new leader comes back.
-7. The race is over when everybody else is clearly slower than the leader, or the rungs are used up.
+7. The race is over when all others are clearly slower than the leader, or the rungs are used up.
 8. Two candidates *tie* unless one of them is clearly slower, by more than what cannot be resolved. Of those
    that tie with the leader, the cheapest whose median ratio is within the margin wins, so that a choice
    costs no more.

@@ -48,7 +48,9 @@ def history(
             chunk=run.station,
             unit=plan.chunks[run.station].unit,
         )
-        for run in visited(busy_us, arrivals, slots, turns_of(arranged(problem, plan, task_slots=task_slots)))
+        for run in visited(
+            busy_us, arrivals, slots, turns_of(problem, arranged(problem, plan, task_slots=task_slots))
+        )
     )
     return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
@@ -56,23 +58,28 @@ def history(
 def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
     """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
     (stream,) = deploy(plan, task_slots=task_slots).streams
-    if not comes_back(plan.chunks) or task_slots == 1:
+    if not comes_back(plan.chunks, problem.platform) or task_slots == 1:
         return stream
-    cycle = cycle_for(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks], task_slots)
+    cycle = cycle_for(_busy_us(problem, stream), _turns(problem, stream), task_slots)
     return replace(stream, cycle=cycle)
 
 
 def flight(problem: Problem, plan: Plan) -> Flight:
     """Return what requests in flight do for a plan."""
     (stream,) = deploy(plan).streams
-    return flight_of(_busy_us(problem, stream), [chunk.unit for chunk in plan.chunks])
+    return flight_of(_busy_us(problem, stream), _turns(problem, stream))
 
 
-def turns_of(stream: Stream) -> Turns | None:
-    """Return how the chunks of a stream share units; None: each has one of its own."""
+def _turns(problem: Problem, stream: Stream) -> tuple[str, ...]:
+    """Return for each chunk the unit, or the resource, that takes turns."""
+    return problem.platform.turns(chunk.unit for chunk in stream.chunks)
+
+
+def turns_of(problem: Problem, stream: Stream) -> Turns | None:
+    """Return how the chunks of a stream share units, or resources; None: each has one of its own."""
     if stream.cycle is None:
         return None
-    return Turns(units=tuple(chunk.unit for chunk in stream.chunks), cycle=stream.cycle)
+    return Turns(units=_turns(problem, stream), cycle=stream.cycle)
 
 
 def check_device(problem: Problem) -> None:
@@ -87,7 +94,7 @@ def play(problem: Problem, deployment: Deployment, rounds: int) -> History:
     """Play a number of requests of each stream, which wait for task slots; streams share no unit."""
     events: list[Interval] = []
     for index, stream in enumerate(deployment.streams):
-        visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(stream))
+        visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(problem, stream))
         events += _with_parts(problem, stream, index, visits)
     return executed(deployment, events)
 
@@ -98,7 +105,7 @@ def steady(problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
 
 
 def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
-    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(stream))
+    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(problem, stream))
     return SteadyState(period_us=period_us, events=tuple(_with_parts(problem, stream, index, visits)))
 
 

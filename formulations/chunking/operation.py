@@ -39,7 +39,7 @@ class ChunkingOperation(StreamOperation):
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem whose units may come again, and that with pipelines side by side."""
         yield problem.with_data(Passage()).with_rules(
-            named("again", "a unit has several chunks", lambda view: view.hops() >= view.units_used())
+            named("again", "a unit has several chunks", lambda view: view.hops() >= view.resources_used())
         )
         yield from self.several(problem)
 
@@ -67,7 +67,7 @@ class ChunkingOperation(StreamOperation):
 
     def matching(self, problem: Problem, lines: Iterable[Sequence[Chunk]]) -> Problem:
         """Return the problem whose units may come again if a line of chunks comes back to one."""
-        back = problem.data is None and any(map(comes_back, lines))
+        back = problem.data is None and any(comes_back(line, problem.platform) for line in lines)
         return problem.with_data(Passage()) if back else problem
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:

@@ -7,7 +7,7 @@ smaller is better, which keeps the linear relaxations of the solvers tight and f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..chain import Chain
 from ..expr import BoolExpr, Const, Expr, VariableKey, any_of, count, linear, max_of
@@ -16,8 +16,8 @@ from ..limits import Limits
 from ..loads import gapness, negated
 from ..model import Constraint
 from ..problem import Problem
-from ..terms import Quantities, QuantityInfo
-from .quantities import Quantity, idle_excess
+from ..terms import Quantities
+from .quantities import Quantity, Term
 from .tables import chain_of
 
 
@@ -30,21 +30,22 @@ def total_definitions(
     the sum of the units' memory, or None; `once`: no unit has several chunks, so that nobody waits.
     """
     units = range(chain.unit_count)
-    busy, uses = (
-        [variables.number(Quantity.BUSY, unit) for unit in units],
-        [variables.truth(Quantity.USES, unit) for unit in units],
-    )
-    most = [load.high for load in busy]
+    busy = [variables.number(Quantity.BUSY, unit) for unit in units]
+    used = [variables.truth(Quantity.USES, unit) for unit in units]
+    pools = chain.pools.values()
+    loads = [busy[own[0]] if len(own) == 1 else linear((1, busy[unit]) for unit in own) for own in pools]
+    uses = [used[own[0]] if len(own) == 1 else any_of(used[unit] for unit in own) for own in pools]
+    most = [sum(busy[unit].high for unit in own) for own in pools]
     period = variables.number(Quantity.PERIOD)
     latency = linear((1, load) for load in busy)
     defined = {
-        Quantity.PERIOD: max_of(busy),
+        Quantity.PERIOD: max_of(loads),
         Quantity.LATENCY: latency,
-        Quantity.BUBBLES: _bubbles(chain, variables),
-        Quantity.PAPER_GAPNESS: period + max_of(negated(busy, uses, most)),
-        Quantity.GAPNESS: gapness(period, busy, uses, most),
+        Quantity.BUBBLES: _bubbles(period, variables.number(Quantity.LATENCY), uses, max(most)),
+        Quantity.PAPER_GAPNESS: period + max_of(negated(loads, uses, most)),
+        Quantity.GAPNESS: gapness(period, loads, uses, most),
         Quantity.PEAK: linear((1, variables.number(Quantity.MEMORY, unit)) for unit in units),
-        Quantity.UNITS: count(uses),
+        Quantity.UNITS: count(used),
         Quantity.HOPS: hops,
     }
     if chain.powers is not None:
@@ -58,35 +59,31 @@ def total_definitions(
     return {(quantity, ()): expr for quantity, expr in defined.items()}
 
 
-def _bubbles(chain: Chain, variables: Quantities) -> Expr:
-    """Return chunks * period - latency without a product of variables.
+def _bubbles(period: Expr, latency: Expr, uses: Sequence[BoolExpr], most: int) -> Expr:
+    """Return resources in use * period - latency without a product of variables.
 
-    With c chunks, c P is the largest of k P - k B [c < k] over k = 1..M, for any B that is at least P.
+    With c of them, c P is the largest of k P - k B [c < k] over k = 1..M, for any B that is at least P.
     """
-    units = range(chain.unit_count)
-    period = variables.number(Quantity.PERIOD)
-    most = max(variables.number(Quantity.BUSY, unit).high for unit in units)
-    chunks = count(variables.truth(Quantity.USES, unit) for unit in units)
-    whole = max_of(
-        linear([(k, period), (k * most, chunks >= k)], -k * most) for k in range(1, chain.unit_count + 1)
-    )
-    return whole - variables.number(Quantity.LATENCY)
+    used = count(uses)
+    whole = max_of(linear([(k, period), (k * most, used >= k)], -k * most) for k in range(1, len(uses) + 1))
+    return whole - latency
 
 
 def _within_periods(chain: Chain, variables: Quantities, periods: int) -> BoolExpr:
     """Return "a request that never waits takes at most this number of periods"."""
     latency = variables.number(Quantity.LATENCY)
-    busy = (variables.number(Quantity.BUSY, unit) for unit in range(chain.unit_count))
-    return any_of(latency <= periods * load for load in busy)
+    busy = [variables.number(Quantity.BUSY, unit) for unit in range(chain.unit_count)]
+    loads = (linear((1, busy[unit]) for unit in own) for own in chain.pools.values())
+    return any_of(latency <= periods * load for load in loads)
 
 
 def _fewest_in_flight(chain: Chain, variables: Quantities) -> Expr:
     """Return how many requests are on their way where none waits: 1 + sum over k of [latency > k periods].
 
-    The loads of M units are together at most M periods.
+    The loads of M units, or resources, are together at most M periods.
     """
-    within = (_within_periods(chain, variables, periods) for periods in range(1, chain.unit_count))
-    return chain.unit_count - count(within)
+    most = len(chain.pools)
+    return most - count(_within_periods(chain, variables, periods) for periods in range(1, most))
 
 
 def _least_waits(problem: Problem, chain: Chain, variables: Quantities) -> Iterator[Constraint]:
@@ -106,7 +103,9 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
     """Return the limits, the capacity of the device and the user's rules, over the quantities of a plan."""
     chain = chain_of(problem)
     variables = problem.formulation.variables(problem)
-    limited = _limits(chain, variables, problem.limits, problem.formulation.quantities)
+    excess = problem.formulation.terms[Term.IDLE].excess
+    assert excess is not None
+    limited = _limits(chain, variables, problem.limits, excess)
     found = [Constraint(name=name, expr=expr) for name, expr in limited.items()]
     found += _least_waits(problem, chain, variables)
     if chain.device_memory is not None:
@@ -117,7 +116,7 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
 
 
 def _limits(
-    chain: Chain, variables: Quantities, limits: Limits, infos: Mapping[str, QuantityInfo]
+    chain: Chain, variables: Quantities, limits: Limits, idle_excess: Callable[[Chain, int], Expr]
 ) -> dict[str, BoolExpr]:
     """Return the filters in use as conditions on integers; the judge rounds alike.
 
@@ -142,7 +141,7 @@ def _limits(
     if limits.max_gapness_us is not None:
         found["max_gapness_us"] = gapness <= limits.max_gapness_us
     if limits.min_utilisation_permille is not None:
-        excess = idle_excess(chain, 1000 - limits.min_utilisation_permille, infos)
+        excess = idle_excess(chain, 1000 - limits.min_utilisation_permille)
         found["min_utilisation_permille"] = excess <= Const(0)
     if limits.max_hops is not None:
         found["max_hops"] = variables.number(Quantity.HOPS) <= limits.max_hops

@@ -2,26 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from ..cluster import refuse_devices
 from ..demands import Demand
+from ..deployment import Deployment
+from ..errors import InvalidInputError
 from ..formulation import Formulation
+from ..history import History, SteadyState
 from ..model import Encoded
 from ..network import LARGEST_GRAPH
+from ..objective import Objective
+from ..operation import Line, Server, ServerKind, StreamOperation, operation_of
 from ..partitions import Partition
+from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..terms import PlanNumbers
-from . import judge
+from ..usage import Usage
+from . import history, judge
+from .deployment import stream_of
 from .encoding import encode_parts
-from .operation import PartitionOperation
+from .history import usage as bytes_in_use
 from .quantities import QUANTITIES, TERMS, PartValues
-from .space import all_codes, count_codes, near_codes
-from .tables import Code, LayerGraph, build_graph, graph_of, partition_of
+from .tables import Code, LayerGraph, build_graph, chain_of, graph_of, partition_of
 from .view import PartView
+
+
+class PartitionOperation(StreamOperation):
+    """One endless stream; several side by side are replicas or pipelines of the order of the network."""
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return one stream, whose chunks are the parts."""
+        _check_forward(problem)
+        return Deployment(streams=(stream_of(problem, plan, task_slots=task_slots),))
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return one stream, also of a network with a backward pass."""
+        return Deployment(streams=(stream_of(problem, plan),))
+
+    def plays(self, problem: Problem) -> bool:
+        """Return whether there is no backward pass."""
+        return not partition_of(problem).backward
+
+    def check_executable(self, problem: Problem) -> None:
+        """Refuse networks with a backward pass, and devices that links join."""
+        _check_forward(problem)
+        if partition_of(problem).over_links:
+            refuse_devices("links")
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem with the order of the network, and its rivals; rules are about parts."""
+        if not problem.rules:
+            fixed = _fixed(problem)
+            yield fixed
+            # Parts that come back to a unit are not convex: the tables of parts say nothing of them.
+            yield from (r for r in operation_of(fixed).rivals(fixed) if not isinstance(r.data, Passage))
+
+    def baselines(
+        self, problem: Problem, sets: Sequence[tuple[str, ...]]
+    ) -> Iterator[tuple[str, Deployment]]:
+        """Yield what is not cut: the network on each unit alone, and its replicas on several."""
+        fixed = _fixed(problem)
+        return operation_of(fixed).baselines(fixed, sets)
+
+    def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
+        """Return the loads of the parts."""
+        lines = (history.stations_of(problem, stream) for stream in deployment.streams)
+        return tuple(tuple(station.time_us for station in line) for line in lines)
+
+    def history(
+        self,
+        problem: Problem,
+        plan: Plan,
+        *,
+        requests: int | None = None,
+        interval_us: int | None = None,
+        task_slots: int | None = None,
+    ) -> History:
+        """Play a number of requests."""
+        _check_forward(problem)
+        return history.history(
+            problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
+        )
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time."""
+        return bytes_in_use(problem, history)
+
+    def check_device(self, problem: Problem) -> None:
+        """Refuse networks with a backward pass."""
+        _check_forward(problem)
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play requests that wait for task slots."""
+        return history.play(problem, deployment, rounds)
+
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the parts of the plan, in order."""
+        stream = stream_of(problem, plan)
+        servers = (
+            Server(kind=ServerKind.COMPUTES, unit=chunk.unit, time_us=station.time_us)
+            for chunk, station in zip(stream.chunks, history.stations_of(problem, stream), strict=True)
+        )
+        return (Line(name="", servers=tuple(servers)),)
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what each stream does over and over."""
+        return history.steady(problem, deployment)
+
+
+def _check_forward(problem: Problem) -> None:
+    if partition_of(problem).backward:
+        raise InvalidInputError(
+            "its backward layers go with their forward layers: plans of training can be found "
+            "and judged, but not run or simulated"
+        )
+
+
+def _fixed(problem: Problem) -> Problem:
+    """Return the problem of cutting the order of the network."""
+    return replace(problem, data=None, objective=Objective(terms=("period",)), rules=())
+
+
+def count_codes(graph: LayerGraph) -> int:
+    """Return an upper bound on the number of partitions."""
+    return int(graph.unit_count**graph.layer_count)
+
+
+def all_codes(graph: LayerGraph) -> Iterator[Code]:
+    """Yield every partition whose parts can be ordered."""
+    before: list[list[int]] = [[] for _ in graph.layers]
+    for layer, later in graph.edges:
+        low, high = sorted((layer, later))
+        before[high].append(low if layer == low else ~low)
+    yield from _extended(graph, before, [], [0] * graph.unit_count)
+
+
+def _extended(
+    graph: LayerGraph, before: list[list[int]], code: list[int], reached: list[int]
+) -> Iterator[Code]:
+    """Yield all that begin with some units.
+
+    `before`: for each layer the layers with a smaller index that it has an edge with; ~i: the edge goes to i.
+    `reached`: for each unit the units that its part comes before, directly or not, as bits.
+    """
+    if len(code) == graph.layer_count:
+        yield tuple(code)
+        return
+    for unit in range(graph.unit_count):
+        own = list(reached)
+        for other in before[len(code)]:
+            source, target = (code[other], unit) if other >= 0 else (unit, code[~other])
+            if source != target:
+                more = own[target] | 1 << target
+                own = [
+                    each | more if index == source or each >> source & 1 else each
+                    for index, each in enumerate(own)
+                ]
+        if not any(own[index] >> index & 1 for index in range(graph.unit_count)):
+            code.append(unit)
+            yield from _extended(graph, before, code, own)
+            code.pop()
+
+
+def near_codes(graph: LayerGraph, code: Code) -> Iterator[Code]:
+    """Yield partitions in which one block is on another unit, or two units are in each other's place."""
+    units = range(graph.unit_count)
+    for block in graph.blocks.members:
+        for unit in units:
+            if unit != code[block[0]]:
+                moved = list(code)
+                for layer in block:
+                    moved[layer] = unit
+                if chain_of(graph, moved) is not None:
+                    yield tuple(moved)
+    for one in units:
+        for other in range(one + 1, graph.unit_count):
+            swap = {one: other, other: one}
+            if one in code or other in code:
+                yield tuple(swap.get(unit, unit) for unit in code)
 
 
 class PartitionFormulation(Formulation[LayerGraph, Code]):

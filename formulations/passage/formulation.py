@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from ..branches import order_words
+from ..chain import Chain
 from ..chunking import judge
 from ..chunking.encoding import Parts, encode_chunks
 from ..chunking.formulation import Chunking
 from ..chunking.quantities import PlanValues, Quantity
 from ..chunking.space import all_parts
-from ..chunking.tables import chain_of
+from ..chunking.tables import build_tables, chain_of
 from ..model import Encoded
 from ..passages import Passage
 from ..plan import Plan
 from ..problem import Problem
+from ..terms import PlanNumbers
 from .operation import PassageOperation
 from .quantities import QUANTITIES, TERMS, PassageValues
 from .space import count_parts
@@ -45,6 +47,14 @@ class AnyPassage(Chunking):
         if len(problem.networks) != 1:
             yield f"a passage is that of one network, the problem has {len(problem.networks)}"
 
+    def tables(self, problem: Problem) -> Chain:
+        """Return the tables of the network; units of one resource take turns.
+
+        Not where costs depend on the set of units in use: there is none for units of which one waits.
+        """
+        chain = build_tables(problem)
+        return chain if problem.by_set else chain.taking_turns(problem.platform.resources)
+
     def view(self, problem: Problem) -> PassageView:
         """Return what rules can say."""
         return PassageView(problem.network, chain_of(problem))
@@ -56,6 +66,16 @@ class AnyPassage(Chunking):
     def numbers(self, problem: Problem, code: Parts) -> PlanValues:
         """Return the numbers of a plan."""
         return PassageValues(chain_of(problem), code)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return busy time, bubble and bytes by unit; a unit is idle while no unit of its resource works."""
+        assert isinstance(numbers, PassageValues)
+        chain, loads = numbers.chain, numbers.loads_us
+        bubbles = (
+            numbers.period_us - loads[first] if unit in numbers.busy_us else None
+            for unit, first in enumerate(chain.resources)
+        )
+        return {**super().columns(numbers), "bubble_us": tuple(bubbles)}
 
     def plan_class(self, problem: Problem) -> str:
         """Return that units may come again."""

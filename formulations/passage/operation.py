@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..chunking.operation import ChunkingOperation
-from ..operation import Line, Operation
-from ..plan import Plan
+from ..errors import InvalidInputError
+from ..operation import Line
+from ..plan import Plan, comes_back
 from ..problem import Problem
 
 
@@ -19,5 +20,10 @@ class PassageOperation(ChunkingOperation):
         yield from self.several(problem)
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
-        """Refuse: items that come back to a server are no line."""
-        return Operation.lines(self, problem, plan)
+        """Return the chunks of the plan, in order; refuse one whose items come back to a server."""
+        if comes_back(plan.chunks, problem.platform):
+            raise InvalidInputError(
+                f"the plan [{plan}] cannot be a task of a stream, because its items come back to a unit: a "
+                "device goes on to the next task when it has had its last item once; plan with --passage once"
+            )
+        return super().lines(problem, plan)

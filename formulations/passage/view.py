@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..chain import Chain
 from ..chunking.quantities import Quantity
 from ..chunking.view import PlanView
-from ..expr import Expr
+from ..expr import Expr, any_of, count
 from ..network import Network
 from .quantities import QUANTITIES
 
@@ -19,9 +19,16 @@ class PassageView(PlanView):
 
     def __init__(self, network: Network, chain: Chain) -> None:
         super().__init__(network, chain, QUANTITIES)
+        self._pools = tuple(chain.pools.values())
 
     def chunks(self, unit: str | None = None) -> Expr:
         """Return the number of chunks, of the plan or on one unit."""
         if unit is not None:
             return self._variables.number(Quantity.CHUNKS, self._unit(unit))
         return self.hops() + 1
+
+    def resources_used(self) -> Expr:
+        """Return the number of resources in use: of units, those that take turns counted once."""
+        return count(
+            any_of(self._variables.truth(Quantity.USES, unit) for unit in own) for own in self._pools
+        )

@@ -304,6 +304,11 @@ def _deployed(cluster: Cluster, problem: Problem, plan: Plan | Deployment) -> De
             f"the plan runs on {', '.join(missing)}, but the cluster has {', '.join(cluster.devices)}: "
             "give its nodes the names of the plan's devices"
         )
+    if any(stream.cycle is not None for stream in deployment.streams):
+        raise InvalidInputError(
+            f"the plan [{deployment}] comes back to a device, and on a cluster nobody plans in which order a "
+            "device serves several chunks: plan with --passage once"
+        )
     if deployment.is_dataflow:
         raise InvalidInputError(
             "layers side by side run on the units of one device: for a cluster make a plan of chunks "

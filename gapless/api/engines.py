@@ -97,6 +97,7 @@ def with_engines(platform: Platform, engines: Sequence[Engine]) -> Platform:
 
     With one engine, that of all units. With several, each unit has a variant for each engine that drives it:
     that of the first one keeps the name of the unit, "core0"; others are called "core0@onnxruntime".
+    Variants of one set of cores take turns on them.
     """
     names = [engine.name for engine in engines]
     if len(engines) == 1:
@@ -113,13 +114,18 @@ def with_engines(platform: Platform, engines: Sequence[Engine]) -> Platform:
 
 
 def variants(platforms: Sequence[tuple[Engine, Platform]]) -> Platform:
-    """Return one platform of the units that several engines see of one device, each with its engine."""
+    """Return one platform of the units that several engines see of one device, each with its engine.
+
+    Variants of one set of cores are one resource, on which they take turns.
+    """
     room = MAX_UNITS // len(platforms)
     taken: dict[str, ProcessingUnit] = {}
     for engine, platform in platforms:
         units = platform.units
         for unit in units if len(units) <= room else (*units[: room - 1], units[-1]):
             named = _named(unit, engine.name)
+            if unit.cores and len(platforms) > 1:
+                named = replace(named, resource=unit.name)
             if unit.name in taken:
                 # Idle powers are added up, and the first variant has that of the hardware.
                 idle_mw = None if unit.idle_mw is None else 0

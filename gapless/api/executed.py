@@ -41,7 +41,7 @@ def executed_plans(results: Sequence[TuningResult], problem: Problem) -> tuple[E
                 or ran.is_divided
                 or any(s.order for s in ran.streams)
                 or ran.pace != pace
-                or (alone and (plan.order or comes_back(plan.chunks)))
+                or (alone and (plan.order or comes_back(plan.chunks, problem.platform)))
             ):
                 continue
             if row.comparable_us is not None and row.period_us is not None:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -100,6 +101,17 @@ def commands() -> Any:
     """Return all commands as the click group that the command line is, e.g. to write a reference."""
     catalog.load()
     app.registered_commands.sort(key=lambda info: catalog.place(info.name))
+    return _loaded()
+
+
+def _loaded() -> Any:
+    """Return the commands that are loaded."""
+    return _group(*(info.name for info in app.registered_commands))
+
+
+@cache
+def _group(*names: str | None) -> Any:
+    """Return these commands, all that are registered; they are built once, which takes 50 ms and more."""
     return typer.main.get_command(app)
 
 
@@ -112,7 +124,7 @@ def _called(words: list[str]) -> Any:
         return typer.main.get_command(outline())
     if name in catalog.COMMANDS:
         catalog.load([name])
-        return typer.main.get_command(app)
+        return _loaded()
     everything = commands()
     if name not in everything.commands:
         raise unknown_command(name)
@@ -138,7 +150,7 @@ def _print(answer: Answer, general: General) -> int:
 
 def _resumes(words: list[str]) -> bool:
     """Return whether the command that was called can go on with what it has finished."""
-    group = typer.main.get_command(app)
+    group = _loaded()
     found = getattr(group, "commands", {}).get(next((word for word in words if not word.startswith("-")), ""))
     return found is not None and any(parameter.name == "resume" for parameter in found.params)
 

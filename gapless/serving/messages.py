@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,12 @@ MOST_HEADERS_BYTES = 16 * 1024
 _MOST_READING = 64
 """Bodies that are read at the same time: more of them would be memory that grows under load."""
 
-_WATCHED_S = 0.02
+_TRIM_BYTES, _MMAP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
+"""The server keeps up to this much freed memory, and asks the system for larger blocks one by one."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+
+_WATCHED_S = 0.1
 """Whether a client leaves is looked at for requests that take longer."""
 
 _UNCOUNTED_BYTES = 64 * 1024
@@ -159,6 +165,17 @@ class Body:
         more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
         self._bodies.count(more_bytes)
         self._counted_bytes += more_bytes
+
+
+def keep_memory() -> None:
+    """Have this process keep the memory of bodies, where its C library is glibc.
+
+    Its usual thresholds give the memory of a body back after each request. To take it again costs 0.9 ms for
+    600 kB, most of it page faults: more than all else that the application does for a request.
+    """
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 def left() -> Refusal:

@@ -21,6 +21,7 @@ from ..formulations.errors import EngineUnavailableError, ExecutionError, Invali
 from .access import Access, is_loopback
 from .app import App
 from .logs import LoggedRequests
+from .messages import keep_memory
 
 if TYPE_CHECKING:
     import uvicorn
@@ -119,6 +120,7 @@ class Server:
         self._server = _web_server(self._app, len(self.coordinator.platform.units))
         self._switch_s = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_S)
+        keep_memory()
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="gapless server", daemon=True
         )

@@ -13,7 +13,7 @@ from ..formulations.plan import comes_back
 from .words import interval_words, listed, microseconds
 
 _STOPS = {
-    TuningStop.DECIDED: "decided: everybody else is clearly slower",
+    TuningStop.DECIDED: "decided: all others are clearly slower",
     TuningStop.COMPLETE: "all rungs climbed",
     TuningStop.BUDGET: "the budget was used up",
     TuningStop.INTERRUPTED: "interrupted; go on with --resume",
@@ -74,7 +74,8 @@ def _other_class(result: TuningResult, winner: TuningRow) -> list[str]:
     """Return how the best plan compares whose units have one chunk each, or of those that come back."""
 
     def back(row: TuningRow) -> bool:
-        return any(map(comes_back, (stream.chunks for stream in row.candidate.deployment.streams)))
+        streams = row.candidate.deployment.streams
+        return any(stream.cycle is not None or comes_back(stream.chunks) for stream in streams)
 
     rows = [row for row in result.rows if row.ratio is not None and row.candidate.kind is CandidateKind.PLAN]
     others = [row for row in rows if back(row) != back(winner) and len(row.candidate.deployment.streams) == 1]

@@ -78,7 +78,8 @@ class ExactBackend(ABC):
         """
         began, deadline, start = time.monotonic(), Deadline(options.time_limit_s), Start()
         for start in starts_for(problem, options):
-            options.publish(self._known(problem, start))
+            start_s = time.monotonic() - began
+            options.publish(replace(self._known(problem, start), start_s=start_s))
         start_s = 0.0 if start == Start() else time.monotonic() - began
         encoded = self.encode(problem, options, start)
         port, lowering = self.port(options, encoded.structure), Lowering(encoded.model)

@@ -6,7 +6,11 @@ meets its bound, or where all chains of down-sets were compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
 
 from ...formulations.partition.bounds import PartBounds, bounds_of
 from ...formulations.partition.quantities import PartTerm
@@ -15,21 +19,216 @@ from ...formulations.problem import Problem
 from ..down_sets import TooManySetsError
 from ..exhaustive import walked
 from ..pool import Pool
-from ..protocol import (
-    LEAST_S,
-    Claim,
-    Deadline,
-    SolveOptions,
-    StopReason,
-    Support,
-    TimeIsUpError,
-)
+from ..protocol import LEAST_S, Claim, Deadline, SolveOptions, StopReason, Support, TimeIsUpError
 from ..repairing import repair
 from ..showing import Showing
+from ..topological_orders import Order, by_priority, first_orders, reshuffled
 from .arrays import Arrays, build_arrays
 from .chains import best_chain
-from .line import LOAD, Line, Measure
-from .search import PartSearch
+from .line import LOAD, Line, Measure, best_cuts, most_boundaries
+
+
+class Parts:
+    """A partition that changes block by block."""
+
+    def __init__(self, arrays: Arrays, line: Line) -> None:
+        self._arrays, self.kinds = arrays, line.kinds
+        self._time, self._cost = arrays.time.tolist(), arrays.cost.tolist()
+        self._barred = arrays.barred.tolist()
+        self._outside = arrays.outside.tolist()
+        self.part_of = [0] * arrays.block_count
+        self.loads = [0] * len(line.kinds)
+        self.held: list[set[int]] = [set(blocks) for _, blocks in line.parts]
+        self.bytes = [arrays.weights.of(blocks) for blocks in self.held]
+        for part, (kind, blocks) in enumerate(line.parts):
+            for block in blocks:
+                self.part_of[block] = part
+                self.loads[part] += self._time[kind][block]
+        self._count: list[dict[int, int]] = []
+        for tensor, blocks in enumerate(arrays.pins):
+            count: dict[int, int] = {}
+            for block in blocks:
+                count[self.part_of[block]] = count.get(self.part_of[block], 0) + 1
+            self._count.append(count)
+            if len(count) > 1 or self._outside[tensor]:
+                for part in count:
+                    self.loads[part] += self._cost[self.kinds[part]][tensor]
+
+    def descend(self, rng: random.Random, deadline: Deadline) -> None:
+        """Take blocks from the part with the largest load, as long as that helps."""
+        while not deadline.passed:
+            fullest = max(range(len(self.loads)), key=self.loads.__getitem__)
+            if not self._lighten(fullest, rng):
+                return
+
+    def _lighten(self, part: int, rng: random.Random) -> bool:
+        """Move blocks out of a part while both loads are below what it had; return whether some were."""
+        own = [block for block, other in enumerate(self.part_of) if other == part]
+        rng.shuffle(own)
+        before = self.loads[part]
+        for block in own:
+            for target in self._targets(block, part):
+                less, more = self._change(block, part, target)
+                if max(self.loads[part] + less, self.loads[target] + more) < self.loads[part]:
+                    self._move(block, part, target, less, more)
+                    break
+        return self.loads[part] < before
+
+    def _targets(self, block: int, part: int) -> Sequence[int]:
+        """Return the parts that a block can move to: not before what it needs, not behind what needs it."""
+        blocks, weights = self._arrays.graph.blocks, self._arrays.weights
+        low = max((self.part_of[other] for other in blocks.before[block]), default=0)
+        high = min((self.part_of[other] for other in blocks.after[block]), default=len(self.loads) - 1)
+        if low == high:
+            return ()
+        found = []
+        for target in range(low, high + 1):
+            kind = self.kinds[target]
+            capacity = self._arrays.capacity[kind]
+            fits = capacity is None or (
+                self.bytes[target] + weights.more(block, self.held[target]) <= capacity
+            )
+            if target != part and fits and not self._barred[kind][block]:
+                found.append(target)
+        return found
+
+    def _change(self, block: int, part: int, target: int) -> tuple[int, int]:
+        """Return by how much the loads of both parts change if a block moves."""
+        own, other = self.kinds[part], self.kinds[target]
+        less, more = -self._time[own][block], self._time[other][block]
+        for tensor in self._arrays.tensors_of[block]:
+            count, pins = self._count[tensor], len(self._arrays.pins[tensor])
+            here, there = count[part], count.get(target, 0)
+            outside = self._outside[tensor]
+            paid_here, paid_there = outside or here < pins, there > 0
+            pays_here, pays_there = here > 1, outside or there + 1 < pins
+            less += (pays_here - paid_here) * self._cost[own][tensor]
+            more += (pays_there - paid_there) * self._cost[other][tensor]
+        return less, more
+
+    def _move(self, block: int, part: int, target: int, less: int, more: int) -> None:
+        self.part_of[block] = target
+        self.loads[part] += less
+        self.loads[target] += more
+        weights = self._arrays.weights
+        self.held[part].remove(block)
+        self.bytes[part] -= weights.more(block, self.held[part])
+        self.bytes[target] += weights.more(block, self.held[target])
+        self.held[target].add(block)
+        for tensor in self._arrays.tensors_of[block]:
+            count = self._count[tensor]
+            count[target] = count.get(target, 0) + 1
+            count[part] -= 1
+            if not count[part]:
+                del count[part]
+
+
+FIRST_ORDERS = 8
+"""Orders to begin with; of graphs with too many blocks for one program only a few."""
+
+_LARGE_ORDERS = 3
+
+_NEAR = 16
+"""Boundaries on either side of a cut that are tried again after a change."""
+
+
+class PartSearch:
+    """Partitions of one graph, better and better."""
+
+    def __init__(self, arrays: Arrays, *, measure: Measure = LOAD, seed: int = 0) -> None:
+        self._arrays, self._measure = arrays, measure
+        self._rng = random.Random(f"partition {seed}")
+        self._most = most_boundaries(arrays)
+        self.best: Line | None = None
+        self.programs = 0
+
+    def begin(self, deadline: Deadline) -> Iterator[Line]:
+        """Yield the best cuts of the first orders, each after moves of blocks; one at least."""
+        large = self._arrays.block_count >= self._most
+        orders = first_orders(self._arrays.graph.blocks, self._rng, _LARGE_ORDERS if large else FIRST_ORDERS)
+        for order in orders:
+            line = self._cut(order)
+            if line is not None:
+                yield self._keep(line)
+                if self._measure.largest and not deadline.passed:
+                    moved = self._moved(line, deadline)
+                    if moved is not None:
+                        yield self._keep(moved)
+            if deadline.passed:
+                return
+
+    def rounds(self, deadline: Deadline) -> Iterator[Line | None]:
+        """Change the best partition in a window around a cut, again and again; yield what comes of it."""
+        while self.best is not None and not deadline.passed:
+            yield self._keep_if(self._shaken(self.best, deadline))
+
+    def _keep(self, line: Line) -> Line:
+        if self.best is None or line.value <= self.best.value:
+            self.best = line
+        return line
+
+    def _keep_if(self, line: Line | None) -> Line | None:
+        return None if line is None else self._keep(line)
+
+    def _cut(self, order: Order) -> Line | None:
+        """Return the best cuts of an order; of a long one at some boundaries, then near these cuts."""
+        self.programs += 1
+        if len(order) < self._most:
+            return best_cuts(self._arrays, order, measure=self._measure)
+        coarse = best_cuts(self._arrays, order, self._even(order), self._measure)
+        if coarse is None:
+            return None
+        near = self._most // max(1, 2 * (len(coarse.cuts) - 1))
+        return best_cuts(self._arrays, order, _around(coarse.cuts, near), self._measure)
+
+    def _even(self, order: Order) -> list[int]:
+        """Return boundaries with about equal work between them."""
+        work = np.cumsum(self._arrays.time.min(axis=0)[order] + 1)
+        marks = np.linspace(0, work[-1], self._most // 2)
+        return [0, *map(int, np.unique(np.searchsorted(work, marks[1:-1]) + 1)), len(order)]
+
+    def _moved(self, line: Line, deadline: Deadline) -> Line | None:
+        """Return a partition after moves of blocks, with the best cuts of its order."""
+        parts = Parts(self._arrays, line)
+        parts.descend(self._rng, deadline)
+        place = {block: position for position, block in enumerate(line.order)}
+        blocks = self._arrays.graph.blocks
+        count = len(line.order)
+        order = by_priority(blocks, [parts.part_of[b] * count + place[b] for b in range(count)])
+        sizes = np.bincount(parts.part_of, minlength=len(line.kinds))
+        self.programs += 1
+        cuts = _around([0, *map(int, np.cumsum(sizes))], self._near(len(sizes)))
+        return best_cuts(self._arrays, order, cuts, self._measure)
+
+    def _shaken(self, line: Line, deadline: Deadline) -> Line | None:
+        count = len(line.order)
+        centre = self._rng.choice(line.cuts[1:-1]) if len(line.cuts) > 2 else self._rng.randrange(count)
+        most = max(4, 2 * count // max(1, len(line.kinds)))
+        width = self._rng.randint(3, max(3, min(most, int(most ** self._rng.random()) + 3)))
+        start = max(0, min(count - width, centre - self._rng.randint(0, width)))
+        blocks = self._arrays.graph.blocks
+        order = reshuffled(blocks, line.order, start, min(count, start + width), self._rng)
+        self.programs += 1
+        cuts = _around(line.cuts, self._near(len(line.kinds)))
+        found = best_cuts(self._arrays, order, cuts, self._measure)
+        if found is None or not self._measure.largest or found.value > line.value * 1.02:
+            return found
+        return self._moved(found, deadline)
+
+    def _near(self, parts: int) -> int:
+        return min(_NEAR, self._most // max(1, 2 * parts))
+
+
+def _around(cuts: Sequence[int], near: int) -> list[int]:
+    """Return the boundaries near some cuts, and a few between them."""
+    found = {0, cuts[-1]}
+    for start, stop in pairwise(cuts):
+        step = max(1, (stop - start) // 8)
+        found.update(range(start, stop, step))
+    for cut in cuts[1:-1]:
+        found.update(range(max(0, cut - near), min(cuts[-1], cut + near) + 1))
+    return sorted(found)
+
 
 ROUNDS, PATIENCE = 400, 150
 """Rounds of the search where no time is given, and how many without a better plan end it."""

@@ -41,13 +41,14 @@ class Annealing:
             list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()
         ]
         self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
+        self._shared = [units for units in table.chain.pools.values() if len(units) > 1]
 
     def near(self, start: Sequence[int], loads: Sequence[int], moves: int, deadline: Deadline) -> list[int]:
         """Return the plan with the shortest period that a number of moves from a plan comes across."""
         draw = self._draw.random
         units, now = list(start), list(loads)
         cost = self._cost(now)
-        best, best_us = list(start), max(now)
+        best, best_us = list(start), self._longest(now)
         heat = _HOT * best_us
         cooling = (_COLD / _HOT) ** (1 / max(moves, 1))
         for move in range(moves):
@@ -63,13 +64,20 @@ class Annealing:
             if price <= cost or draw() < math.exp((cost - price) / heat):
                 units[begin:end] = [unit] * (end - begin)
                 now, cost = changed, price
-                longest = max(now)
+                longest = self._longest(now)
                 if longest < best_us:
                     best, best_us = list(units), longest
         return best
 
     def _cost(self, loads: list[int]) -> float:
-        return max(loads) + _MEAN * sum(loads) / self._units
+        return self._longest(loads) + _MEAN * sum(loads) / self._units
+
+    def _longest(self, loads: list[int]) -> int:
+        """Return the largest load of a resource: of a unit, or of several that take turns."""
+        longest = max(loads)
+        for units in self._shared:
+            longest = max(longest, sum(loads[unit] for unit in units))
+        return longest
 
     def _window(self, units: list[int], loads: list[int]) -> tuple[int, int, int] | None:
         """Draw pieces of one chunk, often of the busiest unit, and another unit that can run them."""

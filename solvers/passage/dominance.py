@@ -11,6 +11,7 @@ all that it can replace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,9 @@ class Dominance:
     hops
         Whether hops matter.
     idle_below
-        Up to where loads do not matter, by [boundary][unit that is loaded][unit that runs]; None: all do.
+        Up to where loads do not matter, by [boundary][resource that is loaded][unit that runs]; None: all do.
+    by_unit
+        Whether the loads of units that take turns count each for itself, not only their sum.
     settled
         Whether the period is settled, so that loads matter only up to it, and their sum.
     compared
@@ -56,12 +59,18 @@ class Dominance:
     sets: bool
     hops: bool = True
     idle_below: Floats | None = None
+    by_unit: bool = False
     settled: bool = False
     compared: int = 128
 
 
-def undominated(dominance: Dominance, at: int, labels: Labels) -> NDArray[np.intp] | None:
-    """Return the columns of the labels at a boundary that stay, ascending; None: all."""
+def undominated(
+    dominance: Dominance, at: int, labels: Labels, pooled: Callable[[Ints], Ints]
+) -> NDArray[np.intp] | None:
+    """Return the columns of the labels at a boundary that stay, ascending; None: all.
+
+    `pooled`: from loads of units to those of resources.
+    """
     if not dominance.enough or len(labels) < 2:
         return None
     state, unit = labels.state, labels.unit
@@ -69,7 +78,7 @@ def undominated(dominance: Dominance, at: int, labels: Labels) -> NDArray[np.int
     # Of two chunks that go on the one with more live tensors pays less for the next piece: without them, too.
     closed = state.bytes[unit, np.arange(len(labels))] - labels.open
     hops = state.hops if dominance.hops else np.zeros_like(state.hops)
-    loads = state.loads
+    loads = state.loads if dominance.by_unit else pooled(state.loads)
     if dominance.idle_below is not None:
         loads = np.maximum(loads, dominance.idle_below[at].take(unit, axis=1).astype(np.int64))
     total = (state.loads if dominance.settled else loads).sum(axis=0)

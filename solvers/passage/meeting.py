@@ -93,6 +93,7 @@ class Meeting:
             ahead, behind = ahead.copy(), behind.copy()
             ahead[unit] += self.table.leave[self._middle][unit]
             behind[other] += self.table.enter[self._middle][other]
+        ahead, behind = self.table.pooled(ahead), self.table.pooled(behind)
         found: Ints = ahead[0][:, None] + behind[0]
         for own, rest in zip(ahead[1:], behind[1:], strict=True):
             np.maximum(found, own[:, None] + rest, out=found)

@@ -43,20 +43,21 @@ class Bounds:
 
     Attributes
     ----------
-    period, latency, hops, units, memory, energy, bubbles
+    period, latency, hops, units, resources, memory, energy, bubbles
         Least values.
     least
-        Largest least load of the units in use.
+        Largest least load of the resources in use.
     most_latency
         Largest latency.
     lonely
-        Whether it is a whole plan on one unit of several; None: none of them is whole.
+        Whether it is a whole plan on one resource of several; None: none of them is whole.
     """
 
     period: Ints
     latency: Ints
     hops: Ints
     units: Ints
+    resources: Ints
     memory: Ints
     energy: Ints
     bubbles: Ints
@@ -128,7 +129,7 @@ class Outlook:
         quantities = [Quantity(loads=(1.0,) * units), Quantity(loads=(0.0,) * units, hop=1.0)]
         if self.needs.most:
             quantities.append(Quantity(loads=(-1.0,) * units))
-            quantities += [Quantity(loads=tuple((-row).tolist())) for row in np.eye(units)]
+            quantities += [Quantity(loads=tuple((-row).tolist())) for row in self.table.pools.astype(float)]
         return Exchange(self.table, self.best, quantities)
 
     @cached_property
@@ -141,8 +142,8 @@ class Outlook:
 
     @cached_property
     def _most_load(self) -> Floats:
-        """By [boundary][unit whose load it is][unit that runs]."""
-        return completions(self.table, np.eye(self.table.units), largest=True)
+        """By [boundary][first unit of the resource whose load it is][unit that runs]."""
+        return completions(self.table, self.table.pools.astype(float), largest=True)
 
     @cached_property
     def _hops(self) -> Floats:
@@ -166,7 +167,7 @@ class Outlook:
         return rest
 
     def idle_below(self, floor: int) -> Floats:
-        """Return up to where a load stays within a floor, by [boundary][its unit][unit that runs]."""
+        """Return up to where the load of a resource stays within a floor, as `_most_load`."""
         return np.maximum(floor - self._most_load, 0)
 
     def priced(self, at: int, unit: Ints, loads: Ints) -> Floats:
@@ -202,14 +203,14 @@ class Outlook:
         most_latency, most, bubbles, least = total, loads, np.zeros_like(period), period
         if needs.most:
             most_latency = total + self._most_latency[at][unit].astype(np.int64)
-            most = loads + self._most_load[at].take(unit, axis=1).astype(np.int64)
+            most = self.table.pooled(loads) + self._most_load[at].take(unit, axis=1).astype(np.int64)
         if self._capped is not None:
             low = self._exchange.least(at, unit, loads, state.hops)
             latency, hops = np.maximum(latency, low[0]), np.maximum(hops, low[1])
             if needs.most:
                 most_latency, most = np.minimum(most_latency, -low[2]), np.minimum(most, -low[3:])
         if needs.balance:
-            used = (state.mask & self.table.bits[:, None]) != 0
+            used = self.table.in_use(state.mask)
             least = np.where(used, most, period).min(axis=0)
             bubbles = np.where(used, np.maximum(period - most, 0), 0).sum(axis=0)
         energy = np.zeros_like(period)
@@ -224,6 +225,7 @@ class Outlook:
             latency=latency,
             hops=hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
+            resources=self.table.in_use(state.mask).sum(axis=0),
             memory=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
             energy=energy,
             bubbles=bubbles,
@@ -233,27 +235,28 @@ class Outlook:
 
     def exact(self, state: State) -> Bounds:
         """Return the numbers of whole plans; their last copies out are part of the loads."""
-        loads = state.loads
+        loads = self.table.pooled(state.loads)
         period, total = loads.max(axis=0), loads.sum(axis=0)
-        used = (state.mask & self.table.bits[:, None]) != 0
-        units = used.sum(axis=0)
+        used = self.table.in_use(state.mask)
+        resources = used.sum(axis=0)
         return Bounds(
             period=period,
             latency=total,
             hops=state.hops,
-            units=units,
+            units=np.bitwise_count(state.mask).astype(np.int64),
+            resources=resources,
             memory=state.bytes.sum(axis=0),
-            energy=self.extra_mw @ loads + self.idle_mw * period,
-            bubbles=units * period - total,
+            energy=self.extra_mw @ state.loads + self.idle_mw * period,
+            bubbles=resources * period - total,
             least=np.where(used, loads, period).min(axis=0),
             most_latency=total,
-            lonely=(units == 1) & (self.table.units > 1),
+            lonely=(resources == 1) & (len(self.table.chain.pools) > 1),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """What orders plans, and the filters.
+    """What orders plans, and the filters; `resources`: how many there are.
 
     Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
     and exact for whole plans; but for those that know waits, which are as if nobody waited (`waits.py`).
@@ -261,12 +264,12 @@ class Ranking:
 
     terms: tuple[str, ...]
     limits: Limits
-    units: int
+    resources: int
     device_memory: int | None
 
     def keys(self, bounds: Bounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][plan]."""
-        return np.array([_VALUES[term](bounds, self.units) for term in self.terms])
+        return np.array([_VALUES[term](bounds, self.resources) for term in self.terms])
 
     def passing(self, bounds: Bounds) -> Flags | None:
         """Return which plans may pass the filters and the device memory; None when all do."""
@@ -287,11 +290,11 @@ class Ranking:
         if limits.min_balance_permille is not None:
             tests.append(1000 * (period - _gapness(bounds, 0)) >= limits.min_balance_permille * period)
         if limits.min_utilisation_permille is not None:
-            tests.append(1000 - _idle(bounds, self.units) >= limits.min_utilisation_permille)
+            tests.append(1000 - _idle(bounds, self.resources) >= limits.min_utilisation_permille)
         if limits.min_units is not None and bounds.lonely is not None:
             tests.append(bounds.units >= limits.min_units)
         if limits.max_in_flight is not None and bounds.lonely is not None:
-            tests.append(bounds.latency <= min(limits.max_in_flight, self.units) * period)
+            tests.append(bounds.latency <= min(limits.max_in_flight, self.resources) * period)
         return np.logical_and.reduce(tests) if tests else None
 
 
@@ -322,15 +325,15 @@ def _gapness(bounds: Bounds, _: int) -> Ints:
     return found if bounds.lonely is None else np.where(bounds.lonely, bounds.period, found)
 
 
-def _idle(bounds: Bounds, units: int) -> Ints:
-    whole = np.maximum(units * bounds.period, 1)
+def _idle(bounds: Bounds, resources: int) -> Ints:
+    whole = np.maximum(resources * bounds.period, 1)
     return np.maximum(-(-1000 * (whole - bounds.most_latency) // whole), 0)
 
 
 def _fewest_in_flight(bounds: Bounds, _: int) -> Ints:
-    """Return requests in flight where none waits; of plans that have begun: two if there are two units."""
+    """Return requests in flight where none waits; of begun plans: two if there are two resources."""
     whole = bounds.lonely is not None
-    found: Ints = -(-bounds.latency // bounds.period) if whole else np.minimum(bounds.units, 2)
+    found: Ints = -(-bounds.latency // bounds.period) if whole else np.minimum(bounds.resources, 2)
     return found
 
 

@@ -40,9 +40,14 @@ class Paths:
         self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
         self._must = table.must.tolist()
         self._units = range(table.units)
+        self._first = table.first.tolist()
 
     def cheapest(self, prices: Sequence[float]) -> tuple[float, list[int]]:
-        """Return the least cost of a plan and the unit of each piece; infinite and none without a plan."""
+        """Return the least cost of a plan and the unit of each piece; infinite and none without a plan.
+
+        `prices`: of resources, by their first units.
+        """
+        prices = [prices[first] for first in self._first]
         enter, leave, last = self._enter, self._leave, len(self._time)
         ahead = [price * copy for price, copy in zip(prices, leave[last], strict=True)]
         onward: list[list[int]] = [[]] * last
@@ -92,10 +97,17 @@ class Paths:
         found[before] += self._leave[len(units)][before]
         return found
 
+    def pooled(self, units: Sequence[int]) -> list[int]:
+        """Return the load of each resource, by its first unit."""
+        found = [0] * len(self._units)
+        for first, load in zip(self._first, self.loads(units), strict=True):
+            found[first] += load
+        return found
+
 
 @dataclass(kw_only=True, eq=False)
 class Pricing:
-    """What the rounds of pricing found.
+    """What the rounds of pricing found; prices are those of resources, by their first units.
 
     Attributes
     ----------
@@ -115,7 +127,7 @@ class Pricing:
 class _Master:
     """The linear program of the prices: the least period of a mixture of paths, and what loads are worth.
 
-    Rows are the units (period - load - slack = 0) and the sum of the mixture.
+    Rows are the resources (period - load - slack = 0) and the sum of the mixture.
     """
 
     def __init__(self, loads: Sequence[int]) -> None:
@@ -150,7 +162,7 @@ def price(table: Table, deadline: Deadline) -> Pricing:
     paths, scale = Paths(table), table.scale
     found, rounds, best = Pricing(), list[tuple[float, list[int]]](), 0.0
     master: _Master | None = None
-    queries = [[1.0] * table.units]
+    queries = [table.pools.diagonal().astype(float).tolist()]
     for _ in range(_ROUNDS):
         for query in queries:
             whole = _whole(query, scale)
@@ -161,7 +173,7 @@ def price(table: Table, deadline: Deadline) -> Pricing:
             rounds.append((cost, whole))
             if cost / scale > best or not found.best:
                 best, found.best = cost / scale, whole
-            loads = paths.loads(units)
+            loads = paths.pooled(units)
             if master is None:
                 master = _Master(loads)
             else:
@@ -177,10 +189,10 @@ def price(table: Table, deadline: Deadline) -> Pricing:
 
 
 def price_set(pricing: Pricing, table: Table) -> Floats:
-    """Return prices to bound unfinished plans by: the best ones, some near them, and tilted ones."""
+    """Return prices of units to bound unfinished plans by: the best ones, some near them, and tilted ones."""
     best = np.array(pricing.best, dtype=np.float64)
     rows = [best, *(np.array(whole, dtype=np.float64) for whole in pricing.tried[:4])]
-    for unit in range(table.units):
+    for unit in sorted(set(table.first.tolist())):
         only = np.zeros(table.units)
         only[unit] = table.scale
         for tilt in _TILTS:
@@ -189,7 +201,8 @@ def price_set(pricing: Pricing, table: Table) -> Floats:
             less[unit] *= 1 - tilt
             if less.any():
                 rows.append(less * (table.scale / less.sum()))
-    return np.array(sorted({tuple(_whole(row, table.scale)) for row in rows}), dtype=np.float64)
+    found = np.array(sorted({tuple(_whole(row, table.scale)) for row in rows}), dtype=np.float64)
+    return found[:, table.first]
 
 
 def _whole(prices: Sequence[float] | Floats, scale: int) -> list[int]:

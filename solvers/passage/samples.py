@@ -37,3 +37,12 @@ def passing(problem: Problem) -> Problem:
 
 def _twice(view: PassageView) -> BoolExpr:
     return view.chunks("big") >= 2
+
+
+def taking_turns(problem: Problem) -> Problem:
+    """Return a problem whose first two units take turns on one resource."""
+    first, second, *others = problem.platform.units
+    shared = {"cores": (0,), "resource": "both", "kind": first.kind, "quota_permille": None}
+    units = (replace(first, **shared), replace(second, **shared), *others)  # type: ignore[arg-type]
+    # Quantities of rules know their bounds, which depend on who takes turns.
+    return replace(problem, platform=replace(problem.platform, units=units)).with_data(problem.data)

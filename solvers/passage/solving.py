@@ -3,7 +3,9 @@
 The problem is that of `chunking` without "every unit at most once": over all sequences of chunks, neighbours
 on different units, minimise lexicographically terms of the loads
 
-    L_u = sum over the chunks (i, j) of u of (times of the layers + copy in at i + copy out at j).
+    L_u = sum over the chunks (i, j) of u of (times of the layers + copy in at i + copy out at j),
+
+where units that take turns on one resource count as one: their loads are added up (`Table.pooled`).
 
 1. `chunking.facts` draws from the rules what they forbid outright; `table` holds what is left by piece.
 2. `prices` finds prices of the units that bound the period, and first plans.
@@ -213,7 +215,7 @@ class Search:
         self.ranking = Ranking(
             terms=problem.ranking,
             limits=problem.limits,
-            units=table.units,
+            resources=len(table.chain.pools),
             device_memory=table.chain.device_memory,
         )
         self._spoken = frozenset(key[0] for part in facts.open for key in variables(part))
@@ -233,7 +235,7 @@ class Search:
             self.table,
             price_set(pricing, self.table),
             self._needs,
-            best=np.array(pricing.best) / self.table.scale,
+            best=np.array(pricing.best)[self.table.first] / self.table.scale,
             idle_mw=0 if powers is None else powers.idle_mw,
             extra_mw=(0,) * self.table.units if powers is None else powers.extra_mw,
         )
@@ -319,7 +321,7 @@ class Search:
             return
         units = (self.pool.ranks[len(self.ranking.terms) :, 0] % self.table.units).tolist()
         if not self._keeps_facts(units):  # the best plan is one of other units
-            units = min(self._pricing.paths, key=lambda path: max(self._paths.loads(path)))
+            units = min(self._pricing.paths, key=lambda path: max(self._paths.pooled(path)))
         self.offer(tuple(self._annealing.near(units, self._paths.loads(units), moves, self._deadline)))
 
     def _keep_best(self, best: Pool) -> None:
@@ -371,6 +373,7 @@ class Search:
                 or "max_units" in limits,
                 hops=not alone or Term.HOPS in ranking.terms or "max_hops" in limits,
                 idle_below=self._outlook.idle_below(floor) if settled or clipped else None,
+                by_unit=self._needs.energy,
                 settled=settled,
             ),
             prune=self._prune,

@@ -291,7 +291,7 @@ class Sweep:
         if not len(labels):
             return labels
         priced = outlook.priced(at, labels.unit, labels.state.loads)
-        period = np.maximum(np.ceil(priced).astype(np.int64), labels.state.loads.max(axis=0, initial=0))
+        period = np.maximum(np.ceil(priced).astype(np.int64), table.pooled(labels.state.loads).max(axis=0))
         if setting.ranking.terms[0] == Term.PERIOD:
             period = np.maximum(period, setting.floor)
         bounds = outlook.bounds(at, labels.unit, labels.state, period)
@@ -303,7 +303,7 @@ class Sweep:
         labels, keys, priced = self._narrowed(
             labels, keys, priced, np.flatnonzero(wanted), _SLACK * self.width
         )
-        kept = undominated(setting.dominance, at, labels)
+        kept = undominated(setting.dominance, at, labels, table.pooled)
         kept = np.arange(len(labels)) if kept is None else kept
         return self._narrowed(labels, keys, priced, kept, self.width)[0]
 
@@ -324,7 +324,7 @@ class Sweep:
             keys_left, priced_left = keys[:, columns], priced[columns]
             by_period = self.setting.ranking.terms[0] == Term.PERIOD
             if self.setting.spread:
-                order = _spread(labels.state.loads[:, columns], priced_left)
+                order = _spread(self.setting.table.pooled(labels.state.loads[:, columns]), priced_left)
             elif by_period:
                 order = np.argpartition(priced_left, width)
             else:
@@ -370,7 +370,7 @@ class Sweep:
 def _spread(loads: Ints, priced: Floats) -> NDArray[np.intp]:
     """Return an order with the most promising label of each cell first, then the second of each, and so on.
 
-    Cells are ranges of the shares that the units have of all loads.
+    Cells are ranges of the shares that the resources have of all loads.
     """
     cell = np.zeros(len(priced), dtype=np.int64)
     for share in loads / np.maximum(loads.sum(axis=0), 1):

@@ -98,6 +98,27 @@ class Table:
         return caps
 
     @cached_property
+    def first(self) -> Ints:
+        """For each unit the first one of its resource, in whose row the loads of all of them are added up."""
+        return np.array(self.chain.resources, dtype=np.int64)
+
+    @cached_property
+    def pools(self) -> Ints:
+        """Whether a unit is one of a resource, by [first unit of the resource][unit]; other rows are 0."""
+        found: Ints = (np.arange(self.units)[:, None] == self.first).astype(np.int64)
+        return found
+
+    def pooled(self, loads: Ints) -> Ints:
+        """Return the loads of resources from those of units, both by [unit][plan]."""
+        found: Ints = loads if bool(self.pools.diagonal().all()) else self.pools @ loads
+        return found
+
+    def in_use(self, mask: Ints) -> Flags:
+        """Return which resources are in use, by [first unit][plan], from a bit per unit."""
+        found: Flags = (mask & (self.pools @ self.bits)[:, None]) != 0
+        return found
+
+    @cached_property
     def bits(self) -> Ints:
         """One bit per unit."""
         return np.left_shift(1, np.arange(self.units, dtype=np.int64))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +15,7 @@ import pytest
 
 from gapless.files.formats import file_format
 from gapless.files.schema import json_schema
+from gapless.formulations.descriptors import readable
 from gapless.formulations.files import parse, parse_problem
 
 from ..documents import DOCS, HOW_LONG, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
@@ -22,8 +25,39 @@ RUNNING = [page for page in PAGES if any(block.language in RUN for block in bloc
 MEASURING = {page for page in RUNNING if any(block.measures for block in blocks_of(page))}
 
 
+Runner = Callable[[Path, Path], int]
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    """Return what runs a page, whose output goes to a file, and returns the exit code."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.documents", "--serve"],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "110"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        told, heard = process.stdin, process.stdout
+
+        def run(page: Path, output: Path) -> int:
+            told.write(json.dumps([str(page), str(output)]) + "\n")
+            told.flush()
+            assert readable([heard.fileno()], LONGEST_S), "it does not end"
+            return int(heard.readline())
+
+        try:
+            yield run
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
@@ -32,18 +66,10 @@ def name_of(page: Path) -> str:
     [pytest.param(page, marks=[pytest.mark.measures] if page in MEASURING else []) for page in RUNNING],
     ids=map(name_of, RUNNING),
 )
-def test_every_block_of_a_page_runs(page: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.documents", str(page)],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "110"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=LONGEST_S,
-    )
-    assert run.returncode == 0, run.stdout[-4000:]
+def test_every_block_of_a_page_runs(runner: Runner, page: Path, tmp_path: Path) -> None:
+    output = tmp_path / "output.txt"
+    code = runner(page, output)
+    assert code == 0, output.read_text()[-4000:]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -27,7 +27,7 @@ from gapless.formulations.errors import InvalidInputError, InvalidModelError, In
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
 from gapless.formulations.streams import Stream
-from gapless.profiler.attribution import attribute
+from gapless.profiler.isolated import attribute
 from tests.executor.graph.models import model, node, ocr_model, residual, tiny, value, weights
 from tests.executor.pipelines import write
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -11,7 +12,8 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.limits import Limits, capped
-from gapless.formulations.problem import Problem
+from gapless.formulations.plan import Plan
+from gapless.formulations.scores import Score
 from gapless.formulations.workload import Request, Workload, with_windows
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.protocol import SolveOptions, SolveStatus
@@ -33,34 +35,42 @@ SHOP = workload_problem(
     ["a", "b"],
     slowdown=[[0, 300, 0], [200, 0, 0], [0, 100, 0]],
 )
+PROBLEMS = {"one network": CHAIN, "workload": SHOP}
 NAMES = ("max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes")
 
 
-def value_of(problem: Problem, plan: object, name: str) -> int:
-    found = score(problem, plan)  # type: ignore[arg-type]
+def value_of(found: Score, name: str) -> int:
     memory = [size for size in found.memory_bytes if size is not None]
     values: dict[str, int] = {"max_bubbles_us": found.bubbles_us, "max_memory_bytes": found.peak_bytes}
     values["max_unit_memory_bytes"] = max(memory)
     return values[name]
 
 
+@cache
+def judged(about: str) -> list[tuple[Plan, Score]]:
+    """Return every plan of a problem with its score."""
+    problem = PROBLEMS[about]
+    return [(plan, score(problem, plan)) for plan in all_plans(problem)]
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("problem", [CHAIN, SHOP], ids=["one network", "workload"])
+@pytest.mark.parametrize("about", PROBLEMS)
 @pytest.mark.parametrize(
     "backend", ["exhaustive", "native", *(pytest.param(b, marks=pytest.mark.slow) for b in ("cpsat", "pulp"))]
 )
-def test_a_limit_between_the_least_and_the_best_is_kept(problem: Problem, name: str, backend: str) -> None:
-    values = sorted({value_of(problem, plan, name) for plan in all_plans(problem)})
+def test_a_limit_between_the_least_and_the_best_is_kept(about: str, name: str, backend: str) -> None:
+    problem = PROBLEMS[about]
+    values = sorted({value_of(found, name) for _, found in judged(about)})
     for limit in (values[0], values[len(values) // 3]):
         limited = problem.with_limits(**{name: limit})
-        allowed = [plan for plan in all_plans(problem) if value_of(problem, plan, name) <= limit]
-        best = min(score(problem, plan).values(problem.objective.terms) for plan in allowed)
+        allowed = [found for _, found in judged(about) if value_of(found, name) <= limit]
+        best = min(found.values(problem.objective.terms) for found in allowed)
         result = solve(limited, backend, SolveOptions(top=2))
         assert result.status is SolveStatus.OPTIMAL
         assert result.values == best
         assert result.plan is not None
-        assert value_of(problem, result.plan, name) <= limit
-    worst = max(all_plans(problem), key=lambda plan: value_of(problem, plan, name))
+        assert value_of(score(problem, result.plan), name) <= limit
+    worst, _ = max(judged(about), key=lambda pair: value_of(pair[1], name))
     if values[-1] > limit:
         assert name in {violation.rule for violation in check(limited, worst)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gapless.executor.engine import OperatorTime
-from gapless.profiler.attribution import attribute, without_callbacks
+from gapless.profiler.isolated import attribute, without_callbacks
 
 from .fakes import FakeModel
 

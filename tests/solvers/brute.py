@@ -237,15 +237,24 @@ def all_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
     return extend((), frozenset(range(chain.unit_count)))
 
 
+_ranked: dict[str, list[Plan]] = {}
+
+
 def ranked(problem: Problem) -> list[Plan]:
-    """Return all valid plans in canonical order."""
+    """Return all valid plans in canonical order; those of small spaces are kept for the next who asks."""
+    known = _ranked.get(problem.fingerprint)
+    if known is not None:
+        return known
     found = []
     for parts in all_parts(chain_of(problem)):
         plan = chain_of(problem).plan(parts)
         judged = score(problem, plan)
         if judged.valid:
             found.append((rank_key(problem, judged), plan))
-    return [plan for _, plan in sorted(found)]
+    plans = [plan for _, plan in sorted(found)]
+    if len(plans) <= 1000:
+        _ranked[problem.fingerprint] = plans
+    return plans
 
 
 def values_of(problem: Problem, plan: Plan) -> tuple[int, ...]:

@@ -18,14 +18,14 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.chunking.cheap_bounds import cheap_bounds
 from gapless.solvers.exhaustive import all_plans
-from gapless.solvers.protocol import SolveOptions, SolveStatus
-from gapless.solvers.registry import get_backend
+from gapless.solvers.protocol import Backend, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.instances import set_problems
 
+from .agreement import in_one_child
 from .test_by_units import THIRD_PARTY, check_against_brute_force, objectives
 
-QUICK = settings(max_examples=50, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=30, suppress_health_check=list(HealthCheck))
 SLOW = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 
 
@@ -40,21 +40,25 @@ def asked(draw: st.DrawFn, *, most_layers: int = 5, most_units: int = 4) -> Prob
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["native", "exhaustive"])
 @QUICK
 @given(problem=asked(), top=st.sampled_from([1, 5, 200]))
-def test_the_best_plans_of_all_sets(backend: str, problem: Problem, top: int) -> None:
-    check_against_brute_force(problem, backend, top)
+def test_the_best_plans_of_all_sets(problem: Problem, top: int) -> None:
+    for backend in ("native", "exhaustive"):
+        check_against_brute_force(problem, backend, top)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", THIRD_PARTY)
-@SLOW
-@given(problem=asked(most_layers=4, most_units=3))
-def test_third_party_backends_find_the_same(backend: str, problem: Problem) -> None:
-    if not get_backend(backend).availability().ok:
-        pytest.skip(f"{backend} is not installed")
-    check_against_brute_force(problem, backend, top=3)
+def test_third_party_backends_find_the_same(backend: str) -> None:
+    def check(loose: Backend) -> None:
+        @SLOW
+        @given(problem=asked(most_layers=4, most_units=3))
+        def agrees(problem: Problem) -> None:
+            check_against_brute_force(problem, loose, top=3)
+
+        agrees()
+
+    in_one_child(backend, check)
 
 
 @pytest.mark.slow

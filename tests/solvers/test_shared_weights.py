@@ -20,6 +20,8 @@ from gapless.solvers.pipelines.samples import samples as pipelines_samples
 from gapless.solvers.session import solve
 from gapless.solvers.task_graph.samples import samples as task_graph_samples
 
+from .agreement import solved
+
 
 def sharing(network: Network, rng: random.Random) -> Network:
     """Return a network two or three of whose layers read the same weights, twice over."""
@@ -95,8 +97,8 @@ def test_native_search_agrees_with_exhaustive_search(name: str, seed: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpsat", "z3", "pulp"])
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_exact_backends_agree_with_exhaustive_search(name: str, backend: str) -> None:
-    problem = tight(PROBLEMS[name], 1)
-    right, found = solve(problem, "exhaustive"), solve(problem, backend)
-    assert (found.status, found.objective) == (right.status, right.objective)
+def test_exact_backends_agree_with_exhaustive_search(backend: str) -> None:
+    problems = [tight(each, 1) for each in PROBLEMS.values()]
+    known = solved(problems, "exhaustive")
+    for name, found, right in zip(PROBLEMS, solved(problems, backend), known, strict=True):
+        assert (found.status, found.objective) == (right.status, right.objective), name

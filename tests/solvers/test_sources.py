@@ -71,6 +71,16 @@ def test_a_cold_backend_that_is_ended_has_no_plan() -> None:
     assert (cold.plans, cold.bound or 0) == ((), 0)
 
 
+def test_a_search_that_is_ended_before_it_begins_says_how_long_its_start_took() -> None:
+    shown: list[Claim] = []
+    get_backend("cpsat").solve(PHONE, SolveOptions(time_limit_s=0.5, publish=shown.append))
+    given = [claim for claim in shown if claim.plan_source is Source.START]
+    times_s = [claim.start_s for claim in given]
+    assert times_s[0] is not None
+    assert times_s[0] > 0.0
+    assert times_s == sorted(times_s, key=lambda each: each or 0.0)
+
+
 def test_modes_are_named() -> None:
     assert [start_mode(text) for text in ("native", "none", "both")] == list(StartMode)
     with pytest.raises(InvalidInputError, match="'warm'; choose from native, none, both"):

@@ -26,6 +26,7 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...version import __version__
+from ...view.words import listed
 
 _ENGINE_OF = {
     ExportKind.ONNX: "onnxruntime",
@@ -99,7 +100,17 @@ def export_plan(
     _require_models(problem, deployment)
     models = models_for(problem, at=parse_places(at))
     exported = export(problem, deployment, to=to, out=out, models=models, engine=engine, check=check)
-    return replace(exported, notes=(*opening_notes(models.values()), *exported.notes))
+    notes = *opening_notes(models.values()), *_turns_not_taken(problem, deployment), *exported.notes
+    return replace(exported, notes=notes)
+
+
+def _turns_not_taken(problem: Problem, deployment: Deployment) -> Iterator[str]:
+    """Yield which units take turns, which an exported plan does not know."""
+    turns = dict(zip(deployment.units, problem.platform.turns(deployment.units), strict=True))
+    for first in dict.fromkeys(turns.values()):
+        own = [unit for unit in turns if turns[unit] == first]
+        if len(own) > 1:
+            yield f"{listed(own)} take turns in gapless; what is exported runs them at once"
 
 
 def _require_models(problem: Problem, deployment: Deployment) -> None:

@@ -103,11 +103,7 @@ class ChunkingPresenter(Presenter):
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which unit sets the period, and how busy the others are."""
         judged = score(problem, plan)
-        busy = {
-            unit: time
-            for unit, time in zip(problem.platform.unit_names, judged.busy_us, strict=True)
-            if time is not None
-        }
+        busy = self._loads(problem, judged)
         period = judged.period_us
         busiest = [unit for unit, time in busy.items() if time == period]
         if problem.objective.first == "latency":
@@ -140,8 +136,13 @@ class ChunkingPresenter(Presenter):
 
     def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
         """Return the busiest units."""
+        loads = self._loads(problem, judged)
+        return tuple(unit for unit, busy in loads.items() if busy == judged.period_us)
+
+    def _loads(self, problem: Problem, judged: Score) -> dict[str, int]:
+        """Return the busy time of each unit in use."""
         pairs = zip(problem.platform.unit_names, judged.busy_us, strict=True)
-        return tuple(unit for unit, busy in pairs if busy == judged.period_us)
+        return {unit: busy for unit, busy in pairs if busy is not None}
 
     def latency(self, judged: Score) -> tuple[int | None, str]:
         """Return that of a request that does not wait."""

@@ -8,11 +8,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...formulations.operation import operation_of
-from ...formulations.plan import Plan
+from ...formulations.plan import Plan, comes_back
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ..layout import indented, plain_table
-from ..words import millis, share
+from ..words import listed, millis, share
 from .chunking import ChunkingPresenter
 
 
@@ -37,7 +37,7 @@ class PassagePresenter(ChunkingPresenter):
         """Return the chunks, and where a unit has several what that makes of each unit."""
         parts = super().plan_parts(problem, plan, judged)
         chunks = [chunk.unit for chunk in plan.chunks]
-        if len(set(chunks)) == len(chunks):
+        if not comes_back(plan.chunks, problem.platform):
             return parts
         table = plain_table(
             "unit", "chunks", "busy time", "of the period", numbers=("chunks", "busy time", "of the period")
@@ -46,7 +46,14 @@ class PassagePresenter(ChunkingPresenter):
             if busy_us is not None:
                 part = share(busy_us, judged.period_us)
                 table.add_row(unit, str(chunks.count(unit)), millis(busy_us), part)
-        return [*parts, "", indented(table)]
+        together = [
+            Text(
+                f"{names} take turns: together {millis(load)}, {share(load, judged.period_us)} of the period."
+            )
+            for names, load in self._loads(problem, judged).items()
+            if names not in problem.platform.unit_names
+        ]
+        return [*parts, "", indented(table), *together]
 
     def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
         """Return the chunks, the plan at work, and what the stream needs."""
@@ -55,6 +62,13 @@ class PassagePresenter(ChunkingPresenter):
     def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
         """Return the plan at work, where its chunks lie, and what the stream needs."""
         return [*super().file_parts(problem, plan, layers=layers), *_stream_parts(problem, plan)]
+
+    def _loads(self, problem: Problem, judged: Score) -> dict[str, int]:
+        """Return the busy time of each unit in use; of units that take turns together."""
+        busy = super()._loads(problem, judged)
+        turns = dict(zip(busy, problem.platform.turns(busy), strict=True))
+        own = {first: [unit for unit in busy if turns[unit] == first] for first in turns.values()}
+        return {listed(units): sum(busy[unit] for unit in units) for units in own.values()}
 
 
 def _stream_parts(problem: Problem, plan: Plan) -> list[RenderableType]:

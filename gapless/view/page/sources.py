@@ -162,7 +162,7 @@ class _Reader:
                 self.notes.append(f"left out: {other}")
         self.finish()
         for place, known in enumerate(self.known[before:]):
-            known.title = f"{folder}: the fastest plan" if place else f"{folder}{chosen}"
+            known.title = f"{folder}: the fastest plan that is no baseline" if place else f"{folder}{chosen}"
         self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
     def _planned(self, folder: Path) -> tuple[str, Problem]:
@@ -233,7 +233,7 @@ class _Reader:
         self._about(path, found.winner.candidate.deployment).tuning = found
         best = found.best(CandidateKind.PLAN)
         if found.winner.candidate.deployment.plan is None and best is not None:
-            # Replicas won. What the fastest plan looks like, and why it lost, is what users ask next.
+            # Replicas won. What the fastest other plan looks like, and why it lost, is what users ask next.
             self._about(path, best.candidate.deployment).tuning = found
 
     def _tuned(self, path: Path, found: TuningResult) -> Deployment:

@@ -15,11 +15,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import combinations
 
 from ....executor.engine import Engine, PlacementReceipt
 from ....executor.model import Model
 from ....executor.progress import Forgetful, Ledger, Report, silent
 from ....formulations.costs import Provenance
+from ....formulations.errors import InvalidInputError
 from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
 from ...isolated import RawTimes, seams, slowest_us
@@ -27,8 +29,71 @@ from ...probes import Probe, Span, choose_groups
 from ...quality import MAX_SPREAD
 from ...records import ALONE
 from ...survey import Survey, survey
-from .loads import UnitSet, check_loads, chosen_loads, default_loads
-from .ratios import CoRunRatio, InterferenceOptions, InterferenceRatios, PlanInterference
+from ..corun import companions
+from .ratios import ALL_OTHERS, CoRunRatio, InterferenceOptions, InterferenceRatios, PlanInterference
+
+UnitSet = tuple[str, ...]
+"""Units that make load together."""
+
+
+def default_loads(platform: Platform, unit: str, *, able: Sequence[str]) -> dict[str, UnitSet]:
+    """Return each other unit that can run beside a unit, and all of them that can run at once."""
+    found: dict[str, UnitSet] = {other: (other,) for other in able if _apart(platform, (unit, other))}
+    together = companions(platform, unit, able=able)
+    return {**found, ALL_OTHERS: together} if len(together) > 1 else found
+
+
+def chosen_loads(
+    platform: Platform, unit: str, wanted: Sequence[UnitSet], *, able: Sequence[str]
+) -> dict[str, UnitSet]:
+    """Return those of the wanted sets of units that can make load beside a unit; as `default_loads`."""
+    return {
+        ", ".join(names): names
+        for names in wanted
+        if set(names) <= set(able) and _apart(platform, (unit, *names))
+    }
+
+
+def check_loads(platform: Platform, wanted: Sequence[UnitSet]) -> None:
+    """Require that there is some load, and that each set of units can make load beside some other unit."""
+    names = platform.unit_names
+    if not any(_apart(platform, pair) for pair in combinations(names, 2)):
+        raise InvalidInputError(
+            f"no two of the units {', '.join(names)} can run at once (they share cores), so there is no "
+            "interference to measure; `gapless platforms --detect` shows the units of this device"
+        )
+    problems = [
+        f"beside {','.join(chosen) or '(nothing)'}: {text}"
+        for chosen in wanted
+        for text in [_defect(platform, chosen)]
+        if text
+    ]
+    if problems:
+        raise InvalidInputError("units that are to make load cannot do so:", problems)
+
+
+def _defect(platform: Platform, chosen: UnitSet) -> str:
+    """Return why units cannot make load together; empty if they can."""
+    names = platform.unit_names
+    unknown = [name for name in chosen if name not in names]
+    if unknown or not chosen:
+        return f"there is no unit {unknown[0]!r}; choose from {', '.join(names)}" if unknown else "no unit"
+    if len(set(chosen)) < len(chosen):
+        return "a unit is named twice"
+    for pair in combinations(chosen, 2):
+        if not _apart(platform, pair):
+            return f"{pair[0]} and {pair[1]} share cores, so they never run at once; name one of them"
+    if not any(_apart(platform, (unit, *chosen)) for unit in names):
+        return "no further unit is left that shares no core with them, and could be measured"
+    return ""
+
+
+def _apart(platform: Platform, names: Sequence[str]) -> bool:
+    """Return whether units are different ones that do not exclude each other."""
+    exclusive = platform.exclusive
+    pairs = combinations(map(platform.unit_names.index, names), 2)
+    return all(u != v and v not in exclusive[u] for u, v in pairs)
+
 
 REST = "the rest of the plan"
 """What the load of a chunk is called that is measured beside the other chunks of its plan."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from gapless.executor.engines.conversion import Conversion, convert
-from gapless.executor.engines.mnn_engine import MnnEngine, trial
+from gapless.executor.engines.mnn_engine import Conversion, MnnEngine, convert, trial
 from gapless.executor.model import Piece
 from gapless.formulations.errors import ConversionError, EngineUnavailableError, StoreError
 

@@ -15,9 +15,8 @@ from onnx import TensorProto
 from onnx.helper import make_node
 
 from gapless.executor.engine import Artifact, Engine, Session
-from gapless.executor.engines.conversion import convert
 from gapless.executor.engines.helper import Helper
-from gapless.executor.engines.mnn_engine import MnnEngine
+from gapless.executor.engines.mnn_engine import MnnEngine, convert
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.model import Piece, TensorSpec
 from gapless.executor.workers import unit_data

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from gapless.executor.callable_layers import CallableLayer, CallableModel
 from gapless.executor.callables import CallablePipeline, load_callable
 from gapless.executor.engine import Session
-from gapless.executor.engines import opencl_devices
-from gapless.executor.engines.opencl_devices import CPU_BACKEND, GPU_BACKEND, open_device
-from gapless.executor.engines.opencl_engine import OpenClEngine
+from gapless.executor.engines import opencl_engine
+from gapless.executor.engines.opencl_engine import CPU_BACKEND, GPU_BACKEND, OpenClEngine, open_device
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.opencl_functions import OpenClFunction
 from gapless.formulations.errors import (
@@ -133,7 +132,7 @@ def test_what_is_not_there_is_refused_and_not_replaced(model: CallablePipeline) 
 def test_another_device_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = opencl_backend()
     open_device.cache_clear()
-    monkeypatch.setenv(opencl_devices.DEVICE_VARIABLE, "no such device")
+    monkeypatch.setenv(opencl_engine.DEVICE_VARIABLE, "no such device")
     with pytest.raises(PlacementError, match=r"found: none\. .*GAPLESS_OPENCL_DEVICE must not exclude it"):
         open_device(backend)
 

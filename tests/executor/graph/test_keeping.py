@@ -7,8 +7,7 @@ import pytest
 
 from gapless.executor.engines.cache import Cache
 from gapless.executor.graph import preparing
-from gapless.executor.graph.keeping import SUFFIX
-from gapless.executor.graph.preparing import Prepared, prepare
+from gapless.executor.graph.preparing import SUFFIX, Prepared, prepare
 
 from .models import model, node, value, weights
 

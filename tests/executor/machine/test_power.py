@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.machine.power import PowerMeter, power_source
-from gapless.executor.machine.state import MachineWatch
+from gapless.executor.machine.state import MachineWatch, PowerMeter, power_source
 from tests.executor.machine.machines import write
 
 

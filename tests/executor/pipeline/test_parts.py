@@ -151,7 +151,7 @@ def test_equal_pieces_are_prepared_once() -> None:
     model = chain("add", "add", name="net")
     blueprint = draw(Deployment(streams=streams), {"net": model}, PLATFORM, Counting())
     assert Counting.asked == ["net[0:2)"]
-    assert [list(blueprint.tasks(unit)) for unit in "abc"] == [[(0, 0)], [(1, 0)], []]
+    assert [list(blueprint.tasks(worker)) for worker in range(2)] == [[(0, 0)], [(1, 0)]]
     first, second = blueprint.streams
     assert second.slot_at(0) == first.slot_at(first.stream.slots)
     assert blueprint.slots_end == second.slot_at(2)

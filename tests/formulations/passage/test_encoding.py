@@ -17,6 +17,7 @@ from gapless.formulations.passage.formulation import AnyPassage
 from gapless.formulations.passage.quantities import PassageValues
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
+from gapless.solvers.passage.samples import taking_turns
 from tests.formulations.chunking.test_encoding import Assignment, Encode, has_literals
 from tests.solvers.brute import CASES, Case, random_problem
 
@@ -65,9 +66,12 @@ def test_a_plan_satisfies_the_model_exactly_if_the_judge_finds_nothing(case: Cas
 
 
 @pytest.mark.parametrize("encode", ENCODINGS)
-@pytest.mark.parametrize("features", ["", "ntcu"])
-def test_every_quantity_has_its_value(encode: Encode, features: str) -> None:
+@pytest.mark.parametrize(
+    ("features", "turns"), [("", False), ("ntcu", False), ("", True), ("ntcu", True)], ids=str
+)
+def test_every_quantity_has_its_value(encode: Encode, features: str, *, turns: bool) -> None:
     problem = _any(random_problem(8, features=features, units=3, layers=5))
+    problem = taking_turns(problem) if turns else problem
     chain, encoded = chain_of(problem), encode(problem)
     known = problem.formulation.variables(problem)
     skipped = _BYTES if encode is BOUNDARY else set()

@@ -12,7 +12,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
-from gapless.formulations.pipelines.inner import interval_us
+from gapless.formulations.pipelines.tables import interval_us
 from gapless.formulations.problem import Problem
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.session import solve

@@ -6,6 +6,8 @@ import json
 import math
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from rich.console import Console
 import gapless
 from gapless.api.cluster_runs import open_on_cluster, stream_on_cluster
 from gapless.api.streams import played
+from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.loss import Loss
 from gapless.executor.progress import Step
@@ -94,6 +97,17 @@ def test_what_is_left_without_a_link_goes_another_way() -> None:
     assert [(link.source, link.target) for link in left.data.links] == [("b", "a")]
     with pytest.raises(InvalidInputError, match="without the link b -> a: no other is known"):
         without_link(left, "b", "a")
+
+
+def test_a_plan_that_comes_back_is_refused_with_what_to_do() -> None:
+    times: dict[str, list[float | None]] = {"0": [1, 9], "1": [None, 1], "2": [1, 9]}
+    found = gapless.with_passage(gapless.table_problem(times, units=("a", "b"), network="net"))
+    plan = gapless.plan(found).plan
+    assert plan is not None
+    assert str(plan) == "0-0 a | 1-1 b | 2-2 a"
+    cluster = cast("Cluster", SimpleNamespace(devices=("a", "b")))
+    with pytest.raises(InvalidInputError, match=r"comes back to a device, .*: plan with --passage once"):
+        open_on_cluster(cluster, found, plan, model=chain("same", "same", "same", name="net"), engine=ENGINE)
 
 
 @pytest.mark.slow

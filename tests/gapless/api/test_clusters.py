@@ -64,13 +64,19 @@ def test_plan_and_compare_take_a_platform() -> None:
     assert comparison.results[0].objective is not None
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for networks that are too large for that of a user."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [1, 2, 3, 4])
 @pytest.mark.parametrize(("name", "batch"), [("vit-large", 64), ("bert-large", 48), ("vit-huge", 64)])
 def test_the_networks_of_epipe_are_planned_on_its_clusters(
-    name: str, batch: int, case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, batch: int, case: int, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GAPLESS_CACHE", str(tmp_path))
+    monkeypatch.setenv("GAPLESS_CACHE", str(cache))
     problem = cluster_problem(name, f"epipe-case-{case}", batch=batch)
     many, one = gapless.plan(problem), gapless.plan(gapless.with_pipelines(problem, "one"))
     assert str(many.status) == str(one.status) == "optimal"

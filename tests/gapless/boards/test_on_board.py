@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -17,6 +18,7 @@ from gapless.cli.base.exits import ExitCode
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.files.run_document import read_run
 from gapless.formulations.errors import BoardError, InvalidInputError
+from tests.coming_back import plan_file
 from tests.executor.graph.models import residual
 from tests.executor.pipelines import write
 from tests.processes import soon
@@ -91,6 +93,32 @@ def test_what_was_tuned_there_runs_there(
     assert json.loads(measured.read_text())["requests"] == 20
     assert json.loads(trace.read_text())["traceEvents"]
     assert str(board.shelf) not in run.out + run.err
+
+
+def test_a_plan_that_comes_back_runs_there(cli: Cli, board: Sshd, tmp_path: Path) -> None:
+    _, plan = plan_file(tmp_path)
+    trace = tmp_path / "trace.json"
+    run = cli("run", plan, "--on", "board", "--requests", "30", "--trace", trace, "--json")
+    assert run.code == 0, run.err
+    assert "numbers agree with the uncut model" in run.err
+    assert {unit["unit"] for unit in run.document["units"]} == {"core0", "core1"}
+    events = [event.get("args", {}) for event in json.loads(trace.read_text())["traceEvents"]]
+    chunks = {args["chunk"] for args in events if "chunk" in args}
+    assert len(chunks) == len(gapless.load_plan(plan).chunks) > 2
+
+
+def test_tuning_there_races_plans_that_come_back(cli: Cli, board: Sshd, tmp_path: Path) -> None:
+    plan_file(tmp_path)
+    cores = gapless.this_device(engine="onnxruntime", units=("core0", "core1"))
+    lacking = replace(cores, units=(replace(cores.units[0], unsupported=("Sigmoid",)), cores.units[1]))
+    gapless.save(lacking, tmp_path / "device.json")
+    out, device = tmp_path / "run", ("--device", tmp_path / "device.json", "--engine", "onnxruntime")
+    words = ("--top", "3", "--budget", "1", "--out", out, "--json")
+    run = cli("tune", tmp_path / "model.onnx", "--on", "board", *device, *words)
+    assert run.code == 0, run.err
+    streams = [row["candidate"]["deployment"]["streams"][0] for row in run.document["rows"]]
+    assert any(stream.get("cycle") for stream in streams)
+    assert cli("run", out, "--on", "board", "--requests", "5").code == 0
 
 
 def test_python_runs_there_what_was_tuned_there(tuned: tuple[Path, Tuned], board: Sshd) -> None:

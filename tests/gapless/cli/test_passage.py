@@ -196,9 +196,18 @@ def test_a_passage_is_that_of_one_network(cli: Cli) -> None:
     assert "passage" in found.err
 
 
-def test_a_stream_of_tasks_refuses_such_plans(cli: Cli, plan_file: Path) -> None:
-    found = cli("stream", f"{plan_file}:100")
+def test_a_stream_of_tasks_refuses_plans_that_come_back(cli: Cli, table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "any.json"
+    gapless.save(gapless.with_passage(load_problem(table)), path)
+    found = cli("stream", f"{path}:100")
     assert found.code == 2
+    words = " ".join(found.err.split())
+    assert f"the plan [{BEST}] cannot be a task of a stream, because its items come back" in words
+    assert "plan with --passage once" in words
+    assert cli("stream", f"{table}:100").code == 0
+    alone = gapless.table_problem({"a": [1, 9], "b": [9, 1]}, ["npu", "cpu"])
+    gapless.save(gapless.with_passage(alone), path)
+    assert cli("stream", f"{path}:100").code == 0  # its plan does not come back
 
 
 def test_problem_files_keep_the_passage(cli: Cli, table: Path, tmp_path: Path) -> None:

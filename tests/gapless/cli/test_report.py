@@ -53,7 +53,7 @@ def test_a_run_a_plan_and_a_workload_on_one_page(cli: Cli, tmp_path: Path) -> No
     assert cli(*asked, "--out", page).code == 0
     said = words_of(page)
     assert "All &lt;b&gt;of&lt;/b&gt; it" in page.read_text()
-    assert f"{run}: the fastest plan" in said
+    assert f"{run}: the fastest plan that is no baseline" in said
     assert "times as long as the winner" in said
     assert re.findall(r'id="(s\d-race)"', page.read_text()) == ["s1-race"]  # two subjects, one race
     assert "squeezenet#2" in said

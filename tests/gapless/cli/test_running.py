@@ -28,7 +28,6 @@ from gapless.profiler.zoo.catalog import names_in_parts, zoo_names
 from gapless.solvers.session import solve
 from tests.executor.graph.models import residual
 from tests.executor.offline import run_offline, supported
-from tests.shortened import shorten
 
 from ..conftest import Cli
 
@@ -64,9 +63,7 @@ def units() -> str:
 def profiled(model_file: Path, tmp_path_factory: pytest.TempPathFactory, units: str) -> Path:
     """A folder with the profile of the small network, which tests only read."""
     out = tmp_path_factory.mktemp("profile") / "profiled"
-    with pytest.MonkeyPatch.context() as patch:
-        shorten(patch.setattr)
-        assert main(["profile", str(model_file), "--units", units, "--out", str(out)]) == 0
+    assert main(["profile", str(model_file), "--units", units, "--out", str(out)]) == 0
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import socket
@@ -32,10 +33,11 @@ from gapless.formulations.operation import operation_of
 from gapless.serving.access import read_token
 from gapless.serving.server import Server
 from gapless.view.terminal.serving import served_view
+from tests.coming_back import plan_file
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
-from tests.processes import soon
+from tests.processes import descendants, soon
 
 pytest.importorskip("uvicorn")
 
@@ -301,6 +303,49 @@ def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: py
     assert process.returncode == 0
     assert '"answered": 1' in out
     assert Path("t.json").exists()
+
+
+@pytest.mark.slow
+def test_a_plan_that_comes_back_is_served_while_a_worker_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model, plan = plan_file(tmp_path)
+    inputs = [model.sample_inputs(seed) for seed in range(60)]
+    command = [sys.executable, "-m", "gapless", "serve", str(plan), "--socket", "s", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+    ) as process:
+        assert process.stderr is not None
+        said = [process.stderr.readline(), process.stderr.readline()]
+        assert said[0].startswith("net: numbers agree with the uncut model"), said
+        with ThreadPoolExecutor(4) as pool:
+            answers = pool.map(lambda given: over_socket("s", "POST", INFER, json_body(given["x"])), inputs)
+            found = []
+            for number, answer in enumerate(answers):
+                found.append(answer)
+                if number == 20:
+                    os.kill(_workers_of(process.pid)[0], signal.SIGKILL)
+        process.send_signal(signal.SIGTERM)
+        out, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert "was killed by SIGKILL" in told
+    chunks = {unit["name"]: unit["chunks"] for unit in json.loads(out)["units"]}
+    assert max(chunks.values()) >= 2 * 60, chunks  # one of them has two chunks
+    for given, answer in zip(inputs, found, strict=True):
+        assert answer.code == 200, answer.body
+        (output,) = answer.document["outputs"]
+        right = model.reference(given)[output["name"]]
+        assert np.allclose(np.reshape(output["data"], right.shape), right, atol=1e-4)
+
+
+def _workers_of(pid: int) -> list[int]:
+    """Return the workers of units that a server has started."""
+    return [
+        child
+        for child in descendants(pid)
+        if "coordination.worker" in Path(f"/proc/{child}/cmdline").read_text()
+    ]
 
 
 def _environment() -> dict[str, str]:

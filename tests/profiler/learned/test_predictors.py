@@ -10,11 +10,11 @@ import pytest
 from gapless.executor.engines.ort_engine import OrtEngine
 from gapless.formulations.availability import Availability
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
-from gapless.profiler.learned.evaluation import errors_of, folds, rows_of
 from gapless.profiler.learned.examples import dataset_of
 from gapless.profiler.learned.measuring import YARDSTICKS
 from gapless.profiler.learned.nearest import Nearest
 from gapless.profiler.learned.predictors import TRAINED, PredictionMethod, Predictor
+from gapless.profiler.learned.training import errors_of, folds, rows_of
 from tests.profiler.learned.samples import device, random_features
 
 MORE = (2.0, 1.0, 0.5, 1.0)

@@ -9,10 +9,9 @@ import pytest
 
 from gapless.formulations.errors import InvalidInputError
 from gapless.profiler.learned import training
-from gapless.profiler.learned.evaluation import errors_of, rows_of
 from gapless.profiler.learned.examples import dataset_of
 from gapless.profiler.learned.predictors import CARD_FILE, TRAINED, PredictionMethod, Predictor, run_trained
-from gapless.profiler.learned.training import predict_by, train, trained
+from gapless.profiler.learned.training import errors_of, predict_by, rows_of, train, trained
 from tests.profiler.learned.samples import device, random_features
 
 torch = pytest.importorskip("torch", reason="training needs pip install 'gapless[learn]'")

@@ -44,9 +44,16 @@ def results(name: str, jobs: Sequence[tuple[Problem, SolveOptions]]) -> list[Sol
     return [reconcile(problem, backend, claim, options.top, 0.0) for (problem, options), claim in pairs]
 
 
+_known: dict[tuple[str, int], SolveResult] = {}
+
+
 def oracle(problem: Problem, top: int) -> SolveResult:
-    backend, options = ExhaustiveBackend(), SolveOptions(top=top)
-    return reconcile(problem, backend, backend.solve(problem, options), top, 0.0)
+    """Return what a walk over all plans finds; it is kept for the next backend."""
+    asked = (problem.fingerprint, top)
+    if asked not in _known:
+        backend, options = ExhaustiveBackend(), SolveOptions(top=top)
+        _known[asked] = reconcile(problem, backend, backend.solve(problem, options), top, 0.0)
+    return _known[asked]
 
 
 def terms(result: SolveResult) -> list[tuple[int, ...]]:
@@ -64,13 +71,13 @@ def check_against_the_oracle(name: str, problems: Sequence[Problem], top: int) -
 @pytest.mark.parametrize(
     ("name", "seeds", "top"),
     [
-        ("cpsat", range(45), 1),
-        ("cpsat", range(90, 105), 3),
-        ("z3", range(45, 57), 1),
-        ("z3", range(30, 33), 3),
-        ("pulp", range(57, 74), 1),
-        ("pulp", range(40, 44), 2),
-        ("pulp-cbc", range(74, 79), 1),
+        ("cpsat", range(24), 1),
+        ("cpsat", range(90, 98), 3),
+        ("z3", range(45, 53), 1),
+        ("z3", range(30, 32), 3),
+        ("pulp", range(57, 67), 1),
+        ("pulp", range(40, 42), 2),
+        ("pulp-cbc", range(74, 77), 1),
     ],
 )
 def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: int) -> None:
@@ -135,7 +142,7 @@ def test_the_backends_agree_on_larger_workloads() -> None:
 @pytest.mark.parametrize("name", ["cpsat", "z3", "pulp", "pulp-cbc"])
 def test_a_time_limit_leaves_valid_plans_and_bounds(name: str) -> None:
     hard = calibrated(8, 4, 0, balanced=True, slowdown=True)
-    jobs = [(hard, SolveOptions(time_limit_s=limit)) for limit in (1e-6, 2.0)]
+    jobs = [(hard, SolveOptions(time_limit_s=limit)) for limit in (1e-6, 0.5)]
     late, short = results(name, jobs)
     assert (late.stop, late.status) in {
         (StopReason.TIME_LIMIT, SolveStatus.NO_SOLUTION),

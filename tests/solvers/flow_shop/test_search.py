@@ -75,17 +75,17 @@ def small(seed: int, objective: str) -> Problem:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("objective", "least"), [("makespan", 3), ("makespan,latency", 3), ("latency", 3), ("period,work", 3)]
-)
-def test_the_optimum_is_found_nearly_always(objective: str, least: int) -> None:
-    equal = 0
-    for seed in SEEDS:
-        problem = small(seed, objective)
-        best = ExhaustiveBackend().solve(problem, SolveOptions())
-        found = searched(problem).kept.best
-        equal += found is not None and found[1:] == best.values
-    assert equal >= least
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_optimum_is_found(seed: int) -> None:
+    """One walk over all plans knows the best values of each objective."""
+    problem = small(seed, "makespan")
+    judged = [score(problem, plan) for plan in all_plans(problem)]
+    for objective in ("makespan", "makespan,latency", "latency", "period,work"):
+        asked = small(seed, objective)
+        found = searched(asked).kept.best
+        assert found is not None
+        best = min(one.values(asked.objective.terms) for one in judged if one.valid)
+        assert found[1:] == best, objective
 
 
 @pytest.mark.usefixtures("counted_time")

@@ -19,7 +19,7 @@ from gapless.solvers.partition.arrays import build_arrays
 from gapless.solvers.partition.chains import best_chain
 from gapless.solvers.partition.drawn import random_graph
 from gapless.solvers.partition.line import best_cuts
-from gapless.solvers.partition.moves import Parts
+from gapless.solvers.partition.solving import Parts
 from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
 from gapless.solvers.session import solve
 from gapless.solvers.topological_orders import depth_first, first_orders, reshuffled

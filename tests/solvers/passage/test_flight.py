@@ -17,6 +17,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.serving import saturated
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.passage.drawn import random_problem
+from gapless.solvers.passage.samples import taking_turns
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
 
@@ -31,35 +32,37 @@ front of c, which takes 5, d can begin at once."""
 def plans_of(seed: int) -> tuple[Problem, list[Plan]]:
     """Return a small problem whose units may have several chunks, and some of its plans."""
     problem = random_problem(4 + seed % 4, 2 + seed % 3, seed=seed)
+    if seed % 4 == 3:
+        problem = taking_turns(problem)
     plans = list(all_plans(problem))
     return problem, random.Random(seed).sample(plans, min(6, len(plans)))
 
 
-def best(problem: Problem) -> Plan:
-    """Return the best plan."""
-    found = gapless.plan(problem).plan
-    assert found is not None
-    return found
+def best_of(problem: Problem) -> Plan:
+    """Return the plan of least period."""
+    plan = gapless.plan(problem).plan
+    assert plan is not None
+    return plan
 
 
 def test_waits_are_those_of_the_cycle() -> None:
     problem = gapless.with_passage(BALANCED)
-    judged = score(problem, best(problem))
+    judged = score(problem, best_of(problem))
     assert (judged.period_us, judged.latency_us) == (11_000, 22_000)
     assert (judged.stream_latency_us, judged.in_flight) == (29_000, 3)
     assert set(judged.later) == {"stream_latency_us", "in_flight"}
-    asked = score(problem.with_limits(max_in_flight=9), best(problem))
+    asked = score(problem.with_limits(max_in_flight=9), best_of(problem))
     assert asked.terms["in_flight"] == 3
 
 
 def test_nobody_waits_where_each_unit_has_one_chunk() -> None:
     once = gapless.table_problem({"a": [6.0, 9.0], "b": [9.0, 4.0]}, ["npu", "cpu"])
     for problem in (once, gapless.with_passage(once)):
-        judged = score(problem, best(problem))
+        judged = score(problem, best_of(problem))
         assert (judged.stream_latency_us, judged.latency_us, judged.in_flight) == (10_000, 10_000, 2)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_play_with_that_many_in_flight_keeps_the_period(seed: int) -> None:
     """Request i leaves by i periods and its latency, and the busiest unit cannot be faster."""
     problem, plans = plans_of(seed)
@@ -67,7 +70,7 @@ def test_a_play_with_that_many_in_flight_keeps_the_period(seed: int) -> None:
         judged = score(problem, plan)
         times_us = [chain_of(problem).busy_us(*part) for part in chain_of(problem).parts(plan)]
         (stream,) = operation_of(problem).arrange(problem, plan).streams
-        visits = saturated(times_us, judged.in_flight, 60, turns_of(stream))
+        visits = saturated(times_us, judged.in_flight, 60, turns_of(problem, stream))
         ends = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
         assert len(ends) == 60
         late = [end - i * judged.period_us - judged.stream_latency_us for i, end in enumerate(ends)]
@@ -115,6 +118,25 @@ def test_native_minimises_waits(objective: str) -> None:
     for seed in range(1, 11):
         problem = limited(seed) if seed % 2 else random_problem(3 + seed % 3, 2 + seed % 2, seed=seed)
         same(problem.with_objective(objective), "native", 1 + seed % 4)
+
+
+def shared(seed: int) -> Problem:
+    """Return a small problem two of whose units take turns, with a limit on requests in flight."""
+    problem = taking_turns(random_problem(3 + seed % 3, 3, seed=seed)).with_objective(OBJECTIVES[seed % 4])
+    return problem.with_limits(max_in_flight=2) if seed % 3 == 0 else problem
+
+
+@pytest.mark.parametrize("first", range(0, 12, 6))
+def test_requests_in_flight_where_units_take_turns(first: int) -> None:
+    for seed in range(first, first + 6):
+        same(shared(seed), "native", 1 + seed % 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["cpsat", "pulp", "z3"])
+def test_requests_in_flight_where_units_take_turns_in_models(backend: str) -> None:
+    for seed in range(6):
+        same(shared(seed), backend, 2)
 
 
 @pytest.mark.slow

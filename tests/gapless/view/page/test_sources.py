@@ -30,7 +30,7 @@ def folder(cli: Cli, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
     won, best = sorted_(folder)
-    assert (won.title, best.title) == (str(folder), f"{folder}: the fastest plan")
+    assert (won.title, best.title) == (str(folder), f"{folder}: the fastest plan that is no baseline")
     assert won.deployment is not None
     assert won.deployment.plan is None
     assert won.tuning is not None

@@ -10,8 +10,7 @@ import pytest
 
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
-from gapless.view.page.sweep import sweep_page
-from gapless.view.page.sweep_proofs import proof_scatter, proofs_by_size
+from gapless.view.page.sweep import proof_scatter, proofs_by_size, sweep_page
 from tests.gapless.sweeps.rows import row
 from tests.gapless.view.page.markup import Markup
 

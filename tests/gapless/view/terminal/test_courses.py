@@ -9,7 +9,7 @@ from rich.console import Console
 import gapless
 from gapless.api.comparison import Comparison
 from gapless.solvers.result import Milestone, SolveResult
-from gapless.view.terminal.courses import WIDTH, pace_view
+from gapless.view.terminal.tables import WIDTH, pace_view
 
 
 def told(comparison: Comparison) -> list[str]:

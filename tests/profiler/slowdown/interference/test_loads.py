@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform
-from gapless.profiler.slowdown.interference.loads import check_loads, chosen_loads, default_loads
+from gapless.profiler.slowdown.interference.measure import check_loads, chosen_loads, default_loads
 from gapless.profiler.slowdown.interference.ratios import ALL_OTHERS
 from tests.profiler.slowdown.test_corun import PHONE
 
