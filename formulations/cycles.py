@@ -132,7 +132,9 @@ def cycle_of(
     if rounds is None:
         rounds = min(_FEW * len(rows) ** 2, _WORK // len(rows))
     whole_us = tuple(sum(times_us[chunk] for chunk in row) for row in rows)
-    found = _cycle_of(whole_us, tuple(units[row[0]] for row in rows), period_us or least, rounds)
+    places: dict[int | str, int] = {}  # by name or by index: one cycle is looked for once
+    alike = tuple(places.setdefault(units[row[0]], len(places)) for row in rows)
+    found = _cycle_of(whole_us, alike, period_us or least, rounds)
     if len(rows) == len(units):
         return found
     starts = (
@@ -144,7 +146,7 @@ def cycle_of(
 
 
 @lru_cache(maxsize=256)
-def _cycle_of(times_us: tuple[int, ...], units: tuple[int | str, ...], period: int, rounds: int) -> Cycle:
+def _cycle_of(times_us: tuple[int, ...], units: tuple[int, ...], period: int, rounds: int) -> Cycle:
     """Return the cycle of a plan: kept, because a plan is judged, played, shown and run one after another."""
     starts = _Circles(times_us, units, period).best(rounds)
     at, found = 0, []

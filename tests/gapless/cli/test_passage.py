@@ -170,6 +170,8 @@ def test_a_report_shows_all_chunks_of_a_unit(cli: Cli, plan_file: Path, tmp_path
     assert "predicted npu 60" in words, "3 chunks of each of 20 requests"
     assert "predicted cpu 40" in words
     assert "npu busiest 100.0 % predicted (4.500 ms)" in words
+    assert "The period needs 2 requests in flight, each for 7.500 ms." in words
+    assert "2 (planned) 4.500 ms -" in words
 
 
 def test_fallback_and_one_unit_stand_beside_the_best_plan(cli: Cli, table: Path) -> None:

@@ -70,6 +70,9 @@ def test_a_play_with_that_many_in_flight_keeps_the_period(seed: int) -> None:
         judged = score(problem, plan)
         times_us = [chain_of(problem).busy_us(*part) for part in chain_of(problem).parts(plan)]
         (stream,) = operation_of(problem).arrange(problem, plan).streams
+        if stream.cycle is not None:
+            assert stream.cycle.latency_us == judged.stream_latency_us
+            assert stream.cycle.in_flight == judged.in_flight
         visits = saturated(times_us, judged.in_flight, 60, turns_of(problem, stream))
         ends = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
         assert len(ends) == 60
