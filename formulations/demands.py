@@ -125,7 +125,8 @@ def _forbidden_cuts(problem: Problem) -> str:
 def _sharing(platform: Platform) -> list[tuple[str, str]]:
     """Return pairs of units that share cores, each pair of sets of cores once where units have variants.
 
-    Variants of one unit, which are the same cores with another engine, are no such pair: it is the same unit.
+    Variants of one unit, which are the same cores with another engine, or units of one resource, are no such
+    pair: it is the same unit.
     """
     found: dict[tuple[object, object], tuple[str, str]] = {}
     for pair in platform.conflicts:
@@ -139,7 +140,8 @@ def _sharing(platform: Platform) -> list[tuple[str, str]]:
 
 
 def _variants(one: ProcessingUnit, other: ProcessingUnit) -> bool:
-    return bool(one.cores) and one.cores == other.cores and one.engine.name != other.engine.name
+    same = bool(one.resource) and one.resource == other.resource
+    return bool(one.cores) and one.cores == other.cores and (same or one.engine.name != other.engine.name)
 
 
 def _without_shared_cores(problem: Problem) -> Problem:

@@ -12,7 +12,7 @@ from ...formulations.plan import Plan, comes_back
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ..layout import indented, plain_table
-from ..words import listed, millis, share
+from ..words import millis, share
 from .chunking import ChunkingPresenter
 
 
@@ -47,9 +47,7 @@ class PassagePresenter(ChunkingPresenter):
                 part = share(busy_us, judged.period_us)
                 table.add_row(unit, str(chunks.count(unit)), millis(busy_us), part)
         together = [
-            Text(
-                f"{names} take turns: together {millis(load)}, {share(load, judged.period_us)} of the period."
-            )
+            Text(f"{names}, in turns: {millis(load)}, {share(load, judged.period_us)} of the period")
             for names, load in self._loads(problem, judged).items()
             if names not in problem.platform.unit_names
         ]
@@ -68,7 +66,7 @@ class PassagePresenter(ChunkingPresenter):
         busy = super()._loads(problem, judged)
         turns = dict(zip(busy, problem.platform.turns(busy), strict=True))
         own = {first: [unit for unit in busy if turns[unit] == first] for first in turns.values()}
-        return {listed(units): sum(busy[unit] for unit in units) for units in own.values()}
+        return {" with ".join(units): sum(busy[unit] for unit in units) for units in own.values()}
 
 
 def _stream_parts(problem: Problem, plan: Plan) -> list[RenderableType]:

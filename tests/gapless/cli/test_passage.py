@@ -10,6 +10,7 @@ import pytest
 
 import gapless
 from gapless.formulations.files import load_problem
+from tests.formulations.passage.test_resources import problem as on_one_core
 
 from ..conftest import Cli
 
@@ -218,3 +219,12 @@ def test_problem_files_keep_the_passage(cli: Cli, table: Path, tmp_path: Path) -
     assert load_problem(path) == problem
     assert BEST in cli("plan", path).out
     assert "20.000 ms" in cli("plan", path, "--passage", "once").out
+
+
+def test_people_read_who_takes_turns(tmp_path: Path, cli: Cli) -> None:
+    gapless.save(on_one_core(), tmp_path / "problem.json")
+    planned = cli("plan", tmp_path / "problem.json", "--out", tmp_path / "plan.json")
+    assert "core0 with core0@other, in turns: 4.500 ms, 100.0 % of the period" in planned.out
+    found = cli("explain", tmp_path / "plan.json")
+    assert "core0 with core0@other sets the pace with 4.500 ms; gpu is busy for 88.9 % of that." in found.out
+    assert "exclude each other" not in found.out

@@ -1,0 +1,191 @@
+"""Plans that come back to a unit, measured on this machine: `python -m benchmarks.passage_here`.
+
+The units are two cores that are made unlike: core1 gets half of its time (`--emulate core1=50%`), and core0,
+which stands for an NPU, lacks some operators of each network. Each network is profiled, planned and run:
+
+any, once     the best plan with any number of chunks per unit, and with one
+fallback      each layer on core0 if it can run it, else on core1
+one unit      everything on the best unit of these two
+all threads   everything on both cores with two threads: at full speed and with all operators, which these
+              units are not; it says what the machine itself can do
+
+Outputs of all of them are compared with those of the uncut model. Then they are measured in turns, round
+after round; the plan that comes back also with fewer requests in flight. Needs the permission to set quotas.
+Options: `--rounds 5`, `--seconds 1` (for each visit), `--only squeezenet`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from rich.console import Console
+
+import gapless
+from benchmarks.printing import WIDTH, show, titled
+from gapless.api.execution import models_for, profiled_problem
+from gapless.executor.engines.registry import get_engine
+from gapless.executor.measurement import Measurement
+from gapless.executor.pipeline.runner import PipelineRunner
+from gapless.executor.runner import Budget, Verification
+from gapless.formulations.deployment import Deployment
+from gapless.formulations.hardware import UnitKind
+from gapless.formulations.judge import score
+from gapless.formulations.operation import operation_of
+from gapless.formulations.plan import Chunk, Plan, comes_back
+from gapless.formulations.problem import Problem
+from gapless.formulations.streams import Stream
+from gapless.profiler.profile import Method, ProfileOptions
+
+ENGINE = "onnxruntime"
+NETWORKS: Mapping[str, tuple[str, ...]] = {
+    "deit-tiny": ("Softmax", "LayerNormalization"),
+    "squeezenet": ("Concat",),
+    "mobilenetv2": ("Add",),
+}
+"""What core0 cannot run of each network."""
+
+FEW = (1, 2, 4, 8)
+"""Requests in flight with which the plan that comes back is measured besides the planned number."""
+
+SHORT = ProfileOptions(min_repetitions=15, min_seconds_per_item=0.05, checks=0, retries=1, most_far=2.0)
+PLAN_LIMIT_S = 10.0
+BOTH = "core0+core1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Something that is measured.
+
+    `predicted_us`, `memory_bytes`: by the plan, of the emulated units; None: it is not a plan for them.
+    """
+
+    name: str
+    deployment: Deployment
+    predicted_us: int | None = None
+    memory_bytes: int | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table for each network."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--only", default=",".join(NETWORKS))
+    asked = parser.parse_args(arguments)
+    console = Console(width=WIDTH)
+    for name in asked.only.split(","):
+        begins_s = time.monotonic()
+        problem, cases = planned(name)
+        found = measured(problem, cases, rounds=asked.rounds, seconds=asked.seconds)
+        table = titled(
+            f"{name}, core0 without {', '.join(NETWORKS[name])}; {asked.rounds} rounds",
+            "what",
+            "chunks",
+            "in flight",
+            "predicted ms",
+            "period ms",
+            "least - most",
+            "over busiest unit",
+            "latency ms",
+            "planned MiB",
+            "workers MiB",
+            "error",
+        )
+        for case in cases:
+            table.add_row(*_row(case, *found[case.name]))
+        show(console, table)
+        load = os.getloadavg()[0]
+        console.print(f"{time.monotonic() - begins_s:.0f} s; load at the end {load:.1f}")
+
+
+def planned(name: str) -> tuple[Problem, list[Case]]:
+    """Profile a network on unlike cores, and return its problem and what is measured."""
+    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
+    first, *others = units.units
+    platform = replace(units, units=(replace(first, unsupported=NETWORKS[name]), *others))
+    taken = gapless.profile(
+        name, platform=platform, engine=ENGINE, methods=(Method.ISOLATED, Method.HEAVY), options=SHORT
+    )
+    problem = gapless.with_passage(profiled_problem(taken))
+    return problem, list(_cases(problem))
+
+
+def _cases(problem: Problem) -> Iterator[Case]:
+    for name, kind in (("any", problem), ("once", gapless.with_passage(problem, "once"))):
+        plan = gapless.plan(kind, time_limit_s=PLAN_LIMIT_S).plan
+        assert plan is not None
+        yield _case(name, kind, plan)
+        if name == "any":
+            for slots in FEW:
+                deployment = operation_of(kind).deploy(kind, plan, task_slots=slots)
+                yield Case(name=f"any, {slots} in flight", deployment=deployment)
+    units = problem.platform.units
+    npu = replace(problem.platform, units=(replace(units[0], kind=UnitKind.NPU), *units[1:]))
+    for backend in ("fallback", "one-unit"):
+        plan = gapless.plan(replace(problem, platform=npu), backend=backend).plan
+        if plan is not None:
+            yield _case(backend.replace("-", " "), problem, plan)
+    chunk = Chunk(network=problem.network.name, start=0, stop=len(problem.network.layers), unit=BOTH)
+    yield Case(
+        name="all threads",
+        deployment=Deployment(streams=(Stream(name=chunk.network, chunks=(chunk,)),)),
+    )
+
+
+def _case(name: str, problem: Problem, plan: Plan) -> Case:
+    judged = score(problem, plan)
+    return Case(
+        name=name,
+        deployment=operation_of(problem).deploy(problem, plan),
+        predicted_us=judged.period_us,
+        memory_bytes=judged.peak_bytes,
+    )
+
+
+def measured(
+    problem: Problem, cases: Sequence[Case], *, rounds: int, seconds: float
+) -> dict[str, tuple[Verification, list[Measurement]]]:
+    """Compare the numbers of all cases, then measure them in turns."""
+    whole = gapless.this_device(engine=ENGINE, units=(BOTH,))
+    platform = replace(problem.platform, units=(*problem.platform.units, *whole.units))
+    found: dict[str, tuple[Verification, list[Measurement]]] = {}
+    with PipelineRunner(models_for(problem), platform, get_engine(ENGINE), max_open=len(cases)) as runner:
+        for case in cases:
+            found[case.name] = runner.verify(case.deployment), []
+        for round_ in range(rounds):
+            for case in cases if round_ % 2 == 0 else reversed(cases):
+                warm_up = 2 * case.deployment.streams[0].slots
+                budget = Budget(seconds=seconds, warm_up_requests=warm_up)
+                found[case.name][1].append(runner.measure(case.deployment, budget))
+    return found
+
+
+def _row(case: Case, verification: Verification, taken: Sequence[Measurement]) -> list[str]:
+    """Return the cells of a case."""
+    periods = [one.period_us / 1000 for one in taken]
+    ratios = [one.period_us / max(unit.busy_us for unit in one.units) for one in taken]
+    latencies = [one.streams[0].latency_us.median / 1000 for one in taken]
+    stream = case.deployment.streams[0]
+    known = case.predicted_us, case.memory_bytes
+    return [
+        case.name,
+        f"{len(stream.chunks)}{' back' if comes_back(stream.chunks) else ''}",
+        str(stream.slots),
+        "-" if known[0] is None else f"{known[0] / 1000:.2f}",
+        f"{median(periods):.2f}",
+        f"{min(periods):.2f} - {max(periods):.2f}",
+        f"{median(ratios):.3f}",
+        f"{median(latencies):.1f}",
+        "-" if known[1] is None else f"{known[1] / 2**20:.1f}",
+        f"{max(sum(unit.rss_bytes for unit in one.units) for one in taken) / 2**20:.0f}",
+        "-" if verification.worst_error is None else f"{verification.worst_error:.0e}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
