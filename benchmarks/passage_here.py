@@ -52,9 +52,11 @@ NETWORKS: Mapping[str, tuple[str, ...]] = {
 FEW = (1, 2, 4, 8)
 """Requests in flight with which the plan that comes back is measured besides the planned number."""
 
-SHORT = ProfileOptions(min_repetitions=15, min_seconds_per_item=0.05, checks=0, retries=1, most_far=2.0)
-PLAN_LIMIT_S = 10.0
-BOTH = "core0+core1"
+SHORT = ProfileOptions(
+    min_repetitions=5, min_seconds_per_item=0.03, warm_up_repetitions=2, checks=0, retries=0, most_far=2.0
+)
+PLAN_LIMIT_S = 5.0
+BOTH = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +110,8 @@ def planned(name: str) -> tuple[Problem, list[Case]]:
     units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
     first, *others = units.units
     platform = replace(units, units=(replace(first, unsupported=NETWORKS[name]), *others))
-    taken = gapless.profile(
-        name, platform=platform, engine=ENGINE, methods=(Method.ISOLATED, Method.HEAVY), options=SHORT
-    )
-    problem = gapless.with_passage(profiled_problem(taken))
+    taken = gapless.profile(name, platform=platform, engine=ENGINE, methods=(Method.HEAVY,), options=SHORT)
+    problem = gapless.with_passage(profiled_problem(taken, costs=Method.HEAVY))
     return problem, list(_cases(problem))
 
 

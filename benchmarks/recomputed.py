@@ -46,11 +46,10 @@ PAGES = {
     "band": ("band", "band-families"),
     "bettertogether": ("bettertogether", "bettertogether-executed"),
     "hetero2pipe": ("hetero2pipe", "hetero2pipe-limited", "hetero2pipe-pipe-it", "hetero2pipe-here"),
-    "passage": ("passage", "passage-phones"),
+    "passage": ("passage", "passage-phones", "passage-here"),
     "pico": ("pico",),
 }
-"""The outputs of each page. One without a command was measured on a machine of then; its tables were copied
-from the page before outputs were stored; the page says so."""
+"""The outputs of each page. One without a command was measured on a machine of then, and the page says so."""
 
 
 def page_of(name: str) -> Path:
