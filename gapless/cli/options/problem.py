@@ -52,7 +52,7 @@ NumberOption = Annotated[
 WorkloadOption = Annotated[
     str | None,
     _asked_option(
-        help='Requests that share the units: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; '
+        help='Requests that share the units: networks with counts, e.g. "yolov4,bertx3"; '
         "mobilenetv2*4 is one request of a batch of 4."
     ),
 ]
