@@ -44,8 +44,8 @@ class Order:
     turns: tuple[tuple[int, int], ...]
     """For each chunk how many requests it is behind the first one, and when in the period its turn is."""
     patience_us: int
-    """How long a unit waits for the chunk whose turn it is while another one could run. No chunk of a cycle
-    waits so long in its schedule, so that only drift makes it give way."""
+    """How long a unit waits for the chunk whose turn it is while another one could run. If at all, longer
+    than any chunk of a cycle waits in its schedule, so that only drift makes it give way."""
 
     @property
     def news_us(self) -> int:
@@ -65,6 +65,9 @@ class Cycle:
         When each chunk starts, from when its request comes in; ascending.
     latency_us
         From when a request comes in to when it leaves: times and waits.
+    eager
+        Whether a unit never waits for the chunk whose turn it is while another one could run. Where that
+        keeps the period in simulation it is better (`flight.cycle_for`): times that vary stop nobody.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -72,6 +75,7 @@ class Cycle:
     period_us: int
     starts_us: tuple[int, ...]
     latency_us: int
+    eager: bool = False
 
     def __post_init__(self) -> None:
         times = (0, *self.starts_us, self.latency_us)
@@ -95,7 +99,7 @@ class Cycle:
             oldest = tuple((0, chunk) for chunk in range(len(self.starts_us)))
             return Order(turns=oldest, patience_us=0)
         turns = tuple(divmod(start, self.period_us) for start in self.starts_us)
-        return Order(turns=turns, patience_us=self.period_us)
+        return Order(turns=turns, patience_us=0 if self.eager else self.period_us)
 
 
 def cycle_of(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from .cycles import Cycle, cycle_of
-from .serving import Turns, steady_visits
+from .serving import STEADY, Turns, saturated, steady_visits
 
 _NUMBERS = (1, 2, 4, 8)
 """Requests in flight that are tried, beside the number that the plan needs."""
@@ -63,12 +64,32 @@ def cycle_for(times_us: Sequence[int], units: Sequence[str], slots: int | None) 
     """
     least = cycle_of(times_us, units)
     if slots is None or slots >= least.in_flight:
-        return least
+        numbers = (least.in_flight, least.in_flight + 1) if slots is None else (slots,)
+        return _eager(tuple(times_us), tuple(units), least, numbers)
     shortest_us = -(-sum(times_us) // slots)  # even if nobody waits
     longer = _longer(times_us, units, least_us=shortest_us)
     fitting = next((cycle for cycle in longer if cycle.in_flight <= slots), least)
     oldest_us, _ = steady_visits(times_us, slots, Turns(units=tuple(units), cycle=least))
-    return fitting if fitting.period_us < oldest_us else least
+    if fitting.period_us >= oldest_us:
+        return least
+    return _eager(tuple(times_us), tuple(units), fitting, (slots,))
+
+
+@lru_cache(maxsize=64)
+def _eager(
+    times_us: tuple[int, ...], units: tuple[str, ...], cycle: Cycle, numbers: tuple[int, ...]
+) -> Cycle:
+    """Return a cycle in which units never wait, if then no result is later than in the schedule.
+
+    `numbers`: of task slots for which that has to be so.
+    """
+    eager = replace(cycle, eager=True)
+    for slots in numbers:
+        visits = saturated(times_us, slots, STEADY * slots, Turns(units=units, cycle=eager))
+        ends = (visit.end_us for visit in visits if visit.station == len(times_us) - 1)
+        if any(end > place * cycle.period_us + cycle.latency_us for place, end in enumerate(ends)):
+            return cycle
+    return eager
 
 
 def _longer(

@@ -86,8 +86,8 @@ def served_in_turns(
     """Serve requests at stations that share units, in the order of a cycle.
 
     A free unit takes the station whose turn it is. If nothing comes for it in time (`Order.patience_us`, or
-    `Order.news_us` where its request could have come in and has not), it takes the oldest request that waits
-    for another one of its stations. The workers of a pipeline do the same.
+    `Order.news_us` where its request could have come in and has not), it takes of what waits for its other
+    stations that whose turn is next. The workers of a pipeline do the same.
     """
     return _Clock(times_us, arrivals_us, slots, turns).visits()
 
@@ -157,7 +157,7 @@ class _Clock:
         if now < until:
             heapq.heappush(self.events, (until, -1, 0, unit))
             return None
-        return min(waiting, key=lambda station: (self.following[station], station))
+        return min(waiting, key=self._turn)
 
     def _turn(self, station: int) -> tuple[int, int]:
         behind, place = self.order.turns[station]

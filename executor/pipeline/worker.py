@@ -191,7 +191,7 @@ class _InTurns(_ByNumber):
             self._own[task.index].register(task.descriptor, select.POLLIN)
 
     def choose(self) -> _Task:
-        """Return the task whose turn it is, or if nothing comes for it in time, the oldest that can begin.
+        """Return the task whose turn it is, or if nothing comes for it in time, the next one that can begin.
 
         The simulation does the same (`formulations/serving.py`).
         """
@@ -203,7 +203,7 @@ class _InTurns(_ByNumber):
         waiting = [self._of[descriptor] for descriptor, _ in self._all.poll()]
         if planned in waiting or own.poll(planned.patience_ns / 1e6):
             return planned
-        return min(waiting, key=lambda task: (task.request, task.index))
+        return min(waiting, key=lambda task: task.turn)
 
     def end(self, task: _Task) -> None:
         """Leave out a task whose stream has ended."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from gapless.formulations.cycles import cycle_of
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.flight import cycle_for, flight_of
-from gapless.formulations.serving import Turns, steady_visits
+from gapless.formulations.serving import Turns, saturated, steady_visits
 from tests.formulations.test_cycles import VGG16, lines
 
 THERE_AND_BACK = ([6000, 300, 5000], ["npu", "cpu", "npu"])
@@ -87,7 +89,31 @@ def test_fewer_slots_are_never_slower_than_the_oldest_first(
         steady_visits(times, slots, Turns(units=names, cycle=cycle))[0] for cycle in (chosen, least)
     )
     assert reached_us <= oldest_us
-    assert chosen == least or chosen.in_flight <= slots < least.in_flight
+    assert replace(chosen, eager=False) == least or chosen.in_flight <= slots < least.in_flight
+
+
+WAITS = ([100, 500, 300, 300, 500, 600, 700], list("acabcab"))
+"""Units that never wait for the chunk whose turn it is are 5 % slower."""
+
+
+@settings(max_examples=30, deadline=None)
+@given(lines())
+def test_nothing_is_later_than_in_the_schedule_that_is_deployed(line: tuple[list[int], list[str]]) -> None:
+    times, units = line
+    cycle = cycle_for(times, units, None)
+    visits = saturated(times, cycle.in_flight + 1, 50, Turns(units=tuple(units), cycle=cycle))
+    ends = [visit.end_us for visit in visits if visit.station == len(times) - 1]
+    due_us = [place * cycle.period_us + cycle.latency_us for place in range(50)]
+    assert all(end <= due for end, due in zip(ends, due_us, strict=True))
+
+
+def test_units_wait_for_the_chunk_in_turn_only_where_they_must() -> None:
+    cycle = cycle_for(*WAITS, None)
+    assert (cycle.eager, cycle.order(9).patience_us) == (False, cycle.period_us)
+    hasty = Turns(units=tuple(WAITS[1]), cycle=replace(cycle, eager=True))
+    assert steady_visits(WAITS[0], cycle.in_flight + 1, hasty)[0] == 1.05 * cycle.period_us
+    freely = cycle_for(*THERE_AND_BACK, None)
+    assert (freely.eager, freely.order(9).patience_us) == (True, 0)
 
 
 def test_a_period_below_the_largest_load_is_refused() -> None:
