@@ -34,18 +34,6 @@ if TYPE_CHECKING:  # what a command does not print it does not load: `gapless ve
 
 Document = dict[str, Any]
 
-_SCORE_TOTALS = (
-    "period_us",
-    "latency_us",
-    "gapness_us",
-    "paper_gapness_us",
-    "bubbles_us",
-    "peak_bytes",
-    "idle_permille",
-)
-_WORKLOAD_TOTALS = ("makespan_us", "bottleneck_us", "work_us", "contention", "displacement")
-_SCORE_BY_UNIT = ("busy_us", "bubble_us", "memory_bytes")
-
 
 def header(kind: str) -> Document:
     """Return the first keys of every document."""
