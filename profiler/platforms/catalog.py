@@ -14,7 +14,7 @@ from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import COSTS, NETWORK, PLATFORM
 from ...formulations.hardware import Platform
-from ...formulations.nearness import meant, near
+from ...formulations.nearness import meant
 from ...formulations.problem import Problem
 from .shipped import file_names, folders_with, read_shipped
 
@@ -50,11 +50,6 @@ def shipped_names() -> tuple[str, ...]:
 def is_shipped_name(name: str) -> bool:
     """Return whether there is a shipped problem of this name."""
     return name in shipped_names()
-
-
-def near_names(name: str) -> tuple[str, ...]:
-    """Return the shipped names that someone who typed `name` may have meant, nearest first."""
-    return near(name, shipped_names(), most=len(shipped_names()))
 
 
 def shipped_platform(platform: str) -> Platform:
