@@ -111,8 +111,15 @@ def _loaded() -> Any:
 
 @cache
 def _group(*names: str | None) -> Any:
-    """Return these commands, all that are registered; they are built once, which takes 50 ms and more."""
-    return typer.main.get_command(app)
+    """Return these commands, all that are registered; they are built once, which takes 50 ms and more.
+
+    A command remembers its option for help as it is first asked for; here it is, with the names of the group.
+    """
+    found = typer.main.get_command(app)
+    for name, command in getattr(found, "commands", {}).items():
+        command.context_settings["help_option_names"] = found.context_settings["help_option_names"]
+        command.make_context(name, [], resilient_parsing=True)
+    return found
 
 
 def _called(words: list[str]) -> Any:

@@ -111,6 +111,15 @@ def test_the_help_of_a_command(cli: Cli, name: str) -> None:
     assert cli(name, "-h").out == cli("help", name).out == run.out
 
 
+def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
+    from gapless.cli import main
+
+    main._group.cache_clear()
+    cache = main.commands().commands["cache"]
+    cache.get_help(cache.context_class(cache, info_name="cache"))
+    assert "-h" in cli("cache", "--help").out.split()
+
+
 def test_the_help_of_all(cli: Cli) -> None:
     run = cli("--help")
     assert cli().out == cli("-h").out == cli("help").out == run.out
