@@ -75,6 +75,11 @@ class Chain:
     powers: Powers | None
 
     @property
+    def resource_count(self) -> int:
+        """Number of resources: of units, if none takes turns with another one."""
+        return len(set(self.resources))
+
+    @property
     def pools(self) -> dict[int, tuple[int, ...]]:
         """The units of each resource, by its first unit."""
         found: dict[int, tuple[int, ...]] = {}

@@ -58,12 +58,12 @@ class Quantity(StrEnum):
 def idle_excess(chain: Chain, permille: int, infos: Mapping[str, QuantityInfo] | None = None) -> Expr:
     """Return an expression that is at most 0 exactly if idle <= `permille`.
 
-    With M units, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)). The quantities are those of
-    the formulation, `QUANTITIES` unless another table is given.
+    With M resources, period P and loads L_u: idle = ceil(1000 (M P - sum L) / (M P)). The quantities are
+    those of the formulation, `QUANTITIES` unless another table is given.
     """
     variables = Quantities(QUANTITIES if infos is None else infos, chain)
     period, latency = variables.number(Quantity.PERIOD), variables.number(Quantity.LATENCY)
-    return (1000 - permille) * chain.unit_count * period - 1000 * latency
+    return (1000 - permille) * chain.resource_count * period - 1000 * latency
 
 
 TERMS = table(
@@ -165,7 +165,8 @@ TERMS = table(
 class PlanValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
-    `parts`: chunks by index, in order of their layers; neighbours on different units.
+    `parts`: chunks by index, in order of their layers; neighbours on different units. Units of one resource
+    take turns: what counts loads counts those of resources (`loads_us`).
     """
 
     terms = TERMS
@@ -179,15 +180,16 @@ class PlanValues(PlanNumbers):
             self.chunks_of.setdefault(part[2], []).append(part)
         self.busy_us = {unit: sum(chain.busy_us(*p) for p in own) for unit, own in self.chunks_of.items()}
         self.memory_bytes = {unit: _resident(chain, own) for unit, own in self.chunks_of.items()}
-        busy = self.busy_us.values()
-        self.period_us = max(busy)
-        self.latency_us = sum(busy)
-        self.paper_gapness_us = self.period_us - min(busy)
-        self.units = len(busy)
+        self.loads_us = chain.pooled(self.busy_us)
+        loads = self.loads_us.values()
+        self.period_us = max(loads)
+        self.latency_us = sum(loads)
+        self.paper_gapness_us = self.period_us - min(loads)
+        self.units = len(self.busy_us)
         self.hops = len(parts) - 1
-        lonely = self.units == 1 and chain.unit_count > 1
+        lonely = len(loads) == 1 and chain.resource_count > 1
         self.gapness_us = self.period_us if lonely else self.paper_gapness_us
-        self.bubbles_us = self.units * self.period_us - self.latency_us
+        self.bubbles_us = len(loads) * self.period_us - self.latency_us
         self.peak_bytes = sum(self.memory_bytes.values())
         powers = chain.powers
         self.energy_nj = 0 if powers is None else powers.energy_nj(self.busy_us, self.period_us)
@@ -204,8 +206,8 @@ class PlanValues(PlanNumbers):
 
     @property
     def idle_permille(self) -> int:
-        """Unused share of all units over one period, permille, rounded up."""
-        whole = self.chain.unit_count * self.period_us
+        """Unused share of all resources over one period, permille, rounded up."""
+        whole = self.chain.resource_count * self.period_us
         return -(-1000 * (whole - self.latency_us) // whole)
 
     def _on(self, layer: int, unit: int) -> int:

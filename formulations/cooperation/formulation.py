@@ -79,7 +79,7 @@ def count_parts(groups: Groups) -> int:
 
 
 def _onto(devices: int, chunks: int) -> int:
-    """Return in how many ways devices go into so many groups, none empty; devices may be left out."""
+    """Return in how many ways devices go into a number of groups, none empty; devices may be left out."""
     return sum((-1) ** k * comb(chunks, k) * (chunks - k + 1) ** devices for k in range(chunks + 1))
 
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from ..chain import Chain, Part
+from ..chain import Chain
 from ..chunking import quantities as chunking
 from ..chunking.quantities import PlanValues, Quantity, Term, idle_excess
 from ..cycles import cycle_of
-from ..expr import Expr
-from ..terms import Index, Quantities, QuantityInfo, TermInfo
+from ..terms import Index, QuantityInfo, TermInfo
 
 
 def _most_chunks(chain: Chain, *_: int) -> int:
@@ -79,19 +78,12 @@ QUANTITIES: Mapping[str, QuantityInfo] = MappingProxyType(
 """What rules can speak about."""
 
 
-def _idle_excess(chain: Chain, permille: int) -> Expr:
-    """Return the same as for chunking, of resources instead of units."""
-    period = Quantities(QUANTITIES, chain).number(Quantity.PERIOD)
-    doubled = chain.unit_count - len(chain.pools)
-    return idle_excess(chain, permille, QUANTITIES) - (1000 - permille) * doubled * period
-
-
 TERMS: Mapping[str, TermInfo] = MappingProxyType(
     dict(chunking.TERMS)
     | {
         Term.IDLE: replace(
             chunking.TERMS[Term.IDLE],
-            excess=_idle_excess,
+            excess=lambda chain, permille: idle_excess(chain, permille, QUANTITIES),
         ),
         Term.STREAM_LATENCY: replace(chunking.TERMS[Term.STREAM_LATENCY], costly=True),
         Term.IN_FLIGHT: replace(chunking.TERMS[Term.IN_FLIGHT], costly=True),
@@ -101,33 +93,10 @@ TERMS: Mapping[str, TermInfo] = MappingProxyType(
 
 
 class PassageValues(PlanValues):
-    """Every quantity of one well-formed plan; a unit may have several chunks.
-
-    Units of one resource take turns: what counts loads counts those of resources.
-    """
+    """Every quantity of one well-formed plan; a unit may have several chunks."""
 
     terms = TERMS
     quantities: ClassVar[Mapping[str, QuantityInfo]] = QUANTITIES
-
-    def __init__(self, chain: Chain, parts: tuple[Part, ...]) -> None:
-        super().__init__(chain, parts)
-        self.loads_us = chain.pooled(self.busy_us)
-        if len(chain.pools) == chain.unit_count:
-            return
-        loads = self.loads_us.values()
-        self.period_us = max(loads)
-        self.paper_gapness_us = self.period_us - min(loads)
-        lonely = len(loads) == 1 and len(chain.pools) > 1
-        self.gapness_us = self.period_us if lonely else self.paper_gapness_us
-        self.bubbles_us = len(loads) * self.period_us - self.latency_us
-        if chain.powers is not None:
-            self.energy_nj = chain.powers.energy_nj(self.busy_us, self.period_us)
-
-    @property
-    def idle_permille(self) -> int:
-        """Unused share of all resources over one period, permille, rounded up."""
-        whole = len(self.chain.pools) * self.period_us
-        return -(-1000 * (whole - self.latency_us) // whole)
 
     @property
     def stream_latency_us(self) -> int:

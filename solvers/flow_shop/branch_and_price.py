@@ -32,7 +32,7 @@ from .part import Pairs, Part
 from .splits import Split, Splits, ahead_us, even_split
 
 _FEW_PLANS, _FEW_ORDERS = 5_000, 200_000
-"""Parts of this number of plans, and so many orders of requests whose cuts are known, are walked."""
+"""Parts of this number of plans, and this number of orders of requests whose cuts are known, are walked."""
 
 _WALK = 10
 """As how many linear programs one walk counts."""
