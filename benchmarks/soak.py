@@ -11,6 +11,7 @@ numbers of open files and of child processes, after the first turns (caches are 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import time
@@ -126,9 +127,12 @@ def _state(seconds: float, turns: int) -> State:
 
 
 def _children() -> Sequence[int]:
-    """Return the numbers of the child processes that are there now."""
-    lists = (path.read_text() for path in Path("/proc/self/task").glob("*/children"))
-    return [int(number) for text in lists for number in text.split()]
+    """Return the numbers of the child processes there are; a thread may end while they are listed."""
+    found: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
 
 
 def _resident_bytes(pid: int) -> int:

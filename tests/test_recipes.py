@@ -27,8 +27,8 @@ VIEW = "formulations/chunking/view.py"
 TERM = {
     QUANTITIES: (
         (
-            "        self.period_us = max(busy)\n",
-            "        self.period_us = max(busy)\n        self.cuts = len(parts) - 1\n",
+            "        self.period_us = max(loads)\n",
+            "        self.period_us = max(loads)\n        self.cuts = len(parts) - 1\n",
         ),
         ("class Term(StrEnum):\n", "class Term(StrEnum):\n    CUTS = 'cuts'\n"),
         (

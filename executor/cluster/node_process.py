@@ -127,7 +127,8 @@ def _below(pid: int) -> list[int]:
         one = waiting.pop()
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{one}/task"):
-                with open(f"/proc/{one}/task/{thread}/children") as file:
+                # One thread that ends in between must not hide the children of the others.
+                with contextlib.suppress(OSError), open(f"/proc/{one}/task/{thread}/children") as file:
                     waiting += (children := [int(word) for word in file.read().split()])
                     found += children
     return found
