@@ -29,7 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 
-# Images of containers often set it; then each process that tests start, some thousands, compiles gapless again.
+# Images of containers often set it; then each of some thousand processes that tests start compiles gapless.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

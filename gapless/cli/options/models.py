@@ -23,7 +23,7 @@ _device_option = heading("The device")
 measuring_option = heading("How to measure")
 
 SIMULATED = "simulated"
-"""The engine of `tune`, `run` and `trace` that plays a cost table (`executor.simulation.SIMULATED`)."""
+"""The engine of `tune`, `run` and `trace` that plays a cost table (`executor.engine.SIMULATED`)."""
 
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
