@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...executor.graph.choices import Simplification
-from ...executor.graph.grouping import Granularity
+from ...executor.graph.choices import Granularity, Simplification
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.general_options import heading, output_option
