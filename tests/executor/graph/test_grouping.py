@@ -9,8 +9,9 @@ import onnxslim
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.flops import operator_cost
-from gapless.executor.graph.grouping import Granularity, group
+from gapless.executor.graph.grouping import group
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.formulations import network
 from gapless.formulations.errors import InvalidModelError

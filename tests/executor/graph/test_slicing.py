@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.formulations.errors import InvalidPlanError
 from tests.numbers import relative_error
