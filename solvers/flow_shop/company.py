@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.flow_shop.memory import chunk_bytes
-from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
+from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.losses import MOST_LOSS_PERMILLE
 from ...formulations.workload import LoadPolicy
 from ..simplex import Floats
 from .arrays import Ints
@@ -46,7 +47,7 @@ class Company:
         self._shop, self._kinds = shop, kinds
         self._units, self._size = shop.unit_count, len(kinds)
         chains = [kind.chain for kind in kinds]
-        table = np.array(shop.loss_permille, dtype=np.float64)[chains][:, :, chains]
+        table = np.array(shop.losses.permille, dtype=np.float64)[chains][:, :, chains]
         pairs = self._units * self._size
         # permille of its speed that one pair loses beside another, shape (K N, K N)
         self.losses: Floats = table.transpose(1, 0, 3, 2).reshape(pairs, pairs)
