@@ -69,7 +69,8 @@ class PolicyBackend(Placement):
 def _can(name: str) -> Capabilities:
     """Return what a policy can do: it knows no limits and no rules."""
     features = (PLAIN.features or frozenset()) | {str(JobFeature.INTERFERENCE)}
-    support: Support = replace(PLAIN, features=features)
+    words = "the plan of an online policy, which sees only what has come and cuts at sections"
+    support: Support = replace(PLAIN, features=features, searches=words)
     return Capabilities(
         summary=f"online policy: {SHIPPED[name].text}", formulations={FORMULATION.name: support}
     )

@@ -1,18 +1,25 @@
-"""Policies as backends: they do what the simulation of coordination does, judged like any plan."""
+"""Policies on single requests do what the simulation of coordination does; planners for workloads, too."""
 
 from __future__ import annotations
+
+import random
+from dataclasses import replace
 
 import pytest
 
 from gapless.formulations.coordination.setting import Setting
 from gapless.formulations.coordination.stretch import play_jobs
+from gapless.formulations.hardware import UnitKind
 from gapless.formulations.jobs.tables import jobs_of
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import as_schedules
 from gapless.solvers.coordination.policies import make_policy
-from gapless.solvers.protocol import SolveStatus
+from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.jobs_instances import drawn_jobs, passing, slowed
+from tests.workload_instances import workload_problem
 
 POLICIES = ("lst", "sel", "shortest", "heft", "edf")
 
@@ -68,3 +75,38 @@ def test_what_a_passage_forbids_is_no_plan() -> None:
     refused = [result for result in found if result.status is SolveStatus.NO_SOLUTION]
     assert 0 < len(refused) < len(found)
     assert all("passage" in str(result.statistics["reason"]) for result in refused)
+
+
+PLANNERS = ("serial", "band", "hungarian", "hetero2pipe", "pipe-it", "annealing")
+
+
+def workload(seed: int) -> Problem:
+    """Return three requests of two networks, one of which the first unit cannot run, with slowdown."""
+    draw = random.Random(seed)
+    tables: dict[str, list[list[int | None]]] = {
+        "a": [[draw.randint(5, 40) for _ in range(3)] for _ in range(4)],
+        "b": [[None, *(draw.randint(5, 40) for _ in range(2))] for _ in range(3)],
+    }
+    slowdown = [[0 if u == v else draw.choice((0, 200, 700)) for v in range(3)] for u in range(3)]
+    problem = workload_problem(tables, ["a", "b", "a"], slowdown=slowdown, objective="makespan")
+    units = tuple(replace(unit, kind=UnitKind.CPU) for unit in problem.platform.units)
+    return replace(problem, platform=replace(problem.platform, units=units))
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_planners_for_workloads_find_the_same_plans_as_for_the_workload(name: str) -> None:
+    for seed in range(3):
+        problem = workload(seed)
+        own = solve(problem, name, SolveOptions(seed=1), explain=False)
+        for passage in ("any", "once", "ordered"):
+            found = solve(as_schedules(problem, passage), name, SolveOptions(seed=1), explain=False)
+            assert found.values == own.values
+            assert found.candidates[0].plan.chunks == own.candidates[0].plan.chunks
+
+
+def test_a_planner_whose_plans_a_passage_forbids_has_none() -> None:
+    units = workload(0).platform.unit_names
+    problem = as_schedules(workload(0), f"ordered:{','.join(reversed(units))}")
+    found = solve(problem, "hungarian", explain=False)
+    assert found.status is SolveStatus.NO_SOLUTION
+    assert "passage" in str(found.statistics["reason"])
