@@ -13,7 +13,7 @@ from ...formulations.jobs.tables import JobPlan, JobTables, Part
 from ...formulations.jobs.visits import Visits
 from ...formulations.problem import Problem
 
-MOST_ROUTES, _MOST_STEPS = 200, 400_000
+MOST_ROUTES, _MOST_STEPS = 200, 100_000
 """Most ways through the sections of a network that a search looks at: the shortest ones.
 
 Fewer are carried from border to border where networks have many chunks: about so many steps are made.
