@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
-from .arrays import FORBIDDEN, PRICE_SCALE, Ints
+from .arrays import FORBIDDEN, Ints
 from .draft import Places
 from .ways import UNREACHABLE, Ways
 

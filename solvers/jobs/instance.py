@@ -1,0 +1,59 @@
+"""Requests as the search and the bound see them: passages of their networks, and who slows down whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..company import Company, Runnable
+from .passages import Passages
+
+Losses = tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
+"""Permille of its speed that network a on unit u loses beside network b on unit v, by [a][u][b][v]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """Requests of several networks on some units."""
+
+    networks: tuple[Passages, ...]
+    network_of: tuple[int, ...]  # by request
+    release_us: tuple[int, ...]  # by request
+    after: tuple[tuple[int, ...], ...]  # by request, those that it waits for
+    losses: Losses | None  # None: nothing slows anything down
+    exclusive: tuple[frozenset[int], ...]  # for each unit those that never run at the same time
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units K."""
+        return len(self.exclusive)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many requests of each network there are."""
+        return tuple(map(self.network_of.count, range(len(self.networks))))
+
+    @property
+    def able(self) -> NDArray[np.bool_]:
+        """Whether a unit can run some section of a network, shape (N, K)."""
+        return np.array(
+            [
+                [any(last > border for border, last in enumerate(row)) for row in network.reach]
+                for network in self.networks
+            ]
+        )
+
+    def company(self) -> Company:
+        """Return the sets of requests that can run at the same time."""
+        size, units = len(self.networks), self.unit_count
+        none = np.zeros((size, units, size, units), dtype=np.int64)
+        return Company(
+            Runnable(
+                counts=self.counts,
+                able=self.able,
+                losses=none if self.losses is None else np.array(self.losses, dtype=np.int64),
+                exclusive=self.exclusive,
+            )
+        )
