@@ -1,0 +1,194 @@
+"""A walk over schedules: what is there now, what a change makes of it, and the best one so far."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..simplex import Floats
+from .instance import Instance
+from .passages import Part, Passage
+from .replay import Chunk, Event, Rates, Replay
+
+Passages_ = tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A schedule that can be gone back to."""
+
+    makespan: float
+    parts: tuple[tuple[Part, ...], ...]  # by request
+    chunks: tuple[tuple[Chunk, ...], ...]
+    holds: tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Chunks [first, last) of a request are replaced, or chunk `first` holds its unit where it did not.
+
+    `keys`: of the new chunks; None: they follow from the first one.
+    """
+
+    request: int
+    first: int
+    last: int
+    parts: list[Part]
+    keys: list[float] | None = None
+    held: bool = False  # whether the hold of the first chunk is toggled
+
+
+class Walk(Replay):
+    """Schedules one after the other, each a change away from the one before."""
+
+    def __init__(self, instance: Instance, prices: Floats | None = None) -> None:
+        super().__init__(instance, Rates(instance, prices))
+        self.networks = [instance.networks[network] for network in instance.network_of]
+        self.parts: list[list[Part]] = [[] for _ in self.requests]
+        self.holds: list[set[int]] = [set() for _ in self.requests]
+        self.makespan = inf
+        self.slack_until: list[float] = []  # by event
+        self.work = 0.0  # priced
+        self._prices = [[0.0] * instance.unit_count for _ in instance.networks]
+        self.replays = 0
+        self.price(prices)
+
+    def price(self, prices: Floats | None) -> None:
+        """Take other prices; the schedule stays."""
+        size, units = len(self.instance.networks), self.instance.unit_count
+        self._prices = [[0.0] * units] * size if prices is None else prices.tolist()
+        self.rates = Rates(self.instance, prices)
+        if self.events:
+            self._all()
+
+    def _worth(self, request: int, parts: Sequence[Part]) -> float:
+        price, times = self._prices[self.instance.network_of[request]], self.networks[request].time_us
+        return sum([price[part[2]] * times(part) for part in parts])
+
+    def start(self, passages: Sequence[Passage]) -> float:
+        """Begin with a passage for each request; the longest rest goes first. Return the makespan."""
+        for request, passage in enumerate(passages):
+            self.parts[request] = list(passage)
+            self.holds[request].clear()
+            self.chunks[request] = self.listed(request, passage)
+        return self._all()
+
+    def listed(self, request: int, passage: Sequence[Part]) -> list[Chunk]:
+        """Return chunks whose keys are what is left to do, the longest first."""
+        times = [self.networks[request].time_us(part) for part in passage]
+        left, found = sum(times), []
+        for part, time in zip(passage, times, strict=True):
+            found.append((part[2], float(time), (-float(left), request), False))
+            left -= time
+        return found
+
+    def _all(self) -> float:
+        """Play everything."""
+        self.work = sum(self._worth(request, self.parts[request]) for request in self.requests)
+        for own in self.ends:
+            own.clear()
+        self.events = [self.begin()]
+        self.slack_until = [0.0]
+        makespan, found = self.play(0, inf)
+        self._take(0, makespan, found)
+        return makespan
+
+    def keep(self) -> Kept:
+        """Return the schedule to go back to."""
+        return Kept(
+            self.makespan,
+            tuple(map(tuple, self.parts)),
+            tuple(map(tuple, self.chunks)),
+            tuple(map(frozenset, self.holds)),
+        )
+
+    def go_back(self, kept: Kept) -> None:
+        """Go on from a schedule that was kept."""
+        self.parts = [list(own) for own in kept.parts]
+        self.chunks = [list(own) for own in kept.chunks]
+        self.holds = [set(own) for own in kept.holds]
+        self._all()
+
+    def starts(self) -> list[tuple[int, int]]:
+        """Return (request, place) of all chunks in the order of their starts."""
+        found, seen = [], [0] * len(self.chunks)
+        before: Sequence[int] = (-1,) * self.instance.unit_count
+        for event in self.events:
+            del event
+        return found
+
+    def _take(self, at: int, makespan: float, found: Sequence[tuple]) -> None:  # type: ignore[type-arg]
+        ends = self.ends
+        for own in ends:
+            if own and own[-1] > at:
+                del own[bisect_right(own, at) :]
+        del self.events[at + 1 :]
+        del self.slack_until[at + 1 :]
+        self.events += found
+        self.slack_until += [event[1] for event in found]
+        for number, event in enumerate(found, at + 1):
+            ends[event[6]].append(number)
+        self.makespan = makespan
+
+    def attempt(self, change: Change, most: float) -> bool:
+        """Make a change if the makespan is at most so large; return whether it was made."""
+        request, first, last, parts = change.request, change.first, change.last, change.parts
+        old_parts, old = self.parts[request], self.chunks[request]
+        work = self.work + self._worth(request, parts) - self._worth(request, old_parts[first:last])
+        if work > most:
+            return False
+        holds, border = self.holds[request], parts[0][0]
+        was_held = border in holds
+        if change.held:
+            holds.symmetric_difference_update((border,))
+        at = self._event_before(request, first, early=was_held or change.held)
+        new = self._made(request, parts, change.keys or self._keys(request, first, last, parts))
+        self.chunks[request] = old[:first] + new + old[last:]
+        makespan, found = self.play(at, most - work)
+        self.replays += 1
+        if makespan > most:
+            self.chunks[request] = old
+            if change.held:
+                holds.symmetric_difference_update((border,))
+            return False
+        self.parts[request] = old_parts[:first] + parts + old_parts[last:]
+        self.work = work
+        self._take(at, makespan, found)
+        return True
+
+    def _event_before(self, request: int, first: int, *, early: bool) -> int:
+        """Return the last event that a change from a chunk on leaves as it is."""
+        before = first - 1 - early
+        return self.ends[request][before] if before >= 0 else 0
+
+    def _keys(self, request: int, first: int, last: int, parts: Sequence[Part]) -> list[float]:
+        own = self.chunks[request]
+        if len(parts) == last - first:
+            return [own[place][2][0] for place in range(first, last)]
+        key, times, found = own[first][2][0], self.networks[request].time_us, []
+        for part in parts:
+            found.append(key)
+            key += times(part)
+        return found
+
+    def _made(self, request: int, parts: Sequence[Part], keys: Sequence[float]) -> list[Chunk]:
+        times, holds = self.networks[request].time_us, self.holds[request]
+        return [
+            (part[2], float(times(part)), (key, request), part[0] in holds)
+            for part, key in zip(parts, keys, strict=True)
+        ]
+
+    def play_all(self, most: float) -> tuple[float, list[Event]]:
+        """Play everything anew up to a makespan."""
+        work = sum(self._worth(request, self.parts[request]) for request in self.requests)
+        self._kept_ends = self.ends
+        self.ends = [[] for _ in self.requests]
+        found = self.play(0, most - work)
+        self.ends = self._kept_ends
+        return found
+    def settle(self, makespan, found):
+        self.work = sum(self._worth(request, self.parts[request]) for request in self.requests)
+        self._take(0, makespan, found)
+    def settled(self): return True
