@@ -225,7 +225,7 @@ def _drawn(seed: int, plans: int) -> Iterator[int]:
     """Yield the seeds of crowded workloads with few plans."""
     for each in count(seed):
         problem = crowded_workload(each)
-        if shop_of(problem).capped and count_plans(problem) <= plans:
+        if shop_of(problem).losses.capped and count_plans(problem) <= plans:
             yield each
 
 

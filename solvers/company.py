@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formulations.flow_shop.tables import MOST_LOSS_PERMILLE
+from ..formulations.losses import MOST_LOSS_PERMILLE
 from .simplex import Floats
 
 Ints = NDArray[np.int64]

@@ -76,7 +76,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         running = workload.load_policy is LoadPolicy.RUNNING
         present = {
             WorkloadFeature.FREE_ORDER: workload.order is RequestOrder.FREE and len(workload.requests) > 1,
-            WorkloadFeature.INTERFERENCE: shop_of(problem).contended,
+            WorkloadFeature.INTERFERENCE: shop_of(problem).losses.contended,
             WorkloadFeature.COLUMNS: workload.execution is Execution.COLUMNS,
             WorkloadFeature.STREAM: workload.mode is Mode.STREAM,
             WorkloadFeature.ARRIVALS: any(request.arrival_us for request in workload.requests),

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
+from ..errors import InvalidProblemError
 from ..expr import (
     FALSE,
     BoolExpr,
@@ -54,7 +55,14 @@ def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded
 
     `top`: how many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
     `known`: a valid plan: for one wanted plan of least makespan, nothing needs to end later.
+
+    Raises InvalidProblemError: chunks slow each other down.
     """
+    if tables_of(problem).losses.contended:
+        raise InvalidProblemError(
+            "models of single requests know no slowdown: use native or exhaustive, or leave the interference "
+            "out of the problem"
+        )
     return _JobsModel(problem, top=top, known=known).encoded()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from typing import ClassVar
 
@@ -25,6 +26,12 @@ from .tables import JobPlan, JobTables, build_tables, jobs_of, tables_of
 from .view import JobView
 
 
+class JobFeature(StrEnum):
+    """What a problem of single requests asks of a backend beyond `Feature`."""
+
+    INTERFERENCE = "interference"
+
+
 class JobsFormulation(Formulation[JobTables, JobPlan]):
     """Requests of several networks, each in chunks of sections, on any units in any order."""
 
@@ -36,6 +43,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     quantities = QUANTITIES
     limits: ClassVar[tuple[str, ...]] = ("min_units", "max_units")
     operation = JobsOperation()
+    features: ClassVar[frozenset[str]] = frozenset(map(str, JobFeature))
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
         "the way"
@@ -53,6 +61,11 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 yield f"borders are given for network {borders.network!r}, the problem has {sorted(networks)}"
             elif strange := sorted(set(borders.cuts) - set(networks[borders.network].legal_cuts)):
                 yield f"network {borders.network!r} cannot be cut at {', '.join(map(str, strange))}"
+
+    def needs(self, problem: Problem) -> frozenset[str]:
+        """Return whether chunks slow each other down."""
+        contended = tables_of(problem).losses.contended
+        return frozenset({str(JobFeature.INTERFERENCE)} if contended else ())
 
     def tables(self, problem: Problem) -> JobTables:
         """Return the tables of the requests."""

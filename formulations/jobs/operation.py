@@ -113,7 +113,11 @@ class JobsOperation(Operation):
         round_ns = max(event.end_ns for event in first)
         return executed(
             deployment,
-            (replace(e.moved(number * round_ns), request=number) for number in range(rounds) for e in first),
+            (
+                replace(event.moved(number * round_ns), request=number, slowdown_ns=0)
+                for number in range(rounds)
+                for event in first
+            ),
         )
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
@@ -142,5 +146,6 @@ def _intervals(problem: Problem, plan: Plan) -> Iterator[Interval]:
             request=0,
             chunk=run.place,
             unit=tables.units[unit],
+            slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
             engine_ns=tuple(1000 * at for at in engine_us),
         )

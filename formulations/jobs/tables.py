@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ..chain import Chain, build_chain
 from ..coordination.sections import Section, chunks_of, sections_of
 from ..job_requests import Jobs
+from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
-
-Part = tuple[int, int, int]
-"""A chunk of a request: first section, one past the last, unit."""
+from .play import Part, played
 
 
 class Option(NamedTuple):
@@ -56,6 +54,7 @@ class JobTables:
     layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
     sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
     after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
+    losses: Losses  # what chunks lose to each other
 
     @property
     def request_count(self) -> int:
@@ -106,7 +105,9 @@ class JobTables:
         """A time by which every plan is done: all requests one after the other, each at its slowest."""
         longest = [_longest_us(*each) for each in zip(self.options, map(len, self.sections), strict=True)]
         work = sum(longest[chain] for chain in self.chain_of)
-        return work + max(request.release_us for request in self.jobs.requests)
+        chunks = sum(map(self.section_count, range(self.request_count)))
+        most_us = self.losses.slowest_us(work, chunks=chunks)
+        return most_us + max(request.release_us for request in self.jobs.requests)
 
     @cached_property
     def due_us(self) -> tuple[int | None, ...]:
@@ -153,57 +154,9 @@ class JobTables:
 
         `order`: any order of the chunks in which what waits stands behind what it waits for.
         """
-        queues: list[list[tuple[int, int]]] = [[] for _ in self.units]
-        place = [0] * self.request_count
-        for request in order:
-            queues[parts[request][place[request]][2]].append((request, place[request]))
-            place[request] += 1
-        return JobPlan(tuple(self._by_start(queues, parts)), parts)
-
-    def _by_start(
-        self, queues: list[list[tuple[int, int]]], parts: tuple[tuple[Part, ...], ...]
-    ) -> list[int]:
-        """Return the requests of chunks in the order of their starts; `queues`: what each unit serves."""
-        free_us = [0] * self.unit_count
-        served = [0] * self.unit_count
-        ready_us = [request.release_us for request in self.jobs.requests]
-        waits = [len(before) for before in self.after]
-        done = [0] * self.request_count
-        heap: list[tuple[int, int]] = []
-        offered = [False] * self.unit_count
-
-        def offer(unit: int) -> None:
-            """Put the next chunk of a unit on the heap, if its request has come so far."""
-            if served[unit] < len(queues[unit]) and not offered[unit]:
-                request, place = queues[unit][served[unit]]
-                if not waits[request] and place == done[request]:
-                    offered[unit] = True
-                    heappush(heap, (max(free_us[unit], ready_us[request]), request))
-
-        for unit in range(self.unit_count):
-            offer(unit)
-        found: list[int] = []
-        while heap:
-            start_us, request = heappop(heap)
-            own = parts[request]
-            part = own[done[request]]
-            unit = part[2]
-            done[request] += 1
-            served[unit] += 1
-            offered[unit] = False
-            end_us = free_us[unit] = ready_us[request] = start_us + self.time_us[self.chain_of[request]][part]
-            found.append(request)
-            touched = {unit}
-            if done[request] < len(own):
-                touched.add(own[done[request]][2])
-            else:
-                for follower in self.followers[request]:
-                    waits[follower] -= 1
-                    ready_us[follower] = max(ready_us[follower], end_us)
-                    touched.add(parts[follower][0][2])
-            for each in sorted(touched):
-                offer(each)
-        return found
+        runs = played(self, order, parts)
+        runs.sort(key=lambda run: (run.start_us, run.request))
+        return JobPlan(tuple(run.request for run in runs), parts)
 
 
 def _longest_us(options: tuple[Option, ...], count: int) -> int:
@@ -245,4 +198,9 @@ def build_tables(problem: Problem) -> JobTables:
         layer_names=tuple(networks[name].layer_names for name in used),
         sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
         after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
+        losses=Losses(
+            networks=tuple(used),
+            unit_count=len(problem.platform.units),
+            interference=problem.interference,
+        ),
     )

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.losses import LossTable
 from ..company import Company, Runnable
 from .passages import Passages
-
-Losses = tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
-"""Permille of its speed that network a on unit u loses beside network b on unit v, by [a][u][b][v]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +20,7 @@ class Instance:
     network_of: tuple[int, ...]  # by request
     release_us: tuple[int, ...]  # by request
     after: tuple[tuple[int, ...], ...]  # by request, those that it waits for
-    losses: Losses | None  # None: nothing slows anything down
+    losses: LossTable | None  # None: nothing slows anything down
     exclusive: tuple[frozenset[int], ...]  # for each unit those that never run at the same time
 
     @property

@@ -16,10 +16,9 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from operator import mul
 
-from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE
+from ...formulations.losses import MOST_LOSS_PERMILLE
 from ..simplex import Floats
 from .instance import Instance
-from .passages import Part
 
 Chunk = tuple[int, float, tuple[float, int], bool]
 """Unit, time alone, key and request (a unit serves the smallest first), and whether it holds its unit: it
@@ -77,9 +76,7 @@ class Replay:
     def __init__(self, instance: Instance, rates: Rates) -> None:
         self.instance, self.rates = instance, rates
         self.requests = range(len(instance.network_of))
-        self._bits = [
-            [(network + 1) * weight for weight in rates.weights] for network in instance.network_of
-        ]
+        self._bits = [[(network + 1) * weight for weight in rates.weights] for network in instance.network_of]
         self.chunks: list[list[Chunk]] = [[] for _ in self.requests]
         self.events: list[Event] = []
         self.ends: list[list[int]] = [[] for _ in self.requests]
@@ -95,7 +92,9 @@ class Replay:
         units = self.instance.unit_count
         return 0.0, 0.0, [-1] * units, [inf] * units, 0, -1, -1
 
-    def _queues(self, at: int, run: Sequence[int], now: float) -> tuple[list[int], list[list[tuple[float, int]]]]:
+    def _queues(
+        self, at: int, run: Sequence[int], now: float
+    ) -> tuple[list[int], list[list[tuple[float, int]]]]:
         """Return how many chunks of each request have started at an event, and who waits for each unit."""
         begun, queues = [], [[] for _ in run]  # type: ignore[var-annotated]
         ends = self.ends
@@ -115,10 +114,7 @@ class Replay:
         """Return whether the first chunk of a request may start at an event."""
         if self.instance.release_us[request] > now:
             return False
-        return all(
-            self.ends[other] and self.ends[other][-1] <= at
-            for other in self.instance.after[request]
-        )
+        return all(self.ends[other] and self.ends[other][-1] <= at for other in self.instance.after[request])
 
     def play(self, at: int, most: float) -> tuple[float, list[Event]]:
         """Return the makespan when everything is played from an event on, and the events behind it.

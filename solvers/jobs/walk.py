@@ -188,7 +188,10 @@ class Walk(Replay):
         found = self.play(0, most - work)
         self.ends = self._kept_ends
         return found
+
     def settle(self, makespan, found):
         self.work = sum(self._worth(request, self.parts[request]) for request in self.requests)
         self._take(0, makespan, found)
-    def settled(self): return True
+
+    def settled(self):
+        return True

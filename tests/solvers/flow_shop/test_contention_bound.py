@@ -11,7 +11,8 @@ import pytest
 from benchmarks.flow_bound import TERMS, optima
 from benchmarks.workload_instances import crowded_workload, random_workload, small_workload
 from gapless.formulations.flow_shop.rules import keep_on
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop, shop_of
+from gapless.formulations.flow_shop.tables import FlowShop, shop_of
+from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers import company
@@ -47,7 +48,7 @@ def _worth(
     shop: FlowShop, bound: ContentionBound, pair: tuple[int, int], pairs: list[tuple[int, int]]
 ) -> int:
     unit, number = pair
-    losses = shop.loss_permille[bound.kinds[number].chain][unit]
+    losses = shop.losses.permille[bound.kinds[number].chain][unit]
     lost = sum(losses[bound.kinds[other].chain][beside] for beside, other in pairs if beside != unit)
     return int(bound.prices[number, unit]) * (1000 - min(lost, MOST_LOSS_PERMILLE))
 

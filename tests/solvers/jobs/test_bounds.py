@@ -10,7 +10,7 @@ from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.families import Start
 from gapless.solvers.jobs.bounds import bound_of
 from gapless.solvers.protocol import Deadline, SolveOptions
-from tests.jobs_instances import drawn_jobs, jobs_problem
+from tests.jobs_instances import drawn_jobs, jobs_problem, slowed
 
 TERMS = ("makespan", "late", "lateness", "latency", "work")
 
@@ -34,6 +34,14 @@ def test_bounds_hold_for_all_plans(part: int) -> None:
             if term == "makespan":
                 shares.append(bound / best[term])
     assert sum(shares) / len(shares) > 0.8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_hold_with_slowdown(seed: int) -> None:
+    problem = slowed(drawn_jobs(seed, requests=2), seed, strong=bool(seed % 2))
+    best = least(problem)
+    for term in TERMS:
+        assert bound_of(problem.with_objective(term)) <= best[term]
 
 
 @pytest.mark.slow

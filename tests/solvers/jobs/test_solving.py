@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import check
 from gapless.formulations.problem import Problem
@@ -16,7 +17,7 @@ from gapless.solvers.jobs.annealing import list_schedules
 from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
-from tests.jobs_instances import drawn_jobs, jobs_problem
+from tests.jobs_instances import drawn_jobs, jobs_problem, slowed
 
 
 @pytest.fixture
@@ -59,6 +60,25 @@ def test_units_that_share_cores_are_not_used_together() -> None:
         found, best = solve(variant, "native"), solve(variant, "exhaustive", explain=False)
         assert (found.values is None) == (best.values is None)
         assert best.values is None or found.values == best.values
+
+
+@pytest.mark.usefixtures("_searching")
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_with_slowdown_native_claims_no_more_than_is_true(seed: int) -> None:
+    problem = slowed(drawn_jobs(seed, requests=3, units=2), seed)
+    assert "interference" in problem.features
+    found, best = solve(problem, "native"), solve(problem, "exhaustive", explain=False)
+    assert found.values is not None
+    assert best.values is not None
+    assert found.bound is not None
+    assert found.bound <= best.values[0] <= found.values[0]
+    assert found.status is not SolveStatus.OPTIMAL or found.values == best.values
+
+
+def test_models_refuse_slowdown() -> None:
+    problem = slowed(drawn_jobs(1, requests=3), 1)
+    with pytest.raises(InvalidProblemError, match="know no slowdown"):
+        solve(problem, "cpsat")
 
 
 def test_impossible_requests_are_said_to_be() -> None:
