@@ -22,13 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
-from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
-from ..contention import PRICE_SCALE
-=======
 from ...formulations.flow_shop.tables import FlowShop
 from ...formulations.losses import MOST_LOSS_PERMILLE
->>>>>>> w-core
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
 from .arrays import FORBIDDEN, Ints
