@@ -14,7 +14,7 @@ _DIRECTED = 0.8
 """Share of the changes at a moment that is drawn by its slack."""
 
 _BEFORE, _BEHIND = 0.2, 0.15
-"""Share of the directed changes of the chunk before the one that runs or comes next, and of the one behind."""
+"""Share of the directed changes that take the chunk before the one at the moment, or the one behind."""
 
 _IDLE = 0.6
 """Share of the other units that are drawn among those that are idle at the moment."""

@@ -6,13 +6,12 @@ that are restricted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..company import Ints
-from ..contention import PRICE_SCALE, Priced, Program, Way
+from ..contention import PRICE_SCALE, Program, Way
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
 from .instance import Instance
@@ -40,13 +39,9 @@ def price_bound(instance: Instance, deadline: Deadline = NEVER) -> PriceBound | 
     return PriceBound(
         bound_us=max(0, -(-found.total // PRICE_SCALE)),
         prices=found.prices / PRICE_SCALE,
-        passages=_allowed(instance.networks, found),
+        passages=found.ways,
         shares=found.shares,
     )
-
-
-def _allowed(networks: Sequence[Passages], found: Priced) -> tuple[tuple[Passage, ...], ...]:
-    return tuple(found.ways)
 
 
 @dataclass(frozen=True, slots=True)

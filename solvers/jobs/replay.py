@@ -24,6 +24,9 @@ Chunk = tuple[int, float, tuple[float, int], bool]
 """Unit, time alone, key and request (a unit serves the smallest first), and whether it holds its unit: it
 stands in the queue as soon as the chunk before it starts."""
 
+Queue = list[tuple[float, int]]
+"""Keys and requests, as a heap."""
+
 Speeds = tuple[list[float], list[float], float]
 """By unit: microseconds for one of work, work in one microsecond; and the slack."""
 
@@ -79,6 +82,7 @@ class Replay:
         self._bits = [[(network + 1) * weight for weight in rates.weights] for network in instance.network_of]
         self.chunks: list[list[Chunk]] = [[] for _ in self.requests]
         self.events: list[Event] = []
+        self.slip = inf; self.played = 0
         self.ends: list[list[int]] = [[] for _ in self.requests]
         self._later = sorted((us, r) for r, us in enumerate(instance.release_us) if us)
         self._chained = any(instance.after)
@@ -129,6 +133,7 @@ class Replay:
         arrival = next(arrivals, None)
         freed = self._touched(unit, request, begun) if at else range(len(run) - 1, -1, -1)
         remaining = sum(map(len, chunks)) - sum(begun) + len(run) - run.count(-1)
+        slip = self.slip; events = self.events; q = at; lastq = len(events) - 1
         while True:
             for unit in freed:
                 queue = queues[unit]
@@ -154,7 +159,9 @@ class Replay:
             now += span
             slack += span * loss
             if slack > most:
-                return inf, found
+                self.played += len(found); return inf, found
+            while q < lastq and events[q][0] < now: q += 1
+            if slack - events[q][1] > slip: self.played += len(found); return inf, found
             unit = spans.index(span)
             left = [work - span * pace for work, pace in zip(left, speed, strict=True)]
             request = run[unit]
@@ -163,7 +170,7 @@ class Replay:
             found.append((now, slack, run.copy(), left.copy(), code, unit, request))
             remaining -= 1
             if not remaining:
-                return now, found
+                self.played += len(found); return now, found
             own, place = chunks[request], begun[request]
             if place < len(own):
                 other, _, entry, holds = own[place]
@@ -189,7 +196,7 @@ class Replay:
         now: float,
         begun: Sequence[int],
         run: Sequence[int],
-        queues: Sequence[list[tuple[float, int]]],
+        queues: Sequence[Queue],
     ) -> tuple[int, ...]:
         """Put the first chunks of those requests that may start into queues; return their units."""
         units = []

@@ -12,8 +12,6 @@ from .instance import Instance
 from .passages import Part, Passage
 from .replay import Chunk, Event, Rates, Replay
 
-Passages_ = tuple[Passage, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -86,14 +84,38 @@ class Walk(Replay):
 
     def _all(self) -> float:
         """Play everything."""
-        self.work = sum(self._worth(request, self.parts[request]) for request in self.requests)
-        for own in self.ends:
-            own.clear()
-        self.events = [self.begin()]
-        self.slack_until = [0.0]
-        makespan, found = self.play(0, inf)
+        self.events, self.slack_until = [self.begin()], [0.0]
+        self._again(inf)
+        return self.makespan
+
+    def _again(self, most: float) -> bool:
+        """Play everything; take it in and return True if the makespan is at most so large."""
+        work = sum(self._worth(request, self.parts[request]) for request in self.requests)
+        if work > most:
+            return False
+        ends, self.ends = self.ends, [[] for _ in self.requests]
+        makespan, found = self.play(0, most - work)
+        self.replays += 1
+        if makespan > most:
+            self.ends = ends
+            return False
+        self.work = work
         self._take(0, makespan, found)
-        return makespan
+        return True
+
+    def reroute(self, request: int, passage: Passage, most: float) -> bool:
+        """Give a request another passage, without holds, if the makespan is at most so large then."""
+        old = self.parts[request], self.chunks[request], self.holds[request]
+        self.parts[request], self.holds[request] = list(passage), set()
+        self.chunks[request] = self.listed(request, passage)
+        if self._again(most):
+            return True
+        self.parts[request], self.chunks[request], self.holds[request] = old
+        return False
+
+    def order(self) -> tuple[int, ...]:
+        """Return a request for each chunk, in the order of their ends, which is that of each unit."""
+        return tuple(event[6] for event in self.events[1:])
 
     def keep(self) -> Kept:
         """Return the schedule to go back to."""
@@ -111,15 +133,8 @@ class Walk(Replay):
         self.holds = [set(own) for own in kept.holds]
         self._all()
 
-    def starts(self) -> list[tuple[int, int]]:
-        """Return (request, place) of all chunks in the order of their starts."""
-        found, seen = [], [0] * len(self.chunks)
-        before: Sequence[int] = (-1,) * self.instance.unit_count
-        for event in self.events:
-            del event
-        return found
-
-    def _take(self, at: int, makespan: float, found: Sequence[tuple]) -> None:  # type: ignore[type-arg]
+    def _take(self, at: int, makespan: float, found: Sequence[Event]) -> None:
+        """Take in what was played from an event on."""
         ends = self.ends
         for own in ends:
             if own and own[-1] > at:
@@ -179,19 +194,3 @@ class Walk(Replay):
             (part[2], float(times(part)), (key, request), part[0] in holds)
             for part, key in zip(parts, keys, strict=True)
         ]
-
-    def play_all(self, most: float) -> tuple[float, list[Event]]:
-        """Play everything anew up to a makespan."""
-        work = sum(self._worth(request, self.parts[request]) for request in self.requests)
-        self._kept_ends = self.ends
-        self.ends = [[] for _ in self.requests]
-        found = self.play(0, most - work)
-        self.ends = self._kept_ends
-        return found
-
-    def settle(self, makespan, found):
-        self.work = sum(self._worth(request, self.parts[request]) for request in self.requests)
-        self._take(0, makespan, found)
-
-    def settled(self):
-        return True

@@ -1,0 +1,218 @@
+"""Search for schedules with a short makespan: passages of the bound, descents over them, annealing.
+
+The first plan is there after some milliseconds. Then the bound gives prices, by which every part of a
+schedule that loses time is seen, and passages. Annealing goes on in legs: from the best plan, from fresh
+descents, and from the best plan again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import inf, log
+from random import Random
+
+from ..protocol import Deadline
+from .instance import Instance
+from .moves import Moves
+from .passages import Passage
+from .price_bound import PriceBound
+from .walk import Kept, Walk
+
+_WARM, _COLD = 0.002, 0.0002
+"""Temperatures at the beginning and at the end of a leg, as shares of the makespan it begins with."""
+
+_LEGS = (0.06, 0.14, 0.14, 0.14, 0.52)
+"""Share of the time of each leg. The first and the last begin with the best plan, the others with the best of
+some fresh descents."""
+
+_DESCENTS, _DESCENT_SHARE = 3, 0.3
+"""Fresh descents before a leg, and the share of its time that they may take."""
+
+_FIRST_S, _FIRST_SHARE = 0.03, 0.2
+"""Seconds, and share of the time, after which the first descent ends."""
+
+_OTHERS = 4
+"""What the other units cost where passages are wanted that like one unit."""
+
+_DRAWN = 2.0
+"""Mean place of the passage that a descent begins with, the cheapest first."""
+
+_NEAR = 1.0001
+"""A makespan at most so many times the bound is good enough."""
+
+_ASK_EVERY = 16
+"""Changes between two looks at the clock."""
+
+STEPS = 20_000
+SLIP=inf
+"""Changes where no time is given."""
+
+
+class ScheduleSearch:
+    """One search on one set of units.
+
+    `on_better`: called when the best schedule is better than before; what it is stands in `best`.
+    `fine`: what a schedule breaks, as a makespan that is added; None: nothing can be broken.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        seed: int,
+        deadline: Deadline,
+        on_better: Callable[[], None],
+        steps: int = STEPS,
+    ) -> None:
+        self.instance, self.walk = instance, Walk(instance)
+        self.steps = 0
+        self.best: Kept | None = None
+        self._deadline, self._limit_s = deadline, deadline.left_s
+        self._most_steps = steps
+        self._better = on_better
+        self._random = Random(seed)
+        self._pool = list(self._likings())
+        self._moves = Moves(self.walk, self._random, self._pool)
+        self._least = 0.0
+
+    @property
+    def spent(self) -> float:
+        """The share of the time, or of the steps, that is used up."""
+        if self._limit_s is None:
+            return self.steps / self._most_steps
+        left_s = self._deadline.left_s
+        assert left_s is not None
+        return 1 - left_s / self._limit_s if self._limit_s else 1.0
+
+    @property
+    def done(self) -> bool:
+        """Whether the best schedule is as good as the bound."""
+        return self.best is not None and self.best.makespan <= _NEAR * self._least
+
+    def _likings(self) -> Iterator[list[Passage]]:
+        """Yield for each network its fastest passage, and one that likes each unit."""
+        units = range(self.instance.unit_count)
+        for network in self.instance.networks:
+            prices = [[1] * len(units)]
+            prices += [[1 if unit == liked else _OTHERS for unit in units] for liked in units]
+            found = [cheapest[1] for own in prices if (cheapest := network.cheapest(own))]
+            yield [passage for passage in dict.fromkeys(found) if network.allows(passage)]
+
+    def begin(self) -> None:
+        """Take the first schedules: fastest passages, everything on one unit, and what a descent makes."""
+        if not all(self._pool):
+            return
+        network_of = self.instance.network_of
+        self._start([self._pool[network][0] for network in network_of])
+        for unit in range(self.instance.unit_count):
+            whole = [((0, network.size, unit),) for network in self.instance.networks]
+            if all(n.allows(own) for n, own in zip(self.instance.networks, whole, strict=True)):
+                self._start([whole[network] for network in network_of])
+        if self._limit_s is not None:
+            until_s = min(_FIRST_S, _FIRST_SHARE * self._limit_s)
+            self._descend([0] * len(network_of), until_s / self._limit_s)
+
+    def use(self, bound: PriceBound) -> None:
+        """Take in prices and passages of a bound."""
+        prices = bound.prices.tolist()
+        self._least = bound.bound_us
+        for number, network in enumerate(self.instance.networks):
+            known = dict.fromkeys((*bound.passages[number], *self._pool[number]))
+
+            def cost(passage: Passage, number: int = number) -> float:
+                times = self.instance.networks[number].times_us(passage)
+                return sum(time * price for time, price in zip(times, prices[number], strict=True))
+
+            self._pool[number] = sorted(filter(network.allows, known), key=cost)
+        self.walk.price(bound.prices)
+
+    def run(self) -> None:
+        """Search until the time is up, or the bound is reached."""
+        if self.best is None:
+            return
+        first = self.spent
+        self._fresh(first + min(0.25, 1 - first))
+        begun, at = self.spent, 0.0
+        for number, share in enumerate(_LEGS):
+            at += share
+            until = begun + (1 - begun) * at
+            if number in (0, len(_LEGS) - 1):
+                start = self.best
+            else:
+                start = self._fresh(self.spent + _DESCENT_SHARE * (until - self.spent))
+            self._leg(start, until)
+            if self.done or self._deadline.passed:
+                return
+
+    def _start(self, passages: Sequence[Passage]) -> None:
+        self.walk.start(passages)
+        self._note()
+
+    def _note(self) -> None:
+        """Keep the schedule if it is the best one."""
+        if self.best is None or self.walk.makespan < self.best.makespan - 1e-6:
+            self.best = self.walk.keep()
+            self._better()
+
+    def _fresh(self, until: float) -> Kept:
+        """Return the best schedule of some descents from passages that are drawn."""
+        found: Kept | None = None
+        network_of = self.instance.network_of
+        for _ in range(_DESCENTS):
+            choice = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
+            self._descend(choice, until)
+            if found is None or self.walk.makespan < found.makespan:
+                found = self.walk.keep()
+            if self.spent >= until:
+                break
+        assert found is not None
+        return found
+
+    def _descend(self, choice: Sequence[int], until: float) -> None:
+        """Give requests other passages of the pool while that helps."""
+        walk, pool = self.walk, [self._pool[network] for network in self.instance.network_of]
+        now = [min(place, len(own) - 1) for place, own in zip(choice, pool, strict=True)]
+        self._start([own[place] for own, place in zip(pool, now, strict=True)])
+        order, improved = list(walk.requests), True
+        while improved:
+            improved = False
+            self._random.shuffle(order)
+            for request in order:
+                for place, passage in enumerate(pool[request]):
+                    if place != now[request] and walk.reroute(request, passage, walk.makespan - 1e-6):
+                        now[request], improved = place, True
+                        self._note()
+                    self.steps += 1
+                if self.spent >= until:
+                    return
+
+    def _leg(self, start: Kept, until: float) -> None:
+        """Anneal from a schedule until a share of the time is spent."""
+        walk, random, draw, attempt = self.walk, self._random.random, self._moves.draw, self.walk.attempt
+        walk.go_back(start)
+        begun, warm = self.spent, _WARM * walk.makespan
+        best = inf if self.best is None else self.best.makespan
+        temperature, steps = warm, 0
+        walk.slip = SLIP * walk.makespan
+        try:
+            return self._leg2(begun,warm,best,temperature,steps,until)
+        finally:
+            walk.slip = inf
+    def _leg2(self,begun,warm,best,temperature,steps,until):
+        walk, random, draw, attempt = self.walk, self._random.random, self._moves.draw, self.walk.attempt
+        while True:
+            if steps % _ASK_EVERY == 0:
+                self.steps += _ASK_EVERY
+                spent = self.spent
+                if spent >= until:
+                    return
+                temperature = warm * (_COLD / _WARM) ** ((spent - begun) / (until - begun))
+            steps += 1
+            change = draw()
+            if change is None or not attempt(change, walk.makespan - temperature * log(1.0 - random())):
+                continue
+            if walk.makespan < best - 1e-6:
+                best = walk.makespan
+                self._note()
+                if self.done:
+                    return
