@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.job_requests import JobRequest, Jobs
+from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
@@ -92,3 +92,8 @@ def slowed(problem: Problem, seed: int, *, strong: bool = False) -> Problem:
             ),
         ),
     )
+
+
+def passing(problem: Problem, passage: str, *, cuts: Cuts = Cuts.ALL) -> Problem:
+    """Return a problem whose requests pass the units as a passage says, by default cut anywhere."""
+    return replace(problem, data=replace(problem.data, passage=passage, cuts=cuts))

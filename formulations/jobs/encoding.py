@@ -130,7 +130,11 @@ class _JobsModel:
             model = Model(constraints=(Constraint(name="coverage", expr=FALSE),), definitions={})
         else:
             rows = {"structure": self._paths(), "time": self._times(), "route": self._routes()}
-            rows |= {"conflict": self._unit_rows(), "device_memory": self._memory()}
+            rows |= {
+                "passage": self._visits(),
+                "conflict": self._unit_rows(),
+                "device_memory": self._memory(),
+            }
             rows |= {"equal": self._equal(), "windows": self._windows(), "prompt": self._prompt()}
             constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
             constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
@@ -160,6 +164,20 @@ class _JobsModel:
             for border in range(self.tables.section_count(request)):
                 begun = count(x for o, x in own if o.start == border)
                 yield begun == (1 if border == 0 else count(x for o, x in own if o.stop == border))
+
+    def _visits(self) -> Iterator[BoolExpr]:
+        """Yield that requests pass the units as they may."""
+        rank = self.tables.visits.rank
+        for request, own in self.chosen.items() if self.tables.visits.once else ():
+            for unit in self.units:
+                if rank is None:
+                    yield count(x for o, x in own.items() if o.unit == unit) <= 1
+                    continue
+                # What ends on this unit or a later one is not followed by what is on this one or before.
+                for border in range(1, self.tables.section_count(request)):
+                    ending = [x for o, x in own.items() if o.stop == border and rank[o.unit] >= rank[unit]]
+                    begun = [x for o, x in own.items() if o.start == border and rank[o.unit] <= rank[unit]]
+                    yield count((*ending, *begun)) <= 1
 
     def _times(self) -> Iterator[BoolExpr]:
         for request in self.requests:

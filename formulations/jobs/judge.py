@@ -94,6 +94,10 @@ def broken(values: JobValues) -> Iterator[Violation]:
                 names = f"{tables.units[unit]!r} and {tables.units[other]!r}"
                 yield Violation(rule="conflict", message=f"units {names} share cores")
     for request, parts in enumerate(values.code.parts):
+        if not tables.visits.allows(part[2] for part in parts):
+            units = ", ".join(tables.units[part[2]] for part in parts)
+            text = f"request {tables.jobs.names[request]!r} is on {units}; passage {tables.jobs.passage}"
+            yield Violation(rule="passage", message=f"{text} forbids that")
         for part in parts:
             if not tables.fits(request, part):
                 start, stop = tables.layers(request, part)

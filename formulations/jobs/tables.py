@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ..chain import Chain, build_chain
 from ..coordination.sections import Section, chunks_of, sections_of
-from ..job_requests import Jobs
+from ..job_requests import Cuts, Jobs
 from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from .play import Part, played
+from .visits import Visits
 
 
 class Option(NamedTuple):
@@ -55,6 +56,7 @@ class JobTables:
     sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
     after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
     losses: Losses  # what chunks lose to each other
+    visits: Visits  # which units a request may pass in which order
 
     @property
     def request_count(self) -> int:
@@ -187,20 +189,23 @@ def build_tables(problem: Problem) -> JobTables:
     jobs = jobs_of(problem)
     used = list(dict.fromkeys(request.network for request in jobs.requests))
     networks = {network.name: network for network in problem.networks}
-    borders = {each.network: each.cuts for each in jobs.borders}
     chains = tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used)
+    borders = {each.network: each.cuts for each in jobs.borders}
+    if jobs.cuts is Cuts.ALL:
+        borders = {chain.network: chain.cuts[1:-1] for chain in chains}
     index = {name: number for number, name in enumerate(jobs.names)}
+    units = problem.platform.unit_names
+    order = jobs.unit_order(units)
     return JobTables(
         jobs=jobs,
-        units=problem.platform.unit_names,
+        units=units,
         chains=chains,
         chain_of=tuple(used.index(request.network) for request in jobs.requests),
         layer_names=tuple(networks[name].layer_names for name in used),
         sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
         after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
-        losses=Losses(
-            networks=tuple(used),
-            unit_count=len(problem.platform.units),
-            interference=problem.interference,
+        losses=Losses(networks=tuple(used), unit_count=len(units), interference=problem.interference),
+        visits=Visits(
+            once=jobs.passage != "any", rank=None if order is None else tuple(map(order.index, units))
         ),
     )

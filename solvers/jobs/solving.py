@@ -78,7 +78,7 @@ class JobsSearch:
                 lambda _: not deadline.passed, dispatched(self._problem, tables_of(self._problem))
             )
         for index, play in enumerate(self._plays):
-            fitting = [code for code in made if _units_of(code) <= play.units]
+            fitting = [code for code in made if _units_of(code) <= play.units and play.fits(code)]
             self._schedules[index] = []
             for sequence in chain(map(play.sequence, fitting), list_schedules(play)):
                 self._schedules[index].append(sequence)

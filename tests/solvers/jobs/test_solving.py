@@ -17,7 +17,7 @@ from gapless.solvers.jobs.annealing import list_schedules
 from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
-from tests.jobs_instances import drawn_jobs, jobs_problem, slowed
+from tests.jobs_instances import drawn_jobs, jobs_problem, passing, slowed
 
 
 @pytest.fixture
@@ -73,6 +73,20 @@ def test_with_slowdown_native_claims_no_more_than_is_true(seed: int) -> None:
     assert found.bound is not None
     assert found.bound <= best.values[0] <= found.values[0]
     assert found.status is not SolveStatus.OPTIMAL or found.values == best.values
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_searching")
+@pytest.mark.parametrize("passage", ["any", "once", "ordered", "ordered:u1,u0"])
+def test_passages_have_the_same_optimum_everywhere(passage: str) -> None:
+    for seed in range(4):
+        problem = passing(drawn_jobs(seed, requests=3, units=2), passage)
+        best = solve(problem, "exhaustive", explain=False)
+        for backend in ("cpsat", "pulp", "z3"):
+            found = solve(problem, backend, explain=False)
+            assert (found.status, found.values) == (best.status, best.values), (seed, backend)
+        native = solve(problem, "native", explain=False)
+        assert native.values == best.values or best.status is SolveStatus.INFEASIBLE
 
 
 def test_models_refuse_slowdown() -> None:
