@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.jobs.tables import JobTables
+from ...formulations.jobs.visits import Visits
 from ...formulations.losses import LossTable
 from ..company import Company, Runnable
 from .passages import Passages
@@ -22,6 +25,7 @@ class Instance:
     after: tuple[tuple[int, ...], ...]  # by request, those that it waits for
     losses: LossTable | None  # None: nothing slows anything down
     exclusive: tuple[frozenset[int], ...]  # for each unit those that never run at the same time
+    visits: Visits  # which units a request may pass in which order
 
     @property
     def unit_count(self) -> int:
@@ -32,6 +36,17 @@ class Instance:
     def counts(self) -> tuple[int, ...]:
         """How many requests of each network there are."""
         return tuple(map(self.network_of.count, range(len(self.networks))))
+
+    @property
+    def longest_us(self) -> int:
+        """A lower bound on the makespan: the longest that a request, and those before it, take alone."""
+        alone = [network.alone for network in self.networks]
+        ends: list[int] = []
+        for number, release_us, before in zip(self.network_of, self.release_us, self.after, strict=True):
+            own = alone[number]
+            begin_us = max([release_us, *(ends[other] for other in before)])
+            ends.append(begin_us + (0 if own is None else own[0]))
+        return max(ends)
 
     @property
     def able(self) -> NDArray[np.bool_]:
@@ -55,3 +70,19 @@ class Instance:
                 exclusive=self.exclusive,
             )
         )
+
+
+def instance_of(tables: JobTables, units: Collection[int]) -> Instance:
+    """Return the requests of a problem on some of its units."""
+    return Instance(
+        networks=tuple(
+            Passages.of(chain, (0, *(section.stop for section in own)), units, tables.visits)
+            for chain, own in zip(tables.chains, tables.sections, strict=True)
+        ),
+        network_of=tables.chain_of,
+        release_us=tuple(request.release_us for request in tables.jobs.requests),
+        after=tables.after,
+        losses=tables.losses.permille if tables.losses.contended else None,
+        exclusive=tables.chains[0].exclusive,
+        visits=tables.visits,
+    )

@@ -79,6 +79,11 @@ class Passages:
             times[part[2]] += self.time_us(part)
         return times
 
+    @property
+    def alone(self) -> tuple[int, Passage] | None:
+        """The least time of a passage, and it; None: there is none."""
+        return self.cheapest([1] * self.unit_count)
+
     def allows(self, passage: Sequence[Part]) -> bool:
         """Return whether each unit can run its chunks."""
         return all(stop <= self.reach[unit][start] for start, stop, unit in passage)

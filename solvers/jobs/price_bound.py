@@ -31,13 +31,13 @@ class PriceBound:
 def price_bound(instance: Instance, deadline: Deadline = NEVER) -> PriceBound | None:
     """Return the bound with the best prices that are found in time; None: some network cannot run."""
     kinds = [_Free(network, count) for network, count in zip(instance.networks, instance.counts, strict=True)]
-    if any(kind.network.cheapest([1] * instance.unit_count) is None for kind in kinds):
+    if any(kind.network.alone is None for kind in kinds):
         return None
     program = Program(instance.company(), kinds, instance.unit_count)
     program.improve(deadline)
     found = program.result()
     return PriceBound(
-        bound_us=max(0, -(-found.total // PRICE_SCALE)),
+        bound_us=max(instance.longest_us, -(-found.total // PRICE_SCALE)),
         prices=found.prices / PRICE_SCALE,
         passages=found.ways,
         shares=found.shares,

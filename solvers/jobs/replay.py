@@ -82,10 +82,10 @@ class Replay:
         self._bits = [[(network + 1) * weight for weight in rates.weights] for network in instance.network_of]
         self.chunks: list[list[Chunk]] = [[] for _ in self.requests]
         self.events: list[Event] = []
-        self.slip = inf; self.played = 0
+        self.slip = inf
+        self.played = 0
         self.ends: list[list[int]] = [[] for _ in self.requests]
         self._later = sorted((us, r) for r, us in enumerate(instance.release_us) if us)
-        self._chained = any(instance.after)
         self._followers: list[list[int]] = [[] for _ in self.requests]
         for request, before in enumerate(instance.after):
             for other in before:
@@ -125,15 +125,14 @@ class Replay:
 
         `most`: the slack at which playing ends: the makespan is infinite then.
         """
-        chunks, known, bits = self.chunks, self.rates.known, self._bits
+        chunks, known, bits, events = self.chunks, self.rates.known, self._bits, self.events
         now, slack, run, left, code, unit, request = self.events[at] if at else self.begin()
         run, left, found = run.copy(), left.copy(), []
         begun, queues = self._queues(at, run, now)
-        arrivals = iter([each for each in self._later if each[0] > now]) if self._later else iter(())
-        arrival = next(arrivals, None)
+        arrivals = [each for each in reversed(self._later) if each[0] > now]
         freed = self._touched(unit, request, begun) if at else range(len(run) - 1, -1, -1)
         remaining = sum(map(len, chunks)) - sum(begun) + len(run) - run.count(-1)
-        slip = self.slip; events = self.events; q = at; lastq = len(events) - 1
+        beside, last = at, len(events) - 1
         while True:
             for unit in freed:
                 queue = queues[unit]
@@ -147,40 +146,38 @@ class Replay:
                     if place < len(own) and own[place][3]:
                         heappush(queues[own[place][0]], own[place][2])
             inverse, speed, loss = known.get(code) or self.rates.of(code)
-            spans = list(map(mul, left, inverse))
-            span = min(spans)
-            if arrival is not None and arrival[0] - now <= span:
-                span = arrival[0] - now
-                now, slack = arrival[0], slack + span * loss
-                left = [work - span * pace for work, pace in zip(left, speed, strict=True)]
-                freed = self._enter([arrival[1]], now, begun, run, queues)
-                arrival = next(arrivals, None)
-                continue
-            now += span
-            slack += span * loss
-            if slack > most:
-                self.played += len(found); return inf, found
-            while q < lastq and events[q][0] < now: q += 1
-            if slack - events[q][1] > slip: self.played += len(found); return inf, found
-            unit = spans.index(span)
+            span = min(spans := list(map(mul, left, inverse)))
+            arrives = bool(arrivals) and arrivals[-1][0] - now <= span
+            if arrives:
+                span = arrivals[-1][0] - now
+            now, slack = now + span, slack + span * loss
             left = [work - span * pace for work, pace in zip(left, speed, strict=True)]
+            if arrives:
+                now, request = arrivals.pop()
+                freed = self._enter([request], now, begun, run, queues)
+                continue
+            while beside < last and events[beside][0] < now:
+                beside += 1
+            if slack > most or slack - events[beside][1] > self.slip:
+                break
+            unit = spans.index(span)
             request = run[unit]
             run[unit], left[unit] = -1, inf
             code -= bits[request][unit]
             found.append((now, slack, run.copy(), left.copy(), code, unit, request))
-            remaining -= 1
-            if not remaining:
-                self.played += len(found); return now, found
+            if len(found) == remaining:
+                self.played += remaining
+                return now, found
             own, place = chunks[request], begun[request]
-            if place < len(own):
-                other, _, entry, holds = own[place]
-                if not holds:
-                    heappush(queues[other], entry)
-                freed = (other, unit) if other > unit else (unit, other)
-            else:
-                freed = (unit,)
-                if self._chained:
-                    freed += self._enter(self._followers[request], now, begun, run, queues)
+            if place == len(own):
+                freed = (unit, *self._enter(self._followers[request], now, begun, run, queues))
+                continue
+            other, _, entry, holds = own[place]
+            if not holds:
+                heappush(queues[other], entry)
+            freed = (other, unit) if other > unit else (unit, other)
+        self.played += len(found)
+        return inf, found
 
     def _touched(self, unit: int, request: int, begun: Sequence[int]) -> tuple[int, ...]:
         """Return the units on which something may start when a chunk has ended, last unit first."""

@@ -14,7 +14,7 @@ from random import Random
 from ..protocol import Deadline
 from .instance import Instance
 from .moves import Moves
-from .passages import Passage
+from .passages import Part, Passage
 from .price_bound import PriceBound
 from .walk import Kept, Walk
 
@@ -27,6 +27,9 @@ some fresh descents."""
 
 _DESCENTS, _DESCENT_SHARE = 3, 0.3
 """Fresh descents before a leg, and the share of its time that they may take."""
+
+_FRESH_SHARE = 0.25
+"""Share of the time that the descents before the first leg may take."""
 
 _FIRST_S, _FIRST_SHARE = 0.03, 0.2
 """Seconds, and share of the time, after which the first descent ends."""
@@ -44,15 +47,14 @@ _ASK_EVERY = 16
 """Changes between two looks at the clock."""
 
 STEPS = 20_000
-SLIP=inf
+SLIP = 0.01
 """Changes where no time is given."""
 
 
 class ScheduleSearch:
-    """One search on one set of units.
+    """One search on one set of units: a generator of better and better schedules.
 
-    `on_better`: called when the best schedule is better than before; what it is stands in `best`.
-    `fine`: what a schedule breaks, as a makespan that is added; None: nothing can be broken.
+    `deadline`, `steps`: when to stop: at a time, or after so many changes. `fine`: as for `Walk`.
     """
 
     def __init__(
@@ -61,33 +63,39 @@ class ScheduleSearch:
         *,
         seed: int,
         deadline: Deadline,
-        on_better: Callable[[], None],
-        steps: int = STEPS,
+        steps: int | None = None,
+        fine: Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float] | None = None,
     ) -> None:
-        self.instance, self.walk = instance, Walk(instance)
+        self.instance, self.walk = instance, Walk(instance, fine=fine)
         self.steps = 0
         self.best: Kept | None = None
-        self._deadline, self._limit_s = deadline, deadline.left_s
-        self._most_steps = steps
-        self._better = on_better
         self._random = Random(seed)
         self._pool = list(self._likings())
         self._moves = Moves(self.walk, self._random, self._pool)
         self._least = 0.0
+        self.within(deadline, steps)
+
+    def within(self, deadline: Deadline, steps: int | None) -> None:
+        """Set when to stop, from now on."""
+        self._deadline, self._limit_s = deadline, deadline.left_s
+        self._first_step = self.steps
+        self._most_steps = STEPS if steps is None and self._limit_s is None else steps
 
     @property
     def spent(self) -> float:
         """The share of the time, or of the steps, that is used up."""
-        if self._limit_s is None:
-            return self.steps / self._most_steps
+        share = 0.0
+        if self._most_steps is not None:
+            share = (self.steps - self._first_step) / self._most_steps
         left_s = self._deadline.left_s
-        assert left_s is not None
-        return 1 - left_s / self._limit_s if self._limit_s else 1.0
+        if left_s is not None:
+            share = max(share, 1 - left_s / self._limit_s if self._limit_s else 1.0)
+        return share
 
     @property
     def done(self) -> bool:
         """Whether the best schedule is as good as the bound."""
-        return self.best is not None and self.best.makespan <= _NEAR * self._least
+        return self.best is not None and self.best.value <= _NEAR * self._least
 
     def _likings(self) -> Iterator[list[Passage]]:
         """Yield for each network its fastest passage, and one that likes each unit."""
@@ -98,19 +106,19 @@ class ScheduleSearch:
             found = [cheapest[1] for own in prices if (cheapest := network.cheapest(own))]
             yield [passage for passage in dict.fromkeys(found) if network.allows(passage)]
 
-    def begin(self) -> None:
-        """Take the first schedules: fastest passages, everything on one unit, and what a descent makes."""
+    def begin(self) -> Iterator[Kept]:
+        """Yield the first schedules: fastest passages, everything on one unit, and what a descent makes."""
         if not all(self._pool):
             return
-        network_of = self.instance.network_of
-        self._start([self._pool[network][0] for network in network_of])
+        network_of, networks = self.instance.network_of, self.instance.networks
+        yield from self._start([self._pool[network][0] for network in network_of])
         for unit in range(self.instance.unit_count):
-            whole = [((0, network.size, unit),) for network in self.instance.networks]
-            if all(n.allows(own) for n, own in zip(self.instance.networks, whole, strict=True)):
-                self._start([whole[network] for network in network_of])
-        if self._limit_s is not None:
+            whole: list[Passage] = [((0, network.size, unit),) for network in networks]
+            if all(network.allows(own) for network, own in zip(networks, whole, strict=True)):
+                yield from self._start([whole[network] for network in network_of])
+        if self._most_steps is None and self._limit_s:
             until_s = min(_FIRST_S, _FIRST_SHARE * self._limit_s)
-            self._descend([0] * len(network_of), until_s / self._limit_s)
+            yield from self._descend([0] * len(network_of), until_s / self._limit_s)
 
     def use(self, bound: PriceBound) -> None:
         """Take in prices and passages of a bound."""
@@ -126,93 +134,91 @@ class ScheduleSearch:
             self._pool[number] = sorted(filter(network.allows, known), key=cost)
         self.walk.price(bound.prices)
 
-    def run(self) -> None:
-        """Search until the time is up, or the bound is reached."""
+    def run(self) -> Iterator[Kept]:
+        """Yield better schedules until the time is up, or the bound is reached."""
         if self.best is None:
             return
         first = self.spent
-        self._fresh(first + min(0.25, 1 - first))
+        yield from self._fresh(first + min(_FRESH_SHARE, 1 - first))
         begun, at = self.spent, 0.0
         for number, share in enumerate(_LEGS):
             at += share
             until = begun + (1 - begun) * at
-            if number in (0, len(_LEGS) - 1):
-                start = self.best
+            if 0 < number < len(_LEGS) - 1:
+                yield from self._fresh(self.spent + _DESCENT_SHARE * (until - self.spent))
             else:
-                start = self._fresh(self.spent + _DESCENT_SHARE * (until - self.spent))
-            self._leg(start, until)
-            if self.done or self._deadline.passed:
+                self.walk.go_back(self.best)
+            yield from self._leg(until)
+            if self.done or self.spent >= 1:
                 return
 
-    def _start(self, passages: Sequence[Passage]) -> None:
+    def _start(self, passages: Sequence[Passage]) -> Iterator[Kept]:
         self.walk.start(passages)
-        self._note()
+        if self._is_better():
+            yield self._kept()
 
-    def _note(self) -> None:
-        """Keep the schedule if it is the best one."""
-        if self.best is None or self.walk.makespan < self.best.makespan - 1e-6:
-            self.best = self.walk.keep()
-            self._better()
+    def _is_better(self) -> bool:
+        """Return whether the schedule is better than the best one."""
+        return self.best is None or self.walk.value < self.best.value - 1e-6
 
-    def _fresh(self, until: float) -> Kept:
-        """Return the best schedule of some descents from passages that are drawn."""
+    def _kept(self) -> Kept:
+        """Keep the schedule, which is the best one."""
+        self.best = self.walk.keep()
+        return self.best
+
+    def _fresh(self, until: float) -> Iterator[Kept]:
+        """Descend from passages that are drawn, some times, and go to the best schedule of that."""
         found: Kept | None = None
         network_of = self.instance.network_of
         for _ in range(_DESCENTS):
             choice = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
-            self._descend(choice, until)
-            if found is None or self.walk.makespan < found.makespan:
+            yield from self._descend(choice, until)
+            if found is None or self.walk.value < found.value:
                 found = self.walk.keep()
             if self.spent >= until:
                 break
         assert found is not None
-        return found
+        self.walk.go_back(found)
 
-    def _descend(self, choice: Sequence[int], until: float) -> None:
+    def _descend(self, choice: Sequence[int], until: float) -> Iterator[Kept]:
         """Give requests other passages of the pool while that helps."""
         walk, pool = self.walk, [self._pool[network] for network in self.instance.network_of]
         now = [min(place, len(own) - 1) for place, own in zip(choice, pool, strict=True)]
-        self._start([own[place] for own, place in zip(pool, now, strict=True)])
+        yield from self._start([own[place] for own, place in zip(pool, now, strict=True)])
         order, improved = list(walk.requests), True
         while improved:
             improved = False
             self._random.shuffle(order)
             for request in order:
                 for place, passage in enumerate(pool[request]):
-                    if place != now[request] and walk.reroute(request, passage, walk.makespan - 1e-6):
+                    if place != now[request] and walk.reroute(request, passage, walk.value - 1e-6):
                         now[request], improved = place, True
-                        self._note()
+                        if self._is_better():
+                            yield self._kept()
                     self.steps += 1
                 if self.spent >= until:
                     return
 
-    def _leg(self, start: Kept, until: float) -> None:
-        """Anneal from a schedule until a share of the time is spent."""
+    def _leg(self, until: float) -> Iterator[Kept]:
+        """Anneal until a share of the time is spent."""
         walk, random, draw, attempt = self.walk, self._random.random, self._moves.draw, self.walk.attempt
-        walk.go_back(start)
-        begun, warm = self.spent, _WARM * walk.makespan
-        best = inf if self.best is None else self.best.makespan
-        temperature, steps = warm, 0
+        begun, warm, steps = self.spent, _WARM * walk.value, 0
         walk.slip = SLIP * walk.makespan
-        try:
-            return self._leg2(begun,warm,best,temperature,steps,until)
-        finally:
-            walk.slip = inf
-    def _leg2(self,begun,warm,best,temperature,steps,until):
-        walk, random, draw, attempt = self.walk, self._random.random, self._moves.draw, self.walk.attempt
+        temperature = warm
         while True:
             if steps % _ASK_EVERY == 0:
                 self.steps += _ASK_EVERY
                 spent = self.spent
                 if spent >= until:
+                    walk.slip = inf
                     return
                 temperature = warm * (_COLD / _WARM) ** ((spent - begun) / (until - begun))
             steps += 1
             change = draw()
-            if change is None or not attempt(change, walk.makespan - temperature * log(1.0 - random())):
+            if change is None or not attempt(change, walk.value - temperature * log(1.0 - random())):
                 continue
-            if walk.makespan < best - 1e-6:
-                best = walk.makespan
-                self._note()
+            if self._is_better():
+                yield self._kept()
                 if self.done:
+                    walk.slip = inf
                     return

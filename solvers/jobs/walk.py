@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -17,7 +17,8 @@ from .replay import Chunk, Event, Rates, Replay
 class Kept:
     """A schedule that can be gone back to."""
 
-    makespan: float
+    value: float  # makespan, and what is broken
+    order: tuple[int, ...]  # a request for each chunk, in the order in which units serve them
     parts: tuple[tuple[Part, ...], ...]  # by request
     chunks: tuple[tuple[Chunk, ...], ...]
     holds: tuple[frozenset[int], ...]
@@ -39,14 +40,25 @@ class Change:
 
 
 class Walk(Replay):
-    """Schedules one after the other, each a change away from the one before."""
+    """Schedules one after the other, each a change away from the one before.
 
-    def __init__(self, instance: Instance, prices: Floats | None = None) -> None:
+    `fine`: what a schedule breaks, as a time that is added to its makespan, from its order and its chunks;
+    None: nothing can be broken.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        prices: Floats | None = None,
+        *,
+        fine: Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float] | None = None,
+    ) -> None:
         super().__init__(instance, Rates(instance, prices))
         self.networks = [instance.networks[network] for network in instance.network_of]
         self.parts: list[list[Part]] = [[] for _ in self.requests]
         self.holds: list[set[int]] = [set() for _ in self.requests]
-        self.makespan = inf
+        self.makespan = self.value = inf
+        self._fine, self._once = fine, instance.visits.once
         self.slack_until: list[float] = []  # by event
         self.work = 0.0  # priced
         self._prices = [[0.0] * instance.unit_count for _ in instance.networks]
@@ -66,7 +78,7 @@ class Walk(Replay):
         return sum([price[part[2]] * times(part) for part in parts])
 
     def start(self, passages: Sequence[Passage]) -> float:
-        """Begin with a passage for each request; the longest rest goes first. Return the makespan."""
+        """Begin with a passage for each request; the longest rest goes first. Return the value."""
         for request, passage in enumerate(passages):
             self.parts[request] = list(passage)
             self.holds[request].clear()
@@ -86,7 +98,7 @@ class Walk(Replay):
         """Play everything."""
         self.events, self.slack_until = [self.begin()], [0.0]
         self._again(inf)
-        return self.makespan
+        return self.value
 
     def _again(self, most: float) -> bool:
         """Play everything; take it in and return True if the makespan is at most so large."""
@@ -96,15 +108,14 @@ class Walk(Replay):
         ends, self.ends = self.ends, [[] for _ in self.requests]
         makespan, found = self.play(0, most - work)
         self.replays += 1
-        if makespan > most:
+        if makespan > most or not self._take(0, makespan, found, most):
             self.ends = ends
             return False
         self.work = work
-        self._take(0, makespan, found)
         return True
 
     def reroute(self, request: int, passage: Passage, most: float) -> bool:
-        """Give a request another passage, without holds, if the makespan is at most so large then."""
+        """Give a request another passage, without holds, if the value is at most so large then."""
         old = self.parts[request], self.chunks[request], self.holds[request]
         self.parts[request], self.holds[request] = list(passage), set()
         self.chunks[request] = self.listed(request, passage)
@@ -120,7 +131,8 @@ class Walk(Replay):
     def keep(self) -> Kept:
         """Return the schedule to go back to."""
         return Kept(
-            self.makespan,
+            self.value,
+            self.order(),
             tuple(map(tuple, self.parts)),
             tuple(map(tuple, self.chunks)),
             tuple(map(frozenset, self.holds)),
@@ -133,8 +145,12 @@ class Walk(Replay):
         self.holds = [set(own) for own in kept.holds]
         self._all()
 
-    def _take(self, at: int, makespan: float, found: Sequence[Event]) -> None:
-        """Take in what was played from an event on."""
+    def _take(self, at: int, makespan: float, found: Sequence[Event], most: float) -> bool:
+        """Take in what was played from an event on, if it is at most so bad with what it breaks."""
+        before = self.ends, self.events, self.slack_until
+        if self._fine is not None:
+            self.ends = [own.copy() for own in self.ends]
+            self.events, self.slack_until = self.events.copy(), self.slack_until.copy()
         ends = self.ends
         for own in ends:
             if own and own[-1] > at:
@@ -145,14 +161,22 @@ class Walk(Replay):
         self.slack_until += [event[1] for event in found]
         for number, event in enumerate(found, at + 1):
             ends[event[6]].append(number)
-        self.makespan = makespan
+        value = makespan if self._fine is None else makespan + self._fine(self.order(), self.parts)
+        if value > most:
+            self.ends, self.events, self.slack_until = before
+            return False
+        self.makespan, self.value = makespan, value
+        return True
 
     def attempt(self, change: Change, most: float) -> bool:
-        """Make a change if the makespan is at most so large; return whether it was made."""
+        """Make a change if the value is at most so large then; return whether it was made."""
         request, first, last, parts = change.request, change.first, change.last, change.parts
         old_parts, old = self.parts[request], self.chunks[request]
         work = self.work + self._worth(request, parts) - self._worth(request, old_parts[first:last])
         if work > most:
+            return False
+        new_parts = old_parts[:first] + parts + old_parts[last:]
+        if self._once and not self.instance.visits.allows(part[2] for part in new_parts):
             return False
         holds, border = self.holds[request], parts[0][0]
         was_held = border in holds
@@ -160,17 +184,15 @@ class Walk(Replay):
             holds.symmetric_difference_update((border,))
         at = self._event_before(request, first, early=was_held or change.held)
         new = self._made(request, parts, change.keys or self._keys(request, first, last, parts))
-        self.chunks[request] = old[:first] + new + old[last:]
+        self.chunks[request], self.parts[request] = old[:first] + new + old[last:], new_parts
         makespan, found = self.play(at, most - work)
         self.replays += 1
-        if makespan > most:
-            self.chunks[request] = old
+        if makespan > most or not self._take(at, makespan, found, most):
+            self.chunks[request], self.parts[request] = old, old_parts
             if change.held:
                 holds.symmetric_difference_update((border,))
             return False
-        self.parts[request] = old_parts[:first] + parts + old_parts[last:]
         self.work = work
-        self._take(at, makespan, found)
         return True
 
     def _event_before(self, request: int, first: int, *, early: bool) -> int:
