@@ -11,7 +11,7 @@ from ..shortfall import missed_by
 from .passages import Part
 from .unit_sets import CHECKED, is_checked
 
-_BROKEN, _PER_PERMILLE = 1.0, 0.002
+_BROKEN, _PER_PERMILLE = 100.0, 0.002
 """What a schedule that breaks something is fined, and for each permille of it, as shares of all work."""
 
 Fine = Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float]

@@ -140,9 +140,8 @@ class Replay:
                     heappop(queue)
                     run[unit] = request
                     code += bits[request][unit]
-                    own, place = chunks[request], begun[request]
-                    left[unit] = own[place][1]
-                    begun[request] = place = place + 1
+                    own, place = chunks[request], begun[request] + 1
+                    left[unit], begun[request] = own[place - 1][1], place
                     if place < len(own) and own[place][3]:
                         heappush(queues[own[place][0]], own[place][2])
             inverse, speed, loss = known.get(code) or self.rates.of(code)

@@ -37,6 +37,9 @@ _FIRST_S, _FIRST_SHARE = 0.03, 0.2
 _OTHERS = 4
 """What the other units cost where passages are wanted that like one unit."""
 
+_NEVER = 10_000
+"""What a unit costs where passages without it are wanted."""
+
 _DRAWN = 2.0
 """Mean place of the passage that a descent begins with, the cheapest first."""
 
@@ -67,7 +70,7 @@ class ScheduleSearch:
         fine: Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float] | None = None,
     ) -> None:
         self.instance, self.walk = instance, Walk(instance, fine=fine)
-        self.steps = 0
+        self.steps, self._fined = 0, fine is not None
         self.best: Kept | None = None
         self._random = Random(seed)
         self._pool = list(self._likings())
@@ -98,11 +101,17 @@ class ScheduleSearch:
         return self.best is not None and self.best.value <= _NEAR * self._least
 
     def _likings(self) -> Iterator[list[Passage]]:
-        """Yield for each network its fastest passage, and one that likes each unit."""
+        """Yield for each network its fastest passage, and one that likes each unit.
+
+        Where rules may forbid units: also one without each unit, and one without all others.
+        """
         units = range(self.instance.unit_count)
         for network in self.instance.networks:
             prices = [[1] * len(units)]
             prices += [[1 if unit == liked else _OTHERS for unit in units] for liked in units]
+            if self._fined:
+                prices += [[_NEVER if unit == left_out else 1 for unit in units] for left_out in units]
+                prices += [[1 if unit == only else _NEVER for unit in units] for only in units]
             found = [cheapest[1] for own in prices if (cheapest := network.cheapest(own))]
             yield [passage for passage in dict.fromkeys(found) if network.allows(passage)]
 
