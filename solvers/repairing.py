@@ -84,6 +84,7 @@ def _drawn(near: Iterator[CodeT], rng: random.Random) -> list[CodeT]:
 
 
 def breach(problem: Problem, code: Hashable) -> Breach:
+    """Return how far a plan is from keeping to everything, and its values."""
     numbers, broken = examined(problem, code)
     values = numbers.values(problem.objective.terms)
     if not broken:
