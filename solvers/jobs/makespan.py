@@ -26,6 +26,9 @@ _STEPS, _STEPS_PER_SECTION = 1_000, 300
 _OFFER_EVERY = 150
 """Changes between two plans that are handed to the judge."""
 
+_BOUND_SHARE = 0.4
+"""Share of the time after which the bound is not improved any more."""
+
 _SETS_SHARE = 0.5
 """Share of the time in which all sets of units are searched; the rest is for the best one."""
 
@@ -75,9 +78,13 @@ class MakespanSearch:
                 return
 
     def bound(self, deadline: Deadline) -> int:
-        """Return a lower bound on the makespan; the search goes by its prices from now on."""
+        """Return a lower bound on the makespan; the search goes by its prices from now on.
+
+        It takes a share of the time at most.
+        """
         if not self._possible:
             return 0
+        deadline = deadline.share(_BOUND_SHARE)
         whole = price_bound(self._instance, deadline)
         self._bounds = [whole]
         if len(self._searches) > 1:

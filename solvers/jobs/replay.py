@@ -82,8 +82,7 @@ class Replay:
         self._bits = [[(network + 1) * weight for weight in rates.weights] for network in instance.network_of]
         self.chunks: list[list[Chunk]] = [[] for _ in self.requests]
         self.events: list[Event] = []
-        self.slip = inf
-        self.played = 0
+        self.played = 0  # events
         self.ends: list[list[int]] = [[] for _ in self.requests]
         self._later = sorted((us, r) for r, us in enumerate(instance.release_us) if us)
         self._followers: list[list[int]] = [[] for _ in self.requests]
@@ -125,14 +124,13 @@ class Replay:
 
         `most`: the slack at which playing ends: the makespan is infinite then.
         """
-        chunks, known, bits, events = self.chunks, self.rates.known, self._bits, self.events
+        chunks, known, bits = self.chunks, self.rates.known, self._bits
         now, slack, run, left, code, unit, request = self.events[at] if at else self.begin()
         run, left, found = run.copy(), left.copy(), []
         begun, queues = self._queues(at, run, now)
         arrivals = [each for each in reversed(self._later) if each[0] > now]
         freed = self._touched(unit, request, begun) if at else range(len(run) - 1, -1, -1)
         remaining = sum(map(len, chunks)) - sum(begun) + len(run) - run.count(-1)
-        beside, last = at, len(events) - 1
         while True:
             for unit in freed:
                 queue = queues[unit]
@@ -155,9 +153,7 @@ class Replay:
                 now, request = arrivals.pop()
                 freed = self._enter([request], now, begun, run, queues)
                 continue
-            while beside < last and events[beside][0] < now:
-                beside += 1
-            if slack > most or slack - events[beside][1] > self.slip:
+            if slack > most:
                 break
             unit = spans.index(span)
             request = run[unit]

@@ -8,7 +8,7 @@ descents, and from the best plan again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf, log
+from math import log
 from random import Random
 
 from ..protocol import Deadline
@@ -37,6 +37,9 @@ _FIRST_S, _FIRST_SHARE = 0.03, 0.2
 _OTHERS = 4
 """What the other units cost where passages are wanted that like one unit."""
 
+_MOST_EAGER = 2
+"""Most requests of a fresh descent that hold their units: the longest ones."""
+
 _NEVER = 10_000
 """What a unit costs where passages without it are wanted."""
 
@@ -50,7 +53,6 @@ _ASK_EVERY = 16
 """Changes between two looks at the clock."""
 
 STEPS = 20_000
-SLIP = 0.01
 """Changes where no time is given."""
 
 
@@ -74,8 +76,11 @@ class ScheduleSearch:
         self.best: Kept | None = None
         self._random = Random(seed)
         self._pool = list(self._likings())
+        alone_us = [alone[0] if (alone := network.alone) else 0 for network in instance.networks]
+        self._longest = sorted(self.walk.requests, key=lambda r: -alone_us[instance.network_of[r]])
         self._moves = Moves(self.walk, self._random, self._pool)
         self._least = 0.0
+        self._dealt: list[Passage] = []
         self.within(deadline, steps)
 
     def within(self, deadline: Deadline, steps: int | None) -> None:
@@ -127,7 +132,8 @@ class ScheduleSearch:
                 yield from self._start([whole[network] for network in network_of])
         if self._most_steps is None and self._limit_s:
             until_s = min(_FIRST_S, _FIRST_SHARE * self._limit_s)
-            yield from self._descend([0] * len(network_of), until_s / self._limit_s)
+            fastest = [self._pool[network][0] for network in network_of]
+            yield from self._descend(fastest, until_s / self._limit_s)
 
     def use(self, bound: PriceBound) -> None:
         """Take in prices and passages of a bound."""
@@ -142,13 +148,33 @@ class ScheduleSearch:
 
             self._pool[number] = sorted(filter(network.allows, known), key=cost)
         self.walk.price(bound.prices)
+        self._dealt = self._deal(bound)
+
+    def _deal(self, bound: PriceBound) -> list[Passage]:
+        """Return a passage for each request, so that those of a network have the shares of the bound."""
+        found = [self._pool[network][0] for network in self.instance.network_of]
+        for number, network in enumerate(self.instance.networks):
+            pairs = zip(bound.passages[number], bound.shares[number].tolist(), strict=True)
+            shares = [(passage, share) for passage, share in pairs if share > 0 and network.allows(passage)]
+            owed, given = 0.0, 0
+            total = sum(share for _, share in shares)
+            requests = [request for request, own in enumerate(self.instance.network_of) if own == number]
+            self._random.shuffle(requests)
+            for passage, share in shares:
+                owed += len(requests) * share / total
+                for request in requests[given : round(owed)]:
+                    found[request] = passage
+                given = round(owed)
+        return found
 
     def run(self) -> Iterator[Kept]:
         """Yield better schedules until the time is up, or the bound is reached."""
         if self.best is None:
             return
         first = self.spent
-        yield from self._fresh(first + min(_FRESH_SHARE, 1 - first))
+        until = first + _FRESH_SHARE * (1 - first)
+        yield from self._descend(self._dealt, until)
+        yield from self._fresh(until)
         begun, at = self.spent, 0.0
         for number, share in enumerate(_LEGS):
             at += share
@@ -180,28 +206,30 @@ class ScheduleSearch:
         found: Kept | None = None
         network_of = self.instance.network_of
         for _ in range(_DESCENTS):
-            choice = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
-            yield from self._descend(choice, until)
-            if found is None or self.walk.value < found.value:
-                found = self.walk.keep()
             if self.spent >= until:
                 break
-        assert found is not None
-        self.walk.go_back(found)
+            places = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
+            pool = [self._pool[network] for network in network_of]
+            chosen = [own[min(place, len(own) - 1)] for own, place in zip(pool, places, strict=True)]
+            self.walk.eager = frozenset(self._longest[: int(self._random.random() * (_MOST_EAGER + 1))])
+            yield from self._descend(chosen, until)
+            if found is None or self.walk.value < found.value:
+                found = self.walk.keep()
+        if found is not None:
+            self.walk.go_back(found)
 
-    def _descend(self, choice: Sequence[int], until: float) -> Iterator[Kept]:
-        """Give requests other passages of the pool while that helps."""
-        walk, pool = self.walk, [self._pool[network] for network in self.instance.network_of]
-        now = [min(place, len(own) - 1) for place, own in zip(choice, pool, strict=True)]
-        yield from self._start([own[place] for own, place in zip(pool, now, strict=True)])
+    def _descend(self, passages: Sequence[Passage], until: float) -> Iterator[Kept]:
+        """Begin with some passages; give requests others of the pool while that helps."""
+        walk, now = self.walk, list(passages)
+        yield from self._start(now)
         order, improved = list(walk.requests), True
         while improved:
             improved = False
             self._random.shuffle(order)
             for request in order:
-                for place, passage in enumerate(pool[request]):
-                    if place != now[request] and walk.reroute(request, passage, walk.value - 1e-6):
-                        now[request], improved = place, True
+                for passage in self._pool[self.instance.network_of[request]]:
+                    if passage != now[request] and walk.reroute(request, passage, walk.value - 1e-6):
+                        now[request], improved = passage, True
                         if self._is_better():
                             yield self._kept()
                     self.steps += 1
@@ -212,14 +240,12 @@ class ScheduleSearch:
         """Anneal until a share of the time is spent."""
         walk, random, draw, attempt = self.walk, self._random.random, self._moves.draw, self.walk.attempt
         begun, warm, steps = self.spent, _WARM * walk.value, 0
-        walk.slip = SLIP * walk.makespan
         temperature = warm
         while True:
             if steps % _ASK_EVERY == 0:
                 self.steps += _ASK_EVERY
                 spent = self.spent
                 if spent >= until:
-                    walk.slip = inf
                     return
                 temperature = warm * (_COLD / _WARM) ** ((spent - begun) / (until - begun))
             steps += 1
@@ -229,5 +255,4 @@ class ScheduleSearch:
             if self._is_better():
                 yield self._kept()
                 if self.done:
-                    walk.slip = inf
                     return

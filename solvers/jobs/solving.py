@@ -61,8 +61,8 @@ class JobsSearch:
         self._schedules: dict[int, list[Sequenced]] = {}
 
     def bound(self, deadline: Deadline) -> int:
-        """Return a lower bound on the first term."""
-        return bound_of(self._problem, deadline)
+        """Return a lower bound on the first term, after a share of the time at most."""
+        return bound_of(self._problem, deadline.share(_BOUND_SHARE))
 
     @property
     def steps(self) -> int:
@@ -145,12 +145,11 @@ class _JobsSolve:
     def run(self) -> Claim:
         """Search until the plan meets the bound, or the time or the rounds are up."""
         limit_s = self._options.time_limit_s
-        for_bound = Deadline(None if limit_s is None else _BOUND_SHARE * limit_s)
         self._search = search_of(
             self._problem, seed=self._options.seed, most=self._options.top, fixed=limit_s is None
         )
         self._search.begin(self._deadline)
-        self._bound = self._search.bound(for_bound)
+        self._bound = self._search.bound(self._deadline)
         for better in self._search.rounds(self._deadline):
             if self._proven or self._search.pool.rejected > self._options.max_rejections:
                 break

@@ -9,8 +9,8 @@ from ..families import Start
 from ..protocol import Deadline, SolveOptions
 from .solving import search_of
 
-_SHARE, _BOUND_SHARE = 0.1, 0.05
-"""Share of a time limit that the search for a plan to start from may take, and the bound of it."""
+_SHARE = 0.1
+"""Share of a time limit that the search for a plan to start from may take."""
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
@@ -26,7 +26,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     search.begin(deadline)
     if limit_s is not None:
         yield Start(code=next(iter(search.pool.codes), None))
-    bound = search.bound(Deadline(None if limit_s is None else _BOUND_SHARE * limit_s))
+    bound = search.bound(deadline)
     yield Start(code=next(iter(search.pool.codes), None), at_least=bound)
     for _ in search.rounds(deadline):
         met = search.pool.meets(bound)

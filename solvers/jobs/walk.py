@@ -57,6 +57,7 @@ class Walk(Replay):
         self.networks = [instance.networks[network] for network in instance.network_of]
         self.parts: list[list[Part]] = [[] for _ in self.requests]
         self.holds: list[set[int]] = [set() for _ in self.requests]
+        self.eager: frozenset[int] = frozenset()  # requests that hold their units from the start
         self.makespan = self.value = inf
         self._fine, self._once = fine, instance.visits.once
         self.slack_until: list[float] = []  # by event
@@ -80,19 +81,18 @@ class Walk(Replay):
     def start(self, passages: Sequence[Passage]) -> float:
         """Begin with a passage for each request; the longest rest goes first. Return the value."""
         for request, passage in enumerate(passages):
-            self.parts[request] = list(passage)
-            self.holds[request].clear()
-            self.chunks[request] = self.listed(request, passage)
+            self._list(request, passage)
         return self._all()
 
-    def listed(self, request: int, passage: Sequence[Part]) -> list[Chunk]:
-        """Return chunks whose keys are what is left to do, the longest first."""
+    def _list(self, request: int, passage: Passage) -> None:
+        """Give a request chunks whose keys are what is left to do; the longest goes first."""
         times = [self.networks[request].time_us(part) for part in passage]
+        holds = {part[0] for part in passage[1:]} if request in self.eager else set()
         left, found = sum(times), []
         for part, time in zip(passage, times, strict=True):
-            found.append((part[2], float(time), (-float(left), request), False))
+            found.append((part[2], float(time), (-float(left), request), part[0] in holds))
             left -= time
-        return found
+        self.parts[request], self.holds[request], self.chunks[request] = list(passage), holds, found
 
     def _all(self) -> float:
         """Play everything."""
@@ -115,10 +115,9 @@ class Walk(Replay):
         return True
 
     def reroute(self, request: int, passage: Passage, most: float) -> bool:
-        """Give a request another passage, without holds, if the value is at most so large then."""
+        """Give a request another passage if the value is at most so large then."""
         old = self.parts[request], self.chunks[request], self.holds[request]
-        self.parts[request], self.holds[request] = list(passage), set()
-        self.chunks[request] = self.listed(request, passage)
+        self._list(request, passage)
         if self._again(most):
             return True
         self.parts[request], self.chunks[request], self.holds[request] = old
