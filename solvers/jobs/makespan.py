@@ -26,7 +26,7 @@ _STEPS, _STEPS_PER_SECTION = 1_000, 300
 _OFFER_EVERY = 150
 """Changes between two plans that are handed to the judge."""
 
-_BOUND_SHARE = 0.4
+_BOUND_SHARE = 0.6
 """Share of the time after which the bound is not improved any more."""
 
 _SETS_SHARE = 0.5

@@ -102,9 +102,10 @@ class Passages:
             begin = [-price * time - less for time in self.since[unit]]
             units.append((begin, [price * time for time in self.until[unit]], self.reach[unit]))
         steps = [(state, *units[unit], after) for state, unit, after in self.steps]
-        least: list[list[Number | float]] = [[inf] * self.states for _ in range(self.size + 1)]
+        states = self.states
+        least: list[list[Number | float]] = [[inf] * states for _ in range(self.size + 1)]
         least[0][0] = 0
-        last = [[(0, 0)] * self.states for _ in range(self.size + 1)]
+        last = [[(0, 0)] * states for _ in range(self.size + 1)]
         runs: list[Number | float] = [inf] * len(steps)
         starts = [0] * len(steps)
         for border, before in enumerate(least[:-1]):
