@@ -37,9 +37,6 @@ _FIRST_S, _FIRST_SHARE = 0.03, 0.2
 _OTHERS = 4
 """What the other units cost where passages are wanted that like one unit."""
 
-_MOST_EAGER = 2
-"""Most requests of a fresh descent that hold their units: the longest ones."""
-
 _NEVER = 10_000
 """What a unit costs where passages without it are wanted."""
 
@@ -76,8 +73,6 @@ class ScheduleSearch:
         self.best: Kept | None = None
         self._random = Random(seed)
         self._pool = list(self._likings())
-        alone_us = [alone[0] if (alone := network.alone) else 0 for network in instance.networks]
-        self._longest = sorted(self.walk.requests, key=lambda r: -alone_us[instance.network_of[r]])
         self._moves = Moves(self.walk, self._random, self._pool)
         self._least = 0.0
         self._dealt: list[Passage] = []
@@ -211,7 +206,6 @@ class ScheduleSearch:
             places = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
             pool = [self._pool[network] for network in network_of]
             chosen = [own[min(place, len(own) - 1)] for own, place in zip(pool, places, strict=True)]
-            self.walk.eager = frozenset(self._longest[: int(self._random.random() * (_MOST_EAGER + 1))])
             yield from self._descend(chosen, until)
             if found is None or self.walk.value < found.value:
                 found = self.walk.keep()

@@ -57,7 +57,6 @@ class Walk(Replay):
         self.networks = [instance.networks[network] for network in instance.network_of]
         self.parts: list[list[Part]] = [[] for _ in self.requests]
         self.holds: list[set[int]] = [set() for _ in self.requests]
-        self.eager: frozenset[int] = frozenset()  # requests that hold their units from the start
         self.makespan = self.value = inf
         self._fine, self._once = fine, instance.visits.once
         self.slack_until: list[float] = []  # by event
@@ -87,12 +86,11 @@ class Walk(Replay):
     def _list(self, request: int, passage: Passage) -> None:
         """Give a request chunks whose keys are what is left to do; the longest goes first."""
         times = [self.networks[request].time_us(part) for part in passage]
-        holds = {part[0] for part in passage[1:]} if request in self.eager else set()
         left, found = sum(times), []
         for part, time in zip(passage, times, strict=True):
-            found.append((part[2], float(time), (-float(left), request), part[0] in holds))
+            found.append((part[2], float(time), (-float(left), request), False))
             left -= time
-        self.parts[request], self.holds[request], self.chunks[request] = list(passage), holds, found
+        self.parts[request], self.holds[request], self.chunks[request] = list(passage), set(), found
 
     def _all(self) -> float:
         """Play everything."""
