@@ -13,6 +13,7 @@ from ...formulations.problem import Problem
 from ..pool import Pool
 from ..protocol import Deadline
 from .bounds import windows_bound
+from .dispatching import dispatched
 from .fines import fine_of
 from .instance import instance_of
 from .price_bound import PriceBound, price_bound
@@ -22,6 +23,9 @@ from .walk import Kept
 
 _STEPS, _STEPS_PER_SECTION = 1_000, 300
 """Changes of small problems where no time is given."""
+
+_MOST_DISPATCHED, _DISPATCHED_S = 50, 2.0
+"""Most requests whose policies are asked, and seconds that there have to be: they take up to 0.2 s."""
 
 _OFFER_EVERY = 150
 """Changes between two plans that are handed to the judge."""
@@ -76,6 +80,9 @@ class MakespanSearch:
             self._offer()
             if self.pool.codes and deadline.passed:
                 return
+        if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
+            for code in dispatched(self._problem, self._tables):
+                self.pool.offer(code)
 
     def bound(self, deadline: Deadline) -> int:
         """Return a lower bound on the makespan; the search goes by its prices from now on.

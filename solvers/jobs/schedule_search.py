@@ -7,14 +7,15 @@ descents, and from the best plan again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import log
 from random import Random
 
 from ..protocol import Deadline
+from .fines import Fine
 from .instance import Instance
 from .moves import Moves
-from .passages import Part, Passage
+from .passages import Passage
 from .price_bound import PriceBound
 from .walk import Kept, Walk
 
@@ -36,6 +37,10 @@ _FIRST_S, _FIRST_SHARE = 0.03, 0.2
 
 _OTHERS = 4
 """What the other units cost where passages are wanted that like one unit."""
+
+_RANKINGS, _RANKED = 6, 0.5
+"""Where something can be broken: orders of requests that are tried on each unit alone, and the share of fresh
+descents with one."""
 
 _NEVER = 10_000
 """What a unit costs where passages without it are wanted."""
@@ -66,7 +71,7 @@ class ScheduleSearch:
         seed: int,
         deadline: Deadline,
         steps: int | None = None,
-        fine: Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float] | None = None,
+        fine: Fine | None = None,
     ) -> None:
         self.instance, self.walk = instance, Walk(instance, fine=fine)
         self.steps, self._fined = 0, fine is not None
@@ -124,7 +129,8 @@ class ScheduleSearch:
         for unit in range(self.instance.unit_count):
             whole: list[Passage] = [((0, network.size, unit),) for network in networks]
             if all(network.allows(own) for network, own in zip(networks, whole, strict=True)):
-                yield from self._start([whole[network] for network in network_of])
+                for ranks in (None, *self._rankings(_RANKINGS)):
+                    yield from self._start([whole[network] for network in network_of], ranks)
         if self._most_steps is None and self._limit_s:
             until_s = min(_FIRST_S, _FIRST_SHARE * self._limit_s)
             fastest = [self._pool[network][0] for network in network_of]
@@ -182,8 +188,13 @@ class ScheduleSearch:
             if self.done or self.spent >= 1:
                 return
 
-    def _start(self, passages: Sequence[Passage]) -> Iterator[Kept]:
-        self.walk.start(passages)
+    def _rankings(self, count: int) -> list[list[int]]:
+        """Return some orders of the requests where rules may ask for one; none else."""
+        ranks = list(self.walk.requests)
+        return [self._random.sample(ranks, len(ranks)) for _ in range(count * self._fined)]
+
+    def _start(self, passages: Sequence[Passage], ranks: Sequence[int] | None = None) -> Iterator[Kept]:
+        self.walk.start(passages, ranks)
         if self._is_better():
             yield self._kept()
 
@@ -206,16 +217,19 @@ class ScheduleSearch:
             places = [int(self._random.expovariate(1 / _DRAWN)) for _ in network_of]
             pool = [self._pool[network] for network in network_of]
             chosen = [own[min(place, len(own) - 1)] for own, place in zip(pool, places, strict=True)]
-            yield from self._descend(chosen, until)
+            ranks = next(iter(self._rankings(self._random.random() < _RANKED)), None)
+            yield from self._descend(chosen, until, ranks)
             if found is None or self.walk.value < found.value:
                 found = self.walk.keep()
         if found is not None:
             self.walk.go_back(found)
 
-    def _descend(self, passages: Sequence[Passage], until: float) -> Iterator[Kept]:
+    def _descend(
+        self, passages: Sequence[Passage], until: float, ranks: Sequence[int] | None = None
+    ) -> Iterator[Kept]:
         """Begin with some passages; give requests others of the pool while that helps."""
         walk, now = self.walk, list(passages)
-        yield from self._start(now)
+        yield from self._start(now, ranks)
         order, improved = list(walk.requests), True
         while improved:
             improved = False

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from ..simplex import Floats
+from .fines import Fine
 from .instance import Instance
 from .passages import Part, Passage
 from .replay import Chunk, Event, Rates, Replay
+
+_RANK_US = 10**9
+"""More than any request takes: so far apart are the keys of requests of different ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Walk(Replay):
         instance: Instance,
         prices: Floats | None = None,
         *,
-        fine: Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float] | None = None,
+        fine: Fine | None = None,
     ) -> None:
         super().__init__(instance, Rates(instance, prices))
         self.networks = [instance.networks[network] for network in instance.network_of]
@@ -63,6 +67,7 @@ class Walk(Replay):
         self.work = 0.0  # priced
         self._prices = [[0.0] * instance.unit_count for _ in instance.networks]
         self.replays = 0
+        self._ranks: Sequence[int] = ()
         self.price(prices)
 
     def price(self, prices: Floats | None) -> None:
@@ -77,16 +82,20 @@ class Walk(Replay):
         price, times = self._prices[self.instance.network_of[request]], self.networks[request].time_us
         return sum([price[part[2]] * times(part) for part in parts])
 
-    def start(self, passages: Sequence[Passage]) -> float:
-        """Begin with a passage for each request; the longest rest goes first. Return the value."""
+    def start(self, passages: Sequence[Passage], ranks: Sequence[int] | None = None) -> float:
+        """Begin with a passage for each request; return the value.
+
+        `ranks`: who goes first, by request; None: the longest rest.
+        """
+        self._ranks = [0] * len(passages) if ranks is None else ranks
         for request, passage in enumerate(passages):
             self._list(request, passage)
         return self._all()
 
     def _list(self, request: int, passage: Passage) -> None:
-        """Give a request chunks whose keys are what is left to do; the longest goes first."""
+        """Give a request chunks whose keys are its rank, and what is left to do; the longest goes first."""
         times = [self.networks[request].time_us(part) for part in passage]
-        left, found = sum(times), []
+        left, found = sum(times) - _RANK_US * self._ranks[request], []
         for part, time in zip(passage, times, strict=True):
             found.append((part[2], float(time), (-float(left), request), False))
             left -= time

@@ -21,6 +21,7 @@ from gapless.solvers.jobs.price_bound import price_bound
 from gapless.solvers.jobs.walk import Walk
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
+from tests.jobs_instances import jobs_problem
 from tests.solvers.jobs.test_price_bound import drawn
 
 
@@ -169,3 +170,26 @@ def test_a_plan_that_meets_the_bound_is_optimal() -> None:
     found = solve(free("bert"), "native", SolveOptions(time_limit_s=5.0), explain=False)
     assert found.status is SolveStatus.OPTIMAL
     assert found.objective == found.bound
+
+
+def test_a_rule_that_asks_for_an_order_has_a_plan() -> None:
+    """Nothing but the order on a unit makes a request late: another one has to be between."""
+    requests = tuple(JobRequest(name=name, network=name) for name in ("a", "b", "c"))
+    plain = jobs_problem({"a": [[50, 200]], "b": [[30, 200]], "c": [[40, 200]]}, requests)
+    problem = plain.with_rules(lambda view: view.start_us("c") >= view.finish_us("a") + 30)
+    search = MakespanSearch(problem, seed=0, fixed=True)
+    search.begin(NEVER)
+    assert search.pool.codes
+    assert problem.formulation.numbers(problem, search.pool.codes[0]).values(("makespan",)) == (120,)
+
+
+def test_many_requests_are_dealt_the_passages_of_the_bound() -> None:
+    names = ("bert", "vit", "vgg16", "squeezenet", "resnet50")
+    problem = free(",".join(f"{name}x12" for name in names), room=True)
+    search = MakespanSearch(problem, seed=0, fixed=True)
+    search._most_steps = 1
+    search.begin(NEVER)
+    bound = search.bound(NEVER)
+    next(search.rounds(NEVER))
+    values = problem.formulation.numbers(problem, search.pool.codes[0]).values(("makespan",))
+    assert bound <= values[0] < 1.06 * bound
