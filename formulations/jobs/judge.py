@@ -56,7 +56,7 @@ def _parts(tables: JobTables, request: int, chunks: list[Chunk], wrong: list[Vio
             note("sections", f"it ends inside a section; sections end at {', '.join(map(str, stops))}")
         elif chunk.start in starts:
             part = (starts[chunk.start], stops[chunk.stop], tables.units.index(chunk.unit))
-            if part not in tables.time_us[tables.chain_of[request]]:
+            if not chain.runs(chunk.start, chunk.stop, part[2]):
                 note("support", "the unit cannot run all of it")
             parts.append(part)
         if chunk.start != at:

@@ -49,7 +49,7 @@ def played(tables: JobTables, order: Sequence[int], parts: Parts) -> list[Run]:
         part = own[place[request]]
         unit = part[2]
         start_us = max(free_us[unit], ready_us[request])
-        work_us = tables.time_us[tables.chain_of[request]][part]
+        work_us = tables.work_us(request, part)
         end_us = start_us + work_us
         found.append(Run(request, place[request], part, start_us, end_us, work_us))
         free_us[unit] = ready_us[request] = end_us
@@ -113,6 +113,6 @@ class _Play:
                 continue
             queue.pop()
             chain = tables.chain_of[request]
-            work_us = tables.time_us[chain][self._parts[request][place]]
+            work_us = tables.work_us(request, self._parts[request][place])
             self._units.start(request, chain, unit, work_us, now_us)
         return min(releases, default=None)

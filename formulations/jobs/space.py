@@ -12,6 +12,9 @@ from .tables import JobPlan, JobTables
 _MOST_COUNTED = 200
 """Most chunks of all requests whose orders are counted one number of chunks after the other."""
 
+_MOST_SECTIONS = 40
+"""Most sections of a network whose ways are counted."""
+
 Route = tuple[Part, ...]
 """The chunks of one request."""
 
@@ -65,6 +68,8 @@ def count_plans(tables: JobTables) -> int:
 
     For many chunks the orders are those of as many chunks as each request can have.
     """
+    if max(map(len, tables.sections)) > _MOST_SECTIONS:
+        return _more_plans(tables)
     by_chain = [_counts(tables, chain) for chain in range(len(tables.chains))]
     counts = [by_chain[chain] for chain in tables.chain_of]
     most = [max(own, default=0) for own in counts]
@@ -78,6 +83,13 @@ def count_plans(tables: JobTables) -> int:
                 after = so_far + chunks
                 found[after] = found.get(after, 0) + plans * ways * comb(after, chunks)
     return sum(found.values())
+
+
+def _more_plans(tables: JobTables) -> int:
+    """Return a number of plans that is too large: as if each unit could run every section."""
+    sections = [tables.section_count(request) for request in range(tables.request_count)]
+    ways = prod(tables.unit_count * (tables.unit_count + 1) ** (count - 1) for count in sections)
+    return ways * factorial(sum(sections)) // prod(map(factorial, sections))
 
 
 def _counts(tables: JobTables, chain: int) -> dict[int, int]:

@@ -119,6 +119,10 @@ class JobTables:
             for request in self.jobs.requests
         )
 
+    def work_us(self, request: int, part: Part) -> int:
+        """Return how long a chunk takes alone, without a table of all that there can be."""
+        return self.chain(request).busy_us(*self.layers(request, part), part[2])
+
     def layers(self, request: int, part: Part) -> tuple[int, int]:
         """Return first layer of a chunk, and one past the last."""
         own = self.sections[self.chain_of[request]]

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import FlowShop
 from ...formulations.losses import MOST_LOSS_PERMILLE
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
-from .arrays import FORBIDDEN, PRICE_SCALE, Ints
+from .arrays import FORBIDDEN, Ints
 from .draft import Places
 from .ways import UNREACHABLE, Ways
 

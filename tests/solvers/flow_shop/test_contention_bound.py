@@ -15,8 +15,9 @@ from gapless.formulations.flow_shop.tables import FlowShop, shop_of
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
-from gapless.solvers.flow_shop import company
-from gapless.solvers.flow_shop.arrays import PRICE_SCALE, build_arrays
+from gapless.solvers import company
+from gapless.solvers.contention import PRICE_SCALE
+from gapless.solvers.flow_shop.arrays import build_arrays
 from gapless.solvers.flow_shop.bounds import price_bound
 from gapless.solvers.flow_shop.contention_bound import ContentionBound, contention_bound
 from gapless.solvers.flow_shop.guided import guided_drafts
