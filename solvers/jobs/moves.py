@@ -31,6 +31,11 @@ _JOINED = 0.7
 _STRETCH = 2.0
 """Mean number of chunks that a stretch has beside its first."""
 
+_STAYS = 0.7
+"""Share of the interrupted chunks that go on on the same unit."""
+
+SH = 0.09
+
 
 class Moves:
     """Draws changes of the schedule of a walk.
@@ -48,11 +53,12 @@ class Moves:
         ]
         self._units = range(walk.instance.unit_count)
         shares: list[tuple[float, Callable[[int, int, int], Change | None]]] = [
-            (0.25, self._border),
-            (0.15, self._split),
+            (0.25 - SH / 3, self._border),
+            (0.15 - SH / 3, self._split),
             (0.10, self._island),
             (0.12, self._merge),
-            (0.10, self._other_unit),
+            (0.10 - SH / 3, self._other_unit),
+            (SH, self._interrupt),
             (0.02, self._key),
             (0.10, self._hold),
             (0.16, self._splice),
@@ -129,12 +135,16 @@ class Moves:
         start, stop, unit = walk.parts[request][place]
         if event and random() < _THERE:
             run, left = walk.events[event - 1][2], walk.events[event - 1][3]
-            network = walk.networks[request]
-            if run[unit] == request and left[unit] > 0:
-                done = network.time_us((start, stop, unit)) - left[unit]
-                middle = bisect_right(network.until[unit], network.since[unit][start] + done)
-                return min(max(middle, start + 1), stop - 1)
+            if run[unit] == request:
+                return min(max(self._reached(request, place, left[unit]), start + 1), stop - 1)
         return start + 1 + int(random() * (stop - start - 1))
+
+    def _reached(self, request: int, place: int, left: float) -> int:
+        """Return the next border of a chunk that runs when so much of it is left."""
+        walk, (start, stop, unit) = self._walk, self._walk.parts[request][place]
+        network = walk.networks[request]
+        done = network.time_us((start, stop, unit)) - left
+        return bisect_right(network.until[unit], network.since[unit][start] + done)
 
     def _split(self, request: int, place: int, event: int) -> Change | None:
         random = self._random
@@ -174,6 +184,24 @@ class Moves:
         if len(self._units) < 2:
             return None
         return self._checked(request, place, place + 1, [(start, stop, self._unit(event, unit))])
+
+    def _interrupt(self, request: int, place: int, event: int) -> Change | None:
+        """Break the chunk that has the unit which a request wants whose chunk before has just ended."""
+        walk = self._walk
+        _, _, run, left, _, _, waiting = walk.events[max(event - 1, 0)]
+        if event < 2 or (behind := bisect_right(walk.ends[waiting], event - 1)) >= len(walk.ends[waiting]):
+            return None
+        unit = walk.parts[waiting][behind][2]
+        request = run[unit]
+        if request < 0:
+            return None
+        place = bisect_right(walk.ends[request], event - 1)
+        middle = self._reached(request, place, left[unit])
+        start, stop, _ = walk.parts[request][place]
+        if not start < middle < stop:
+            return None
+        other = unit if self._random() < _STAYS or len(self._units) < 2 else self._unit(event, unit)
+        return self._checked(request, place, place + 1, [(start, middle, unit), (middle, stop, other)])
 
     def _key(self, request: int, place: int, event: int) -> Change | None:
         random, walk = self._random, self._walk
