@@ -257,8 +257,8 @@ class ScheduleSearch:
                     return
                 temperature = warm * (_COLD / _WARM) ** ((spent - begun) / (until - begun))
             steps += 1
-            change = draw()
-            if change is None or not attempt(change, walk.value - temperature * log(1.0 - random())):
+            changes = draw()
+            if not changes or not attempt(changes, walk.value - temperature * log(1.0 - random())):
                 continue
             if self._is_better():
                 yield self._kept()
