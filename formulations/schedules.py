@@ -8,9 +8,12 @@ from dataclasses import replace
 from .deployment import Mode
 from .errors import InvalidInputError
 from .job_requests import Cuts, JobRequest, Jobs, passage_defects
+from .limits import Limits
+from .objective import Objective
+from .plan import Plan
 from .problem import Problem
 from .rules import Rule
-from .workload import Execution, LoadPolicy, RequestOrder, Workload
+from .workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 
 
 def as_schedules(problem: Problem, passage: str = "any") -> Problem:
@@ -61,6 +64,31 @@ def as_schedules(problem: Problem, passage: str = "any") -> Problem:
             if request.deadline_us is not None
         )
     )
+
+
+def as_workload(problem: Problem) -> Problem:
+    """Return the requests of schedules as a workload of least makespan.
+
+    Left out is what workloads do not know: deadlines that may be missed, weights, waiting, rules and limits.
+    """
+    jobs = problem.data
+    assert isinstance(jobs, Jobs)
+    requests = tuple(
+        Request(name=request.name, network=request.network, arrival_us=request.release_us)
+        for request in jobs.requests
+    )
+    return replace(
+        problem,
+        data=Workload(requests=requests),
+        objective=Objective(terms=("makespan",)),
+        rules=(),
+        limits=Limits(),
+    )
+
+
+def from_workload(plan: Plan) -> Plan:
+    """Return a plan for a workload (`as_workload`) as one for the schedules that it was made of."""
+    return replace(plan, order=tuple(name for name in plan.order for _ in plan.of(name)))
 
 
 def _without_meaning(problem: Problem, workload: Workload) -> Iterator[str]:

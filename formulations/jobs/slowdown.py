@@ -6,9 +6,10 @@ loses to the cells that run at the same time, as the play has it (`formulations/
     length = work + sum over others of floor(loss * overlap / 1000) - floor(spared / 1000)
 
 The overlap of two cells is the least of their lengths and of what each has left when the other one starts, or
-0; the loss is that of the units on which they are. What the cap spares is the time that three cells run at
-once times what the other two take beyond it; with more than three units only an upper bound is stated, and
-solutions are judged anyway.
+0. It is split over the pairs of units on which they can be: all of it is at the pair where they are, so that
+no row needs a large number to switch a loss off. What the cap spares is the time that three cells run at
+once, split likewise, times what the other two take beyond it; with more than three units only an upper bound
+is stated, and solutions are judged anyway.
 
 All rows hold with equality: a chunk that starts later than it can, or takes longer, could spare others.
 """
@@ -26,6 +27,9 @@ from .tables import JobTables, Option
 
 Cell = tuple[int, int]
 """A request, and the border at which a chunk of it may begin."""
+
+Triple = tuple[Cell, Cell, Cell]
+"""A cell, and two that slow it down."""
 
 
 class Lengths:
@@ -107,9 +111,11 @@ class Lengths:
     def _rates(self, victim: Cell, aggressor: Cell) -> dict[tuple[int, int], int]:
         """Return what a cell loses to another one, in permille, by the units on which they are."""
         chain_of = self._tables.chain_of
-        own = self._losses.permille[chain_of[victim[0]]]
-        pairs = product(self._units[victim], self._units[aggressor])
-        return {(u, v): own[u][chain_of[aggressor[0]]][v] for u, v in pairs if u != v}
+        own, other = self._losses.permille[chain_of[victim[0]]], chain_of[aggressor[0]]
+        return {(u, v): own[u][other][v] for u, v in self._pairs_of_units(victim, aggressor)}
+
+    def _pairs_of_units(self, one: Cell, other: Cell) -> Iterator[tuple[int, int]]:
+        return ((u, v) for u, v in product(self._units[one], self._units[other]) if u != v)
 
     def _most(self, victim: Cell, aggressor: Cell) -> int:
         return max(self._rates(victim, aggressor).values(), default=0)
@@ -126,23 +132,28 @@ class Lengths:
         """Return what a cell has left when another one starts."""
         return self._begin(*one) + self.of(one) - self._begin(*other)
 
+    def _met_us(self, one: Cell, other: Cell, units: tuple[int, int]) -> IntVar:
+        """Return how long two cells run at the same time on a pair of units."""
+        return IntVar("met", (*one, *other, *units), 0, self._overlap_us(one, other).high)
+
     def _overlap(self, one: Cell, other: Cell) -> Iterator[BoolExpr]:
         overlap, lengths = self._overlap_us(one, other), (self.of(one), self.of(other))
         left = (self._left(one, other), self._left(other, one))
         yield from (overlap <= length for length in lengths)
         yield any_of((overlap <= 0, all_of(overlap <= rest for rest in left)))
         yield any_of(overlap >= most for most in (*lengths, *left))
-        for victim, aggressor in ((one, other), (other, one)):
-            most = self._most(victim, aggressor)
-            if most:
-                lost = self._lost_us(victim, aggressor)
-                yield 1000 * lost <= most * overlap
-                for units, rate in self._rates(victim, aggressor).items():
-                    there = all_of((at(victim, units[0]), at(aggressor, units[1])))
-                    if rate < most:
-                        yield there.implies(1000 * lost <= rate * overlap)
-                    if rate:
-                        yield there.implies(1000 * lost >= rate * overlap - 999)
+        met = {units: self._met_us(one, other, units) for units in self._pairs_of_units(one, other)}
+        yield linear((1, time) for time in met.values()) == overlap
+        for (u, v), time in met.items():
+            yield at(one, u) | (time <= 0)
+            yield at(other, v) | (time <= 0)
+        own, others = self._rates(one, other), self._rates(other, one)
+        if any(own.values()):
+            taken = linear((own[u, v], time) for (u, v), time in met.items())
+            yield from _floor(self._lost_us(one, other), taken)
+        if any(others.values()):
+            taken = linear((others[v, u], time) for (u, v), time in met.items())
+            yield from _floor(self._lost_us(other, one), taken)
 
     # The cap
 
@@ -169,12 +180,16 @@ class Lengths:
             yield 1000 * spared <= linear(shares)
             if whole:
                 triples = list(self._triples(cell))
-                beyond = linear((1, self._beyond(cell, *pair)) for pair in triples)
+                beyond = linear(
+                    (rate, self._met_at_once_us(cells, units))
+                    for cells in ((cell, *pair) for pair in triples)
+                    for units, rate in self._excess(*cells).items()
+                )
                 yield 1000 * spared <= beyond
                 # In the last microsecond more can be spared than is lost: then a chunk has ended before.
                 yield 1000 * spared >= beyond - 999 - 1000 * -(-over // 1000)
                 for pair in triples:
-                    yield from self._together(cell, *pair)
+                    yield from self._at_once((cell, *pair))
 
     def _triples(self, cell: Cell) -> Iterator[tuple[Cell, Cell]]:
         """Yield each two cells that can run beside another one and take more from it than it can lose."""
@@ -193,30 +208,29 @@ class Lengths:
         }
         return {units: excess for units, excess in found.items() if excess > 0}
 
-    def _while_us(self, *cells: Cell) -> IntVar:
+    def _at_once_us(self, cells: Triple) -> IntVar:
         """Return how long three cells run at once."""
         high = min(self.of(cell).high for cell in cells)
-        return IntVar("while", tuple(number for cell in sorted(cells) for number in cell), 0, high)
+        return IntVar("at_once", tuple(number for cell in cells for number in cell), 0, high)
 
-    def _beyond(self, cell: Cell, one: Cell, other: Cell) -> IntVar:
-        """Return what two cells take from another one beyond the cap, in thousandths of a microsecond."""
-        high = self._while_us(cell, one, other).high * max(self._excess(cell, one, other).values())
-        return IntVar("beyond", (*cell, *one, *other), 0, high)
+    def _met_at_once_us(self, cells: Triple, units: tuple[int, ...]) -> IntVar:
+        """Return how long three cells run at once on some units."""
+        indices = (*(number for cell in cells for number in cell), *units)
+        return IntVar("met_at_once", indices, 0, self._at_once_us(cells).high)
 
-    def _together(self, cell: Cell, one: Cell, other: Cell) -> Iterator[BoolExpr]:
-        cells, excess = (cell, one, other), self._excess(cell, one, other)
-        time, beyond = self._while_us(*cells), self._beyond(*cells)
+    def _at_once(self, cells: Triple) -> Iterator[BoolExpr]:
+        time = self._at_once_us(cells)
         left = [self._left(*pair) for pair in permutations(cells, 2)]
         yield from (time <= self.of(each) for each in cells)
         yield any_of((time <= 0, all_of(time <= rest for rest in left)))
         yield any_of(time >= most for most in (*map(self.of, cells), *left))
-        yield beyond <= max(excess.values()) * time
-        for units in product(*map(self._units.__getitem__, cells)):
-            if len(set(units)) == 3:
-                there = all_of(map(at, cells, units))
-                rate = excess.get(units, 0)
-                yield there.implies(beyond <= rate * time)
-                yield there.implies(beyond >= rate * time)
+        found = []
+        for units in product(*(self._units[cell] for cell in cells)):
+            if len(set(units)) == len(units):
+                met = self._met_at_once_us(cells, units)
+                found.append((1, met))
+                yield from (at(cell, unit) | (met <= 0) for cell, unit in zip(cells, units, strict=True))
+        yield linear(found) == time
 
     def assign(self, values: JobValues) -> dict[VariableKey, int]:
         """Return the value of every variable on a plan."""
@@ -235,28 +249,33 @@ class Lengths:
             found["length", cell] = run.end_us - run.start_us if run else 0
         for one, other in self._pairs:
             overlap = found[self._overlap_us(one, other).key] = together(one, other)
-            for victim, aggressor in ((one, other), (other, one)):
-                if self._most(victim, aggressor):
-                    rate = 0
-                    if overlap:
-                        units = runs[victim].part[2], runs[aggressor].part[2]
-                        rate = self._rates(victim, aggressor)[units]
-                    own = found[self._lost_us(victim, aggressor).key] = rate * overlap // 1000
-                    lost[victim] = lost.get(victim, 0) + own
+            if not overlap:
+                continue
+            units = runs[one].part[2], runs[other].part[2]
+            found[self._met_us(one, other, units).key] = overlap
+            for victim, aggressor, where in ((one, other, units), (other, one, (units[1], units[0]))):
+                taken = self._rates(victim, aggressor)[where] * overlap // 1000
+                found[self._lost_us(victim, aggressor).key] = taken
+                lost[victim] = lost.get(victim, 0) + taken
         for cell in filter(self._over, self._options):
             run = runs.get(cell)
             work_us = run.work_us if run else 0
             found["spared", cell] = work_us + lost.get(cell, 0) - found["length", cell]
             for pair in self._triples(cell) if self._tables.unit_count <= 3 else ():
-                time = found[self._while_us(cell, *pair).key] = together(cell, *pair)
-                rate = 0
+                cells = (cell, *pair)
+                time = found[self._at_once_us(cells).key] = together(*cells)
                 if time:
-                    where = [runs[each].part[2] for each in (cell, *pair)]
-                    rate = self._excess(cell, *pair).get((where[0], where[1], where[2]), 0)
-                found[self._beyond(cell, *pair).key] = rate * time
+                    units_of = tuple(runs[each].part[2] for each in cells)
+                    found[self._met_at_once_us(cells, units_of).key] = time
         return found
 
 
 def at(cell: Cell, unit: int) -> BoolVar:
     """Return "the chunk of a cell is on a unit"."""
     return BoolVar("at", (*cell, unit))
+
+
+def _floor(part: IntVar, whole: Expr) -> Iterator[BoolExpr]:
+    """Yield that a number is so many thousandths, rounded down."""
+    yield 1000 * part <= whole
+    yield 1000 * part >= whole - 999

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...executor.engines.registry import get_engine
-from ...executor.graph.choices import Simplification
-from ...executor.graph.grouping import Granularity
+from ...executor.graph.choices import Granularity, Simplification
 from ...executor.graph.onnx_model import load_onnx
 from ...executor.graph.opening import Opener
 from ...executor.workers import parse_unit

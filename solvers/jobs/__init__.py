@@ -17,8 +17,15 @@ FAMILY = Family(
     ),
     native="solving:solve_jobs",
     starts="start:starts_of",
+    backends={
+        "lst": "dispatching:LeastSlackBackend",
+        "sel": "dispatching:LongestFirstBackend",
+        "shortest": "dispatching:ShortestFirstBackend",
+        "heft": "dispatching:EarliestFinishBackend",
+        "edf": "dispatching:EarliestDeadlineBackend",
+    },
     samples="samples:samples",
     drawn=Drawn(home="drawn:random_jobs", sizes=("requests", "units")),
-    usual=Usual(names=("native", "cpsat", "pulp", "z3"), time_limit_s=10.0),
+    usual=Usual(names=("native", "cpsat", "pulp", "z3", "sel", "lst", "heft"), time_limit_s=10.0),
     package=__name__,
 )

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...formulations.jobs.play import Part
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
-from ...formulations.jobs.tables import JobPlan, JobTables, Part
+from ...formulations.jobs.tables import JobPlan, JobTables
 from ...formulations.jobs.visits import Visits
 from ...formulations.problem import Problem
 
-MOST_ROUTES, _MOST_STEPS = 200, 400_000
+MOST_ROUTES, _MOST_STEPS = 200, 100_000
 """Most ways through the sections of a network that a search looks at: the shortest ones.
 
 Fewer are carried from border to border where networks have many chunks: about so many steps are made.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...executor.engine import PlacementReceipt
-from ...executor.simulation import SIMULATED
+from ...executor.engine import SIMULATED, PlacementReceipt
 from .execution import race_row
 from .subject import Subject
 from .table import Table, TableCell, columns, table
