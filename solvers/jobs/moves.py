@@ -35,8 +35,6 @@ _AHEAD, _STAYS = 0.4, 0.8
 """Share of the interrupted chunks that end before the request comes, for which the unit is held then; the
 others go on when it has come, up to the second share on the same unit."""
 
-SH = 0.09
-
 
 class Moves:
     """Draws changes of the schedule of a walk.
@@ -54,12 +52,12 @@ class Moves:
         ]
         self._units = range(walk.instance.unit_count)
         shares: list[tuple[float, Callable[[int, int, int], tuple[Change, ...]]]] = [
-            (0.25 - SH / 3, self._border),
-            (0.15 - SH / 3, self._split),
+            (0.22, self._border),
+            (0.12, self._split),
             (0.10, self._island),
             (0.12, self._merge),
-            (0.10 - SH / 3, self._other_unit),
-            (SH, self._interrupt),
+            (0.07, self._other_unit),
+            (0.09, self._interrupt),
             (0.02, self._key),
             (0.10, self._hold),
             (0.16, self._splice),

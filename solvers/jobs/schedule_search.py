@@ -19,7 +19,7 @@ from .passages import Passage
 from .price_bound import PriceBound
 from .walk import Kept, Walk
 
-_WARM, _COLD = 0.002, 0.0002
+_WARM, _COLD = 0.006, 0.0002
 """Temperatures at the beginning and at the end of a leg, as shares of the makespan it begins with."""
 
 _LEGS = (0.06, 0.14, 0.14, 0.14, 0.52)
