@@ -96,7 +96,7 @@ class Passages:
         None: no passage is possible. Chunks are as long as they like to be: what the memory of a unit
         forbids counts only for single sections, so the sum may be too small, never too large.
         """
-        units = []
+        units: list[tuple[list[Number], list[Number], tuple[int, ...]]] = []
         for unit, price in enumerate(prices):
             less = 0 if discounts is None else discounts[unit]
             begin = [-price * time - less for time in self.since[unit]]
