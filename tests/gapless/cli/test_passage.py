@@ -190,11 +190,10 @@ def test_a_passage_that_is_not_known_is_bad_input(cli: Cli, table: Path) -> None
     assert "choose one of once, any" in found.err
 
 
-def test_a_passage_is_that_of_one_network(cli: Cli) -> None:
-    words = ("--workload", "yolov4,bert", "--platform", "kirin990", "--passage", "any")
-    found = cli("plan", *words)
+def test_a_passage_is_that_of_requests(cli: Cli, table: Path) -> None:
+    found = cli("plan", table, "--pipelines", "many", "--passage", "any")
     assert found.code == 2
-    assert "passage" in found.err
+    assert "a passage is that of one network or of several requests" in " ".join(found.err.split())
 
 
 def test_a_stream_of_tasks_refuses_plans_that_come_back(cli: Cli, table: Path, tmp_path: Path) -> None:

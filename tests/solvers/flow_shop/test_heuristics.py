@@ -53,7 +53,7 @@ def test_backends_for_workloads_say_what_they_are(name: str) -> None:
     backend = get_backend(name)
     assert backend.name == name
     assert backend.availability().ok
-    assert set(backend.capabilities.formulations) == {"flow_shop"}
+    assert set(backend.capabilities.formulations) == {"flow_shop", "jobs"}
     assert backend.capabilities.formulations["flow_shop"].guarantee is Guarantee.HEURISTIC
     assert backend.capabilities.others is None
 
