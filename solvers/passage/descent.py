@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from ..protocol import Deadline
@@ -20,8 +21,22 @@ _MEAN = 0.02
 _HOT, _COLD = 0.01, 0.0001
 """Temperatures at first and at last, in shares of the period."""
 
+_TRIES = 50
+"""Moves that are tried for one that is made."""
+
 _LOOK_EVERY = 256
 """Moves between two looks at the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What is searched for besides a short period: units with room, few hops, and a short latency."""
+
+    weights: tuple[float, ...]  # of the loads of resources, by their first units
+    hop_us: float  # what a hop counts
+    periods: float  # periods that the latency should not exceed
+    latency_us: float  # what it should not exceed
+    heat: float  # temperature at first, in shares of the period
 
 
 class Annealing:
@@ -41,16 +56,29 @@ class Annealing:
             list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()
         ]
         self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
+        self._aim: Aim | None = None
         self._shared = [units for units in table.chain.pools.values() if len(units) > 1]
 
-    def near(self, start: Sequence[int], loads: Sequence[int], moves: int, deadline: Deadline) -> list[int]:
-        """Return the plan with the shortest period that a number of moves from a plan comes across."""
-        draw = self._draw.random
+    def near(
+        self,
+        start: Sequence[int],
+        loads: Sequence[int],
+        moves: int,
+        deadline: Deadline,
+        aim: Aim | None = None,
+    ) -> list[int]:
+        """Return the plan with the shortest period that a number of moves from a plan comes across.
+
+        With an aim: the one that is best by it.
+        """
+        draw, hop_us = self._draw.random, 0.0 if aim is None else aim.hop_us
+        self._aim = aim
         units, now = list(start), list(loads)
-        cost = self._cost(now)
-        best, best_us = list(start), self._longest(now)
-        heat = _HOT * best_us
-        cooling = (_COLD / _HOT) ** (1 / max(moves, 1))
+        cost, hops = self._cost(now), 0  # more than in the beginning
+        best, best_us = list(start), self._longest(now) if aim is None else cost
+        hot = _HOT if aim is None else aim.heat
+        heat = hot * self._longest(now)
+        cooling = (_COLD / hot) ** (1 / max(moves, 1))
         for move in range(moves):
             heat *= cooling
             if move % _LOOK_EVERY == 0 and deadline.passed:
@@ -60,24 +88,56 @@ class Annealing:
                 continue
             begin, end, unit = window
             changed = self._moved(units, now, begin, end, unit)
-            price = self._cost(changed)
+            more = self._more_hops(units, begin, end, unit) if hop_us else 0
+            price = self._cost(changed) + hop_us * (hops + more)
             if price <= cost or draw() < math.exp((cost - price) / heat):
                 units[begin:end] = [unit] * (end - begin)
-                now, cost = changed, price
-                longest = self._longest(now)
+                now, cost, hops = changed, price, hops + more
+                longest = self._longest(now) if aim is None else cost
                 if longest < best_us:
                     best, best_us = list(units), longest
         return best
 
-    def _cost(self, loads: list[int]) -> float:
-        return self._longest(loads) + _MEAN * sum(loads) / self._units
+    def stray(self, start: Sequence[int], loads: Sequence[int], moves: int, most: float) -> list[int]:
+        """Return a plan some moves away from one, none of which makes the period longer than the most."""
+        units, now = list(start), list(loads)
+        for _ in range(_TRIES * moves):
+            window = self._window(units, now)
+            if window is None:
+                continue
+            begin, end, unit = window
+            changed = self._moved(units, now, begin, end, unit)
+            if self._longest(changed) <= most:
+                units[begin:end] = [unit] * (end - begin)
+                now, moves = changed, moves - 1
+            if not moves:
+                break
+        return units
 
-    def _longest(self, loads: list[int]) -> int:
+    def _cost(self, loads: list[int]) -> float:
+        longest, total, aim = self._longest(loads), sum(loads), self._aim
+        cost = longest + _MEAN * total / self._units
+        if aim is not None:
+            weighted = [weight * load for weight, load in zip(aim.weights, loads, strict=True)]
+            over_us = total - min(aim.periods * longest, aim.latency_us)
+            cost += self._longest(weighted) - longest + max(0.0, over_us)
+        return cost
+
+    def _longest(self, loads: Sequence[float]) -> float:
         """Return the largest load of a resource: of a unit, or of several that take turns."""
         longest = max(loads)
         for units in self._shared:
             longest = max(longest, sum(loads[unit] for unit in units))
         return longest
+
+    def _more_hops(self, units: list[int], begin: int, end: int, unit: int) -> int:
+        """Return how many hops more there are when pieces of one chunk go to another unit."""
+        own, found = units[begin], 0
+        if begin:
+            found += (units[begin - 1] != unit) - (units[begin - 1] != own)
+        if end < self._count:
+            found += (units[end] != unit) - (units[end] != own)
+        return found
 
     def _window(self, units: list[int], loads: list[int]) -> tuple[int, int, int] | None:
         """Draw pieces of one chunk, often of the busiest unit, and another unit that can run them."""

@@ -36,16 +36,17 @@ from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts, claim_of, nothing
-from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
+from .calm import Calm
 from .descent import Annealing
 from .dominance import Dominance
 from .meeting import Meeting
 from .outlook import Outlook, Ranking, needs_of
-from .prices import Paths, Pricing, price, price_set
+from .prices import Paths, Pricing, price, price_latency, price_set
 from .rules import RulePruner
 from .sweep import Growth, Setting, Sweep, path_rows
 from .table import Table, build_table
-from .waits import WAITS, judged_claim, least_values
+from .waits import WAIT_LIMITS, WAITS, allowed_us, judged_claim, least_values
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
@@ -62,6 +63,9 @@ _LONG = 80
 
 _ENUMERABLE = 3_000
 """Spaces of at most this number of plans are swept without a limit at once."""
+
+_FIRST_LOOKS, _LABELS_PER_LOOK = 6, 32
+"""Looks for plans whose requests wait little: after the first sweeps, and labels of later ones for each."""
 
 _DONE = object()
 
@@ -163,10 +167,12 @@ class PassageSolve:
                         done, stop = True, stopped.reason
                     if done:
                         left.remove((search, sweeps))
-                    if not (self.problem.opaque_demands or self._waits):
+                    if self._calm(searches) or not (self.problem.opaque_demands or self._waits):
                         self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
         except StopSearch as stopped:
             stop = stopped.reason
+        if stop is StopReason.COMPLETE and self._calm(searches) and not self._asked(searches[0].listed()):
+            stop = StopReason.TIME_LIMIT
         claim = self._claim(searches, stop)
         if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
             return claim
@@ -178,20 +184,71 @@ class PassageSolve:
     def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
         """Return what the plans found and the frontiers of the searches allow to claim."""
         claim = judged_claim if self._waits else claim_of
-        return claim(
+        frontiers = [s.frontier for s in searches if s.frontier is not None]
+        if stop is not StopReason.COMPLETE and self._calm(searches):
+            return self._calm_claim(searches, stop)
+        found = claim(
             searches[0].pool,
             searches[0].listed(),
-            min((s.frontier for s in searches if s.frontier is not None), default=None),
+            min(frontiers, default=None),
             stop,
             verdicts=self.verdicts,
             problem=self.problem,
             options=self.options,
             handling=self.handling,
-            statistics={
-                "sweeps": sum(search.count for search in searches),
-                "widest": max(search.widest for search in searches),
-            },
+            statistics=self._statistics(searches),
         )
+        if found.stop is not StopReason.COMPLETE and not found.plans and self._calm(searches):
+            return self._calm_claim(searches, found.stop)
+        return found
+
+    def _asked(self, listed: Sequence[tuple[Part, ...]]) -> bool:
+        """Ask finished plans as long as there is time; return whether there was enough of it."""
+        left = self.options.top
+        for parts in listed:
+            if self.deadline.passed:
+                return False
+            left -= self.verdicts.ask(parts) is not None
+            if not left or self.verdicts.exhausted:
+                break
+        return True
+
+    def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
+        """Return the plans whose requests were found to wait little enough, with their terms, best first."""
+        plans = (
+            search.table.parts_of(units)
+            for search in searches
+            if search.calm is not None
+            for units in search.calm.found
+        )
+        numbers = self.problem.formulation.numbers
+        return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)
+
+    def _calm_claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
+        """Return a claim of these plans: others may be better, and nothing is asked of them any more."""
+        known = self._calm(searches)[: self.options.top]
+        pool = searches[0].pool
+        firsts = [search.frontier[0] for search in searches if search.frontier]
+        left = [place for place, parts in enumerate(searches[0].listed()) if not self.verdicts.refuses(parts)]
+        firsts += [int(pool.ranks[0, place]) for place in left[:1]]
+        if pool.worst is not None:  # nothing outside a full pool is before it where a search is at its end
+            firsts.append(int(pool.worst[0]))
+        chain, terms = chain_of(self.problem), len(self.problem.objective.terms)
+        return Claim(
+            status=SolveStatus.FEASIBLE,
+            stop=stop,
+            plans=tuple(chain.plan(parts) for _, parts in known),
+            values=known[0][0][:terms],
+            bound=None if any(s.frontier == () for s in searches) else min([*firsts, known[0][0][0]]),
+            handling=dict(self.handling),
+            statistics=self._statistics(searches),
+        )
+
+    def _statistics(self, searches: Sequence[Search]) -> Statistics:
+        return {
+            "sweeps": sum(search.count for search in searches),
+            "widest": max(search.widest for search in searches),
+        }
 
 
 class Search:
@@ -225,10 +282,17 @@ class Search:
         self._prune = RulePruner(table, facts) if facts.open else None
         self.count = self.widest = 0
         self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
+        self.calm = self._calmly()
+        self._loose = problem if self.calm is None else problem.with_limits(**dict.fromkeys(WAIT_LIMITS))
+        self._floor = 0
         self.frontier: tuple[int, ...] | None = ()
 
     def price(self, pricing: Pricing) -> None:
         """Bound periods by these prices, and those near them."""
+        in_flight = self._problem.limits.max_in_flight
+        if self.calm is not None and in_flight is not None:
+            self._floor, paths = price_latency(pricing, self.table, in_flight)
+            pricing = replace(pricing, paths=[*pricing.paths, *paths])
         self._pricing = pricing
         powers = self.table.chain.powers if self._needs.energy else None
         self._outlook = Outlook(
@@ -248,24 +312,66 @@ class Search:
     def begin(self, pool: Pool) -> Iterator[None]:
         """Look for the plans that belong into a pool; return the sweeps (see `_sweeps`)."""
         self.pool = pool
-        self.frontier = (max(self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0),)
+        known = (self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0, self._floor)
+        self.frontier = (max(known),)
         for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
             self.offer(units)
         return self._sweeps()
 
     def offer(self, units: tuple[int, ...]) -> None:
-        """Keep a plan if it is valid and wanted."""
-        numbers, broken = examined(self._problem, self.table.parts_of(units))
-        if not broken and self._keeps_facts(units):
+        """Keep a plan if it is valid, waits apart where they are for `calm`, and wanted."""
+        numbers, broken = examined(self._loose, self.table.parts_of(units))
+        if not broken and self._keeps_facts(units) and self._may_wait(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(least_values(numbers, self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
+
+    def _may_wait(self, units: tuple[int, ...]) -> bool:
+        """Return whether a plan keeps limits on waits if nobody waits; with luck it keeps them anyway."""
+        if self.calm is None:
+            return True
+        self.calm.keep(units)
+        loads = self._paths.pooled(units)
+        return sum(loads) <= allowed_us(self._problem.limits, max(loads))
+
+    def _calmly(self) -> Calm | None:
+        """Return the search for plans whose requests wait little, where that is asked and there are many."""
+        problem, table = self._problem, self.table
+        asked = any(getattr(problem.limits, name) is not None for name in WAIT_LIMITS)
+        if not asked or self.ranking.terms[0] != Term.PERIOD or table.must.any() or table.units == 1:
+            return None
+        if problem.formulation.count(problem) <= _LISTABLE:
+            return None
+
+        def valid(units: Sequence[int]) -> bool:
+            return self._keeps_facts(units) and not examined(self._loose, table.parts_of(units))[1]
+
+        return Calm(table, problem.limits, valid, seed=self._options.seed, deadline=self._deadline)
+
+    def _look(self) -> Iterator[None]:
+        """Look for plans whose requests wait little, for about as long as the latest sweep took."""
+        if self.calm is not None:
+            yield  # what has been found by the way
+            starts = [*self._pricing.paths, *single_units(self.table)]
+            for _ in range(max(_FIRST_LOOKS, self.widest // _LABELS_PER_LOOK)):
+                self._pause()
+                if self.calm.look(self._shortest(), starts):
+                    yield
+
+    def _shortest(self) -> Sequence[int]:
+        """Return the plan of the shortest period that is known, whatever requests wait."""
+        best = (self.pool.ranks[len(self.ranking.terms) :, :1] % self.table.units).T.tolist()
+        known = self._pricing.paths + [path for path in best if self._keeps_facts(path)]
+        return min(known, key=lambda path: max(self._paths.pooled(path)))
 
     def _sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
-            yield from self._first()
+            yield from self._look()
+            for _ in self._first():
+                yield from self._look()
+                yield
         width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
         while True:
             sweep = self._sweep(self._setting(self.ranking, self.pool), width)
@@ -276,12 +382,14 @@ class Search:
                 self.frontier = None
                 return
             self.frontier = max(self.frontier or (), sweep.lost)
+            yield from self._look()
             yield
             width = self._wider(width)
 
     def _first(self) -> Iterator[None]:
         """Sweep for the least first term alone, until it is proved."""
-        ranking = replace(self.ranking, terms=self.ranking.terms[:1])
+        limits = replace(self.ranking.limits, max_in_flight=None) if self.calm else self.ranking.limits
+        ranking = replace(self.ranking, terms=self.ranking.terms[:1], limits=limits)
         best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
         meeting = None
         if ranking.terms[0] == Term.PERIOD:
@@ -298,6 +406,7 @@ class Search:
             least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
             if least < sys.maxsize:
                 self.frontier = max(self.frontier or (), (least,))
+                self._floor = max(self._floor, least)
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
@@ -349,7 +458,7 @@ class Search:
 
     def _setting(self, ranking: Ranking, pool: Pool) -> Setting:
         """Return what sweeps share that look for plans of some terms."""
-        limits = self._problem.limits.in_use()
+        limits = ranking.limits.in_use()
         monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
         alone = ranking is not self.ranking
         most = None if alone else self._most_period()

@@ -1,4 +1,4 @@
-"""Lists of plans by what requests wait, from lists by what they take at least.
+"""Limits on what requests wait, and lists of plans by that from lists by what they take at least.
 
 Of a plan that has begun searches know that no request is faster than its busy times; how long it waits only
 finished plans tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is
@@ -8,10 +8,12 @@ for.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from ...formulations.chain import Part
 from ...formulations.chunking.quantities import PlanValues, Term
+from ...formulations.limits import Limits
 from ...formulations.problem import Problem
 from ...formulations.terms import PlanNumbers
 from ..chunking.pool import Pool
@@ -20,6 +22,16 @@ from ..protocol import Claim, RuleHandling, SolveOptions, SolveStatus, Statistic
 
 WAITS = frozenset((Term.STREAM_LATENCY, Term.IN_FLIGHT))
 """Terms that only finished plans tell."""
+
+
+WAIT_LIMITS = ("max_stream_latency_us", "max_in_flight")
+"""Limits that only finished plans can be asked for."""
+
+
+def allowed_us(limits: Limits, period_us: int) -> int:
+    """Return the longest latency in the stream that limits allow plans of a period."""
+    most = sys.maxsize if limits.max_stream_latency_us is None else limits.max_stream_latency_us
+    return most if limits.max_in_flight is None else min(most, limits.max_in_flight * period_us)
 
 
 def least_values(numbers: PlanNumbers, terms: Sequence[str]) -> tuple[int, ...]:
