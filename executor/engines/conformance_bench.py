@@ -16,8 +16,6 @@ from ..model import tolerance
 from ..workers import Message, Worker, unit_data
 from .conformance_samples import FIRST, WORK
 
-ROLE = "gapless.executor.engines.conformance_worker:serve"
-
 LIMIT_S = 300.0
 """How long an engine may take for one question."""
 
@@ -42,7 +40,9 @@ class Bench:
     @contextmanager
     def on(cls, engine: str, content: str, unit: ProcessingUnit) -> Iterator[Bench]:
         """Yield a new one."""
-        with Worker(unit, ROLE, {"engine": engine, "content": content}) as worker:
+        from .conformance_worker import serve
+
+        with Worker(unit, serve, {"engine": engine, "content": content}) as worker:
             yield cls(unit=unit, content=content, worker=worker)
 
     @property

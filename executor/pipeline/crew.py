@@ -18,8 +18,7 @@ from .runs import PipelineRun
 from .state import SharedState
 from .watch import Watch
 from .wiring import Pipes, worker_settings
-
-ROLE = "gapless.executor.pipeline.worker:serve"
+from .worker import serve
 
 OPEN_LIMIT_S = 300.0
 """How long the workers may take to start and to open their sessions."""
@@ -67,7 +66,7 @@ class Crew:
         settings = worker_settings(self._blueprint, index, memory, self._pipes)
         descriptors = [memory.descriptor, *self._pipes.of(self._blueprint, index)]
         unit = self._blueprint.workers[index][0]  # all of them have its cores and its quota
-        self._workers.append(Worker(unit, ROLE, asdict(settings), descriptors=descriptors))
+        self._workers.append(Worker(unit, serve, asdict(settings), descriptors=descriptors))
 
     @property
     def exits(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from ...formulations.files import parse
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ..profile import PROFILE, Method, Profile, ProfileOptions
-from .there import ROLE
+from .there import take
 
 Entry = TypeVar("Entry")
 
@@ -80,7 +80,7 @@ def profile_devices(
         for name in names:
             report(Step(text=f"profiling {model.network.name} on {name}"))
             given = {**settings, "unit": unit_data(cluster.member(name).unit)}
-            answer = cluster.do(name, ROLE, given, pieces)
+            answer = cluster.do(name, take, given, pieces)
             found.append((name, parse(json.dumps(answer).encode(), PROFILE, name=f"the profile of {name}")))
         return found
 

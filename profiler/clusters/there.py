@@ -18,8 +18,6 @@ from ...formulations.files import dump
 from ...formulations.hardware import Platform
 from ..profile import PROFILE, Method, ProfileOptions, profile
 
-ROLE = f"{__name__}:take"
-
 
 def take(settings: str, read: Callable[[str], bytes]) -> str:
     """Profile a model on this device, and return the profile as JSON.

@@ -19,7 +19,7 @@ from ...executor.progress import Report, Step, silent
 from ...formulations.errors import InvalidInputError, ProfilingError
 from ...formulations.validation import STRICT, Defects
 from .samples import CHECK_SIZES, FIT_SIZES, Load, MeasuredLink, MessageSample, Purpose
-from .there import ROLE
+from .there import serve
 
 if TYPE_CHECKING:
     from ...executor.cluster.cluster import Cluster
@@ -150,7 +150,7 @@ class _Probers:
             stack.callback(self._end)
             for name in names:
                 self._serving[name] = pool.submit(
-                    self._cluster.do, name, ROLE, self._settings(name, endpoint.address)
+                    self._cluster.do, name, serve, self._settings(name, endpoint.address)
                 )
             addresses: dict[str, Address] = {}
             while len(addresses) < len(names):

@@ -15,9 +15,6 @@ from typing import Any
 from ...executor.cluster.device import DRIVER
 from ...executor.cluster.endpoint import Address, Endpoint, Frame, LinkRate, Outlet
 
-ROLE = f"{__name__}:serve"
-"""See `Device.do`."""
-
 BACKGROUND = -1
 """Number of messages that are not measured."""
 

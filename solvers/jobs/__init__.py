@@ -1,24 +1,33 @@
 """Native algorithms for single requests: list schedules, annealing, and a bound by prices."""
 
+from dataclasses import replace
+
 from ...formulations.jobs.quantities import JobTerm as T
-from ..families import Drawn, Family, Usual
-from ..protocol import Guarantee, RuleHandling, Support
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import BOUNDED
 
 _TERMS = frozenset((T.MAKESPAN, T.LATE, T.LATENESS, T.LATENCY, T.WORK))
 """What the native algorithms compute."""
 
+
+def _search() -> Search:
+    from .solving import solve_jobs
+    from .start import starts_of
+
+    return Search(solve_jobs, starts_of)
+
+
+def _instances() -> Instances:
+    from .drawn import random_jobs
+    from .samples import samples
+
+    return Instances(samples, random_jobs)
+
+
 FAMILY = Family(
-    support=Support(
-        guarantee=Guarantee.BOUNDED,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        gives_bound=True,
-        terms=_TERMS,
-    ),
-    native="solving:solve_jobs",
-    starts="start:starts_of",
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_jobs", sizes=("requests", "units")),
+    support=replace(BOUNDED, terms=_TERMS),
+    search=_search,
+    instances=_instances,
+    drawn=Drawn(sizes=("requests", "units")),
     usual=Usual(names=("native", "cpsat", "pulp", "z3"), time_limit_s=10.0),
-    package=__name__,
 )
