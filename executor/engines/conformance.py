@@ -1,5 +1,7 @@
 """The tests that every engine must pass; the author of an engine subclasses `EngineConformance`.
 
+    from gapless.testing import EngineConformance
+
     class TestMyEngine(EngineConformance):
         def make_engine(self):
             return MyEngine()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.solvers.conformance import BackendConformance
+from gapless.testing import BackendConformance
 from gapless.solvers.flow_shop import annealing
 from gapless.solvers.jobs import annealing as jobs_annealing
 from gapless.solvers.pipelines import genetic
