@@ -19,7 +19,6 @@ from .conformance_samples import FIRST, WORK
 LIMIT_S = 300.0
 """How long an engine may take for one question."""
 
-_WORK_S = 0.3
 _PATIENCE = 12
 """How often to look for threads that a receipt promises: on a busy machine some have nothing to do yet."""
 

@@ -11,9 +11,6 @@ from .evidence import Evidence
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_NS = 1e3
-"""Nanoseconds in a microsecond."""
-
 
 def by_round(found: Measurement, evidence: Evidence, *, blocks: int) -> Measurement:
     """Return a measurement of a batch with what its rounds took, without the pauses between them.

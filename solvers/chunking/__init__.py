@@ -27,9 +27,7 @@ _TERMS = frozenset(
 
 
 def _search() -> Search:
-    from .cheap_bounds import cheap_bounds
-    from .solving import solve_chunking
-    from .start import starts_of
+    from .solving import cheap_bounds, solve_chunking, starts_of
 
     return Search(solve_chunking, starts_of, set_bounds=cheap_bounds)
 
@@ -41,8 +39,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import random_problem
-    from .samples import samples
+    from .samples import random_problem, samples
 
     return Instances(samples, random_problem)
 

@@ -13,8 +13,7 @@ _TERMS = frozenset((T.PERIOD, T.LATENCY, T.ENERGY, T.REDUNDANCY, T.DEVICES, T.PE
 
 def _search() -> Search:
     from .over_graph import solve_over_graph
-    from .solving import solve_groups
-    from .start import starts_of
+    from .solving import solve_groups, starts_of
 
     return Search(solve_groups, starts_of, over_graph=solve_over_graph)
 

@@ -11,15 +11,13 @@ _TERMS = frozenset((T.PERIOD, T.TRANSFERS, T.WORK, T.UNITS))
 
 
 def _search() -> Search:
-    from .solving import solve_partition
-    from .start import starts_of
+    from .solving import solve_partition, starts_of
 
     return Search(solve_partition, starts_of)
 
 
 def _instances() -> Instances:
-    from .drawn import random_graph
-    from .samples import samples
+    from .samples import random_graph, samples
 
     return Instances(samples, random_graph)
 

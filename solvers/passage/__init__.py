@@ -12,8 +12,7 @@ _TERMS = frozenset(T)
 
 
 def _search() -> Search:
-    from .solving import solve_passage
-    from .start import starts_of
+    from .solving import solve_passage, starts_of
 
     return Search(solve_passage, starts_of)
 
@@ -25,8 +24,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import random_problem
-    from .samples import samples
+    from .samples import random_problem, samples
 
     return Instances(samples, random_problem)
 

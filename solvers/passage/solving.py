@@ -20,32 +20,228 @@ before it lead to better plans, or where it is counted among the lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from ...formulations.chain import Part
-from ...formulations.chunking.quantities import Quantity, Term
+from ...formulations.chunking.quantities import PlanValues, Quantity, Term
 from ...formulations.chunking.tables import chain_of
-from ...formulations.expr import variables
+from ...formulations.expr import BoolVar, Variable, variables
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ...formulations.terms import PlanNumbers
 from ..chunking.facts import Facts, is_known
-from ..chunking.ordering import Ints
+from ..chunking.ordering import Flags, Ints
 from ..chunking.pool import Pool
+from ..chunking.propagation import ArrayInterval, interval
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts, claim_of, nothing
-from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
+from ..families import Start
+from ..protocol import (
+    Claim,
+    Deadline,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    Statistics,
+    StopReason,
+    Support,
+)
+from .baselines import OneUnitBackend
 from .descent import Annealing
 from .dominance import Dominance
-from .meeting import Meeting
-from .outlook import Outlook, Ranking, needs_of
+from .outlook import Bounds, Outlook, Ranking, needs_of
 from .prices import Paths, Pricing, price, price_set
-from .rules import RulePruner
-from .sweep import Growth, Setting, Sweep, path_rows
+from .sweep import Growth, Labels, Meeting, Setting, Sweep, path_rows
 from .table import Table, build_table
-from .waits import WAITS, judged_claim, least_values
+
+
+# Rules in the search: which labels can no longer keep them.
+#
+# The open rules are evaluated on many labels at once, with intervals from what is placed and from bounds on the
+# rest. On whole plans all intervals are points, and the verdict is exact.
+
+class RulePruner:
+    """Which labels may still keep all rules."""
+
+    def __init__(self, table: Table, facts: Facts) -> None:
+        self.table, self.facts = table, facts
+
+    def __call__(self, at: int, labels: Labels, bounds: Bounds) -> Flags | None:
+        """Return the verdicts, one per label."""
+        placed = _Placed(self, at, labels, bounds)
+        keep = np.ones(len(labels), dtype=np.bool_)
+        for part in self.facts.open:
+            keep &= interval(part, placed)[1] >= 1
+        return keep
+
+    @cached_property
+    def piece(self) -> Ints:
+        """The piece of each layer."""
+        cuts = self.table.cuts
+        return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+
+    @cached_property
+    def boundary(self) -> dict[int, int]:
+        """The boundary at each layer where there is one."""
+        return {cut: place for place, cut in enumerate(self.table.cuts.tolist())}
+
+
+class _Placed:
+    """Intervals of the variables on labels."""
+
+    def __init__(self, rules: RulePruner, at: int, labels: Labels, bounds: Bounds) -> None:
+        self._rules, self._at, self._labels, self._bounds = rules, at, labels, bounds
+        self._whole = bounds.lonely is not None
+
+    def __call__(self, variable: Variable) -> ArrayInterval:
+        known = self._rules.facts.value(variable.key)
+        if known is not None:
+            value = np.full(len(self._labels), known)
+            return value, value
+        high = 1 if isinstance(variable, BoolVar) else variable.high
+        match variable.name:
+            case Quantity.CUT:
+                least, most = self._cut(variable.args[0])
+            case Quantity.ON:
+                least, most = self._on(*variable.args)
+            case Quantity.USES | Quantity.BUSY | Quantity.MEMORY | Quantity.CHUNKS:
+                least = self._of_unit(variable.name, variable.args[0])
+                most = least if self._whole else np.full_like(least, high)
+            case _:
+                return self._of_plan(variable.name, high)
+        return least, most
+
+    def _cut(self, layer: int) -> ArrayInterval:
+        place, path = self._rules.boundary.get(layer), self._labels.path
+        if place is None:
+            return self._constant(0), self._constant(0)
+        if place >= self._at:
+            return self._constant(0), self._constant(1)
+        there = (path[place - 1] != path[place]).astype(np.int64)
+        return there, there
+
+    def _on(self, layer: int, unit: int) -> ArrayInterval:
+        piece = int(self._rules.piece[layer])
+        if piece >= self._at:
+            return self._constant(0), self._constant(int(self._rules.table.able[piece, unit]))
+        there = (self._labels.path[piece] == unit).astype(np.int64)
+        return there, there
+
+    def _of_unit(self, name: str, unit: int) -> Ints:
+        state, path = self._labels.state, self._labels.path
+        found: Ints
+        match name:
+            case Quantity.USES:
+                found = (state.mask >> unit) & 1
+            case Quantity.BUSY:
+                leave = self._rules.table.leave[-1][unit] if self._whole else 0
+                found = state.loads[unit] + np.where(self._labels.unit == unit, leave, 0)
+            case Quantity.MEMORY:
+                found = state.bytes[unit]
+            case _:
+                own = path == unit
+                found = own[0] + (own[1:] & ~own[:-1]).sum(axis=0)
+        return found
+
+    def _of_plan(self, name: str, high: int) -> ArrayInterval:
+        bounds = self._bounds
+        gapness = paper = np.maximum(bounds.period - bounds.least, 0)
+        if bounds.lonely is not None:
+            gapness = np.where(bounds.lonely, bounds.period, paper)
+        least = {
+            Quantity.PERIOD: bounds.period,
+            Quantity.GAPNESS: gapness,
+            Quantity.PAPER_GAPNESS: paper,
+            Quantity.LATENCY: bounds.latency,
+            Quantity.BUBBLES: bounds.bubbles,
+            Quantity.PEAK: bounds.memory,
+            Quantity.ENERGY: bounds.energy,
+            Quantity.UNITS: bounds.units,
+            Quantity.HOPS: bounds.hops,
+        }[Quantity(name)]
+        if self._whole:
+            return least, least
+        most = self._constant(high)
+        return least, np.minimum(bounds.most_latency, high) if name == Quantity.LATENCY else most
+
+    def _constant(self, value: int) -> Ints:
+        return np.full(len(self._labels), value, dtype=np.int64)
+
+
+# Lists of plans by what requests wait, from lists by what they take at least.
+#
+# Of a plan that has begun searches know that no request is faster than its busy times; how long it waits only
+# finished plans tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is
+# among the best ones if nothing behind the list can be before it by its bound; otherwise a longer list is asked
+# for.
+
+WAITS = frozenset((Term.STREAM_LATENCY, Term.IN_FLIGHT))
+"""Terms that only finished plans tell."""
+
+
+def least_values(numbers: PlanNumbers, terms: Sequence[str]) -> tuple[int, ...]:
+    """Return the terms of a plan as if no request waited."""
+    assert isinstance(numbers, PlanValues)
+    least = {
+        Term.STREAM_LATENCY: numbers.latency_us,
+        Term.IN_FLIGHT: -(-numbers.latency_us // numbers.period_us),
+    }
+    return tuple(least[Term(term)] if term in WAITS else numbers.term(term) for term in terms)
+
+
+def judged_claim(
+    pool: Pool,
+    listed: Sequence[tuple[Part, ...]],
+    frontier: tuple[int, ...] | None,
+    stop: StopReason,
+    *,
+    verdicts: Verdicts,
+    problem: Problem,
+    options: SolveOptions,
+    handling: Mapping[str, RuleHandling],
+    statistics: Statistics,
+) -> Claim:
+    """Return what a pool of plans by their lower bounds allows to claim; parameters as for `claim_of`."""
+    found, count = [], len(problem.ranking)
+    # What no plan that was not judged is before, by its bound and so by its terms.
+    limit = frontier
+    if frontier is None and pool.full:
+        limit = tuple(pool.ranks[:, -1].tolist())
+    for place, parts in enumerate(listed):
+        if verdicts.exhausted:
+            stop, left = StopReason.REJECTION_LIMIT, tuple(pool.ranks[:, place].tolist())
+            limit = left if limit is None else min(left, limit)
+            break
+        plan = verdicts.ask(parts)
+        if plan is not None:
+            numbers = problem.formulation.numbers(problem, parts)
+            path = pool.ranks[count:, place].tolist()
+            found.append(((*numbers.values(problem.ranking), *path), plan))
+    found.sort(key=lambda entry: entry[0])
+    before = [limit is None or key[: len(limit)] < limit or key == limit for key, _ in found]
+    proven = min([*before, False].index(False), options.top)
+    best = found[0][0] if found else None
+    exhausted = limit is None and stop is StopReason.COMPLETE
+    firsts = [key[0] for key in (best, limit) if key]
+    chosen = found[: options.top]
+    status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+    nothing = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
+    return Claim(
+        status=status if found else nothing,
+        stop=stop,
+        plans=tuple(plan for _, plan in chosen),
+        values=None if best is None else best[: len(problem.objective.terms)],
+        bound=None if limit == () else min(firsts, default=None),
+        proven=proven,
+        exhausted=exhausted and len(found) <= options.top,
+        handling=dict(handling),
+        statistics={**statistics, "rejected_plans": verdicts.rejected},
+    )
+
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
@@ -411,3 +607,31 @@ def single_units(table: Table) -> Iterator[tuple[int, ...]]:
     """Yield the plans of a single chunk."""
     for unit in np.flatnonzero(table.able.all(axis=0) & ~table.must.any()).tolist():
         yield (unit,) * table.count
+
+
+_SHARE = 0.1
+"""Share of a time limit that the native search may take."""
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
+
+    The first takes no time, so that there is an answer even if the time is up before a solver is loaded.
+    Without a limit the searches find better plans by themselves.
+    """
+    if options.time_limit_s is None:
+        return
+    rated = [(code, *examined(problem, code)) for code in OneUnitBackend().place(problem)]
+    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
+    known = min(valid)[1] if valid else None
+    if known is not None:
+        yield Start(code=known)
+    from . import FAMILY  # which names this module
+
+    support = FAMILY.support
+    if support is None or support.missing(problem):
+        return
+    limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
+    claim = solve_passage(problem, limited, support)
+    code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known
+    yield Start(code=known if code is None or examined(problem, code)[1] else code, at_least=claim.bound)

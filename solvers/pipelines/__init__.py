@@ -14,8 +14,7 @@ _TERMS = frozenset(
 
 
 def _search() -> Search:
-    from .solving import solve_pipelines
-    from .start import starts_of
+    from .solving import solve_pipelines, starts_of
 
     return Search(solve_pipelines, starts_of)
 
@@ -37,8 +36,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import drawn_cluster
-    from .samples import samples
+    from .samples import drawn_cluster, samples
 
     return Instances(samples, drawn_cluster)
 
