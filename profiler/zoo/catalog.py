@@ -103,25 +103,10 @@ def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
 
 def _builders() -> Mapping[str, Callable[..., Outputs]]:
     """Return who builds each network; spox is loaded."""
-    from . import (
-        alexnet,
-        branches,
-        efficientnet,
-        faces,
-        fsrnet,
-        googlenet,
-        inception,
-        mobilenet,
-        nasnet,
-        resnet,
-        squeezenet,
-        transformers,
-        vgg,
-        yolo,
-    )
+    from . import branches, classics, efficientnet, faces, inception, mobilenet, nasnet, transformers, yolo
 
     return {
-        "alexnet": alexnet.alexnet,
+        "alexnet": classics.alexnet,
         "arcface-mobilenet": faces.mobile_face_net,
         "arcface-resnet50": faces.arcface_resnet50,
         "bert": transformers.bert_base,
@@ -133,8 +118,8 @@ def _builders() -> Mapping[str, Callable[..., Outputs]]:
         "efficientnet-lite1": efficientnet.efficientnet_lite1,
         "efficientnet-lite2": efficientnet.efficientnet_lite2,
         "efficientnet-lite3": efficientnet.efficientnet_lite3,
-        "fsrnet": fsrnet.fsrnet,
-        "googlenet": googlenet.googlenet,
+        "fsrnet": faces.fsrnet,
+        "googlenet": classics.googlenet,
         "inceptionv3": inception.inception_v3,
         "inceptionv4": inception.inception_v4,
         "lstm-attention": branches.lstm_attention,
@@ -143,13 +128,13 @@ def _builders() -> Mapping[str, Callable[..., Outputs]]:
         "mobilenetv3-large": mobilenet.mobilenet_v3_large,
         "nasnet-large": nasnet.nasnet_large,
         "nasnet-single": nasnet.nasnet_single,
-        "resnet18": resnet.resnet18,
-        "resnet34": resnet.resnet34,
-        "resnet50": resnet.resnet50,
+        "resnet18": classics.resnet18,
+        "resnet34": classics.resnet34,
+        "resnet50": classics.resnet50,
         "retinaface": faces.retinaface,
-        "squeezenet": squeezenet.squeezenet,
+        "squeezenet": classics.squeezenet,
         "two-tower": branches.two_tower,
-        "vgg16": vgg.vgg16,
+        "vgg16": classics.vgg16,
         "vit": transformers.vit_b16,
         "vit-huge": transformers.vit_h14,
         "vit-large": transformers.vit_l16,

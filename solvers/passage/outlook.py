@@ -22,8 +22,8 @@ from .table import Floats, Table
 #
 #     f L + h (hops)  >=  min over all plans of ((f + m w) L + h (hops))  -  m C,
 #
-# which completions at the rates f + m w know for plans that have begun. Few hops, for instance, are not enough
-# for a short period; a unit that is slow at everything cannot get as much load as the others.
+# which completions at the rates f + m w know for plans that have begun. Few hops, for instance, are not
+# enough for a short period; a unit that is slow at everything cannot get as much load as the others.
 
 _EXPONENTS = np.arange(-3, 9)
 """Rates of exchange that are tried are powers of two of the quantity itself."""

@@ -58,11 +58,10 @@ from .prices import Paths, Pricing, price, price_set
 from .sweep import Growth, Labels, Meeting, Setting, Sweep, path_rows
 from .table import Table, build_table
 
-
 # Rules in the search: which labels can no longer keep them.
 #
-# The open rules are evaluated on many labels at once, with intervals from what is placed and from bounds on the
-# rest. On whole plans all intervals are points, and the verdict is exact.
+# The open rules are evaluated on many labels at once, with intervals from what is placed and from bounds on
+# the rest. On whole plans all intervals are points, and the verdict is exact.
 
 class RulePruner:
     """Which labels may still keep all rules."""
@@ -176,8 +175,8 @@ class _Placed:
 #
 # Of a plan that has begun searches know that no request is faster than its busy times; how long it waits only
 # finished plans tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is
-# among the best ones if nothing behind the list can be before it by its bound; otherwise a longer list is asked
-# for.
+# among the best ones if nothing behind the list can be before it by its bound; otherwise a longer list is
+# asked for.
 
 WAITS = frozenset((Term.STREAM_LATENCY, Term.IN_FLIGHT))
 """Terms that only finished plans tell."""

@@ -400,8 +400,8 @@ def path_rows(paths: Ints, units: int) -> Ints:
 # Plans from both ends: labels that come forward meet those that come backward at a boundary in the middle.
 #
 # A few hundred labels from each end make a few hundred thousand plans, and some of these are far better
-# balanced than any that a single narrow sweep ends with: so much the more if the labels that are kept differ in
-# how their loads are balanced. It says nothing about what no plan can reach.
+# balanced than any that a single narrow sweep ends with: so much the more if the labels that are kept differ
+# in how their loads are balanced. It says nothing about what no plan can reach.
 
 _PAIRS = 4
 """Plans that each pair of units offers, at most."""
