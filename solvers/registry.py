@@ -66,7 +66,7 @@ def get_backend(name: str) -> Backend:
         return _built_in(name)
     family = _of_families().get(name)
     if family is not None:
-        return next(found for found in family.classes() if found.name == name)()
+        return next(made for found in family.classes() if (made := found()).name == name)
     if name in entry_point_names(ENTRY_POINT_GROUP):
         try:
             return _checked(load_entry_point(ENTRY_POINT_GROUP, name, what="backend", like=Backend), name)

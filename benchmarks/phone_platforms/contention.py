@@ -2,7 +2,7 @@
 
 Table II tells about three of the networks, and Section III about a fourth, YOLOv4. What another one causes
 and suffers is estimated as the paper does it: Eq. (1), fitted to Table II's three and applied to the features
-of the others, which are computed here (`gapless.profiler.slowdown.contention.estimated`), since our copy of
+of the others, which are computed here (`gapless.profiler.platforms.phone_estimates`), since our copy of
 the paper has no numbers of its Fig. 2(b). Estimates never leave the range of the three.
 
 Three rows cannot say how far such a line reaches, so the estimate is held against the paper's Observations 2
@@ -23,8 +23,7 @@ from gapless.formulations.costs import Interference, Provenance
 from gapless.formulations.hardware import Platform
 from gapless.formulations.network import Network
 from gapless.profiler.analytic.model import UnitModel
-from gapless.profiler.platforms.phone_estimates import table_ii_regression
-from gapless.profiler.slowdown.contention.estimated import computed_features, mean_features
+from gapless.profiler.platforms.phone_estimates import computed_features, mean_features, table_ii_regression
 from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.slowdown.contention.paper import PAPER_UNITS, paper_contention, paper_rank_one
 from gapless.profiler.slowdown.contention.rank_one import NetworkFactors, RankOne, UnitPair

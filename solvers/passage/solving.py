@@ -19,10 +19,13 @@ before it lead to better plans, or where it is counted among the lost.
 
 from __future__ import annotations
 
+import math
+import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -51,17 +54,135 @@ from ..protocol import (
     Support,
 )
 from .baselines import OneUnitBackend
-from .descent import Annealing
 from .dominance import Dominance
 from .outlook import Bounds, Outlook, Ranking, needs_of
 from .prices import Paths, Pricing, price, price_set
 from .sweep import Growth, Labels, Meeting, Setting, Sweep, path_rows
 from .table import Table, build_table
 
-# Rules in the search: which labels can no longer keep them.
+# Annealing: a window of a chunk goes to another unit, which also moves borders, and merges chunks.
 #
-# The open rules are evaluated on many labels at once, with intervals from what is placed and from bounds on
-# the rest. On whole plans all intervals are points, and the verdict is exact.
+# The largest load counts, and a little the mean: it says that units get lighter before the largest load does.
+# A move changes sums at two borders, so that it takes a few microseconds whatever the network.
+
+_MEAN = 0.02
+"""What the sum of the loads counts beside the largest one."""
+
+_HOT, _COLD = 0.01, 0.0001
+"""Temperatures at first and at last, in shares of the period."""
+
+_LOOK_EVERY = 256
+"""Moves between two looks at the time."""
+
+
+class Annealing:
+    """Searches near one plan after the other.
+
+    Parameters
+    ----------
+    table, seed
+        The arrays, and the seed of everything that is drawn.
+    """
+
+    def __init__(self, table: Table, seed: int) -> None:
+        self._count, self._units = table.count, table.units
+        self._draw = random.Random(seed)
+        self._until = [list(accumulate(column, initial=0)) for column in table.time.T.tolist()]
+        self._blocked = [
+            list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()
+        ]
+        self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
+        self._shared = [units for units in table.chain.pools.values() if len(units) > 1]
+
+    def near(self, start: Sequence[int], loads: Sequence[int], moves: int, deadline: Deadline) -> list[int]:
+        """Return the plan with the shortest period that a number of moves from a plan comes across."""
+        draw = self._draw.random
+        units, now = list(start), list(loads)
+        cost = self._cost(now)
+        best, best_us = list(start), self._longest(now)
+        heat = _HOT * best_us
+        cooling = (_COLD / _HOT) ** (1 / max(moves, 1))
+        for move in range(moves):
+            heat *= cooling
+            if move % _LOOK_EVERY == 0 and deadline.passed:
+                break
+            window = self._window(units, now)
+            if window is None:
+                continue
+            begin, end, unit = window
+            changed = self._moved(units, now, begin, end, unit)
+            price = self._cost(changed)
+            if price <= cost or draw() < math.exp((cost - price) / heat):
+                units[begin:end] = [unit] * (end - begin)
+                now, cost = changed, price
+                longest = self._longest(now)
+                if longest < best_us:
+                    best, best_us = list(units), longest
+        return best
+
+    def _cost(self, loads: list[int]) -> float:
+        return self._longest(loads) + _MEAN * sum(loads) / self._units
+
+    def _longest(self, loads: list[int]) -> int:
+        """Return the largest load of a resource: of a unit, or of several that take turns."""
+        longest = max(loads)
+        for units in self._shared:
+            longest = max(longest, sum(loads[unit] for unit in units))
+        return longest
+
+    def _window(self, units: list[int], loads: list[int]) -> tuple[int, int, int] | None:
+        """Draw pieces of one chunk, often of the busiest unit, and another unit that can run them."""
+        draw = self._draw.random
+        piece = int(draw() * self._count)
+        if draw() < 0.5:
+            busiest = loads.index(max(loads))
+            for _ in range(8):
+                if units[piece] == busiest:
+                    break
+                piece = int(draw() * self._count)
+        own, begin, end = units[piece], piece, piece + 1
+        size = int(-math.log(1.0 - draw()) * (2.0 if draw() < 0.7 else self._count / 8))
+        while size > 0 and end < self._count and units[end] == own:
+            end, size = end + 1, size - 1
+        if draw() < 0.5:  # to one side, so that a border moves
+            if begin and draw() < 0.5:
+                while begin and units[begin - 1] == own and piece - begin < 3:
+                    begin -= 1
+                unit = units[begin - 1] if begin else own
+            else:
+                unit = units[end] if end < self._count else own
+        else:
+            unit = int(draw() * self._units)
+        blocked = self._blocked[unit]
+        return None if unit == own or blocked[end] > blocked[begin] else (begin, end, unit)
+
+    def _moved(self, units: list[int], loads: list[int], begin: int, end: int, unit: int) -> list[int]:
+        """Return the loads when pieces of one chunk go to another unit."""
+        found, own = list(loads), units[begin]
+        found[own] -= self._until[own][end] - self._until[own][begin]
+        found[unit] += self._until[unit][end] - self._until[unit][begin]
+        enter, leave = self._enter[begin], self._leave[begin]
+        before = units[begin - 1] if begin else -1
+        if before != own:
+            found[own] -= enter[own]
+            if before >= 0:
+                found[before] -= leave[before]
+        if before != unit:
+            found[unit] += enter[unit]
+            if before >= 0:
+                found[before] += leave[before]
+        enter, leave = self._enter[end], self._leave[end]
+        after = units[end] if end < self._count else -1
+        if after != own:
+            found[own] -= leave[own]
+            if after >= 0:
+                found[after] -= enter[after]
+        if after != unit:
+            found[unit] += leave[unit]
+            if after >= 0:
+                found[after] += enter[after]
+        return found
+
 
 class RulePruner:
     """Which labels may still keep all rules."""

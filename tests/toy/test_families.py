@@ -54,7 +54,7 @@ def test_what_a_family_names_is_there(name: str) -> None:
     assert families()[name] is family
     assert (family.search is None) == (family.support is None)
     assert family.search is None or callable(family.search().native)
-    assert tuple(found.name for found in family.classes()) == family.backends
+    assert tuple(found().name for found in family.classes()) == family.backends
     assert set(family.usual.names) <= set(backend_names())
     assert set(family.backends) <= set(backend_names())
     assert all(get_backend(backend).name == backend for backend in family.backends)
