@@ -103,7 +103,7 @@ def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
 
 def _builders() -> Mapping[str, Callable[..., Outputs]]:
     """Return who builds each network; spox is loaded."""
-    from . import branches, classics, efficientnet, faces, inception, mobilenet, nasnet, transformers, yolo
+    from . import branches, classics, efficientnet, faces, inception, mobilenet, transformers, yolo
 
     return {
         "alexnet": classics.alexnet,
@@ -126,8 +126,8 @@ def _builders() -> Mapping[str, Callable[..., Outputs]]:
         "mobilenetv1": mobilenet.mobilenet_v1,
         "mobilenetv2": mobilenet.mobilenet_v2,
         "mobilenetv3-large": mobilenet.mobilenet_v3_large,
-        "nasnet-large": nasnet.nasnet_large,
-        "nasnet-single": nasnet.nasnet_single,
+        "nasnet-large": inception.nasnet_large,
+        "nasnet-single": inception.nasnet_single,
         "resnet18": classics.resnet18,
         "resnet34": classics.resnet34,
         "resnet50": classics.resnet50,
