@@ -3,8 +3,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Images of containers often set it; then each process that tests start, some thousands, compiles gapless again.
-export PYTHONDONTWRITEBYTECODE :=
 READY := $(VENV)/.ready
 USABLE := $(VENV)/.usable
 

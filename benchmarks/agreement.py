@@ -4,6 +4,7 @@
     python -m benchmarks.agreement --backends native,exhaustive,cpsat --objectives period
     python -m benchmarks.agreement --crowded 300 --backends exhaustive,native,cpsat
     python -m benchmarks.agreement --passage 1000 --seconds 600
+    python -m benchmarks.agreement --schedules 1000 --seconds 600 --backends exhaustive,cpsat,pulp,z3
 
 For every shipped problem, every co-run cost model that comes with gapless, and every objective, each
 backend proves the 20 best plans; then optimum, bound and the whole list of scores are compared with the
@@ -17,7 +18,9 @@ must still not contradict the optimum of the first backend.
 `--passage N` draws N networks of 3 to 8 layers on 2 to 4 units, which may have several chunks, and whatever
 an instance can ask: layers that units cannot run, copies, memory, shared cores, forbidden cuts, limits, rules
 and terms. Each backend lists the 5 best plans, beginning with nothing; values, bounds, plans and their order
-are compared. `--seconds` ends it early. The command ends with 1 if anything differs.
+are compared. `--seconds` ends it early. `--schedules N` draws as many schedules of 2 to 4 requests with all
+passages (`benchmarks/schedule_instances.py`), most of them with slowdown, of which status, values and bound
+of the best plan are compared. The command ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -37,10 +40,12 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.schedule_instances import small_schedule
 from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
 from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.job_requests import Jobs
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
@@ -64,7 +69,8 @@ def main() -> int:
     parser.add_argument("--top", type=int, help="how many plans; 20, of --passage 5")
     parser.add_argument("--crowded", type=int, default=0, help="how many workloads under the cap of slowdown")
     parser.add_argument("--passage", type=int, default=0, help="how many networks whose units come again")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="of --passage, for all together")
+    parser.add_argument("--schedules", type=int, default=0, help="how many schedules of several requests")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of the two, for all together")
     parser.add_argument("--plans", type=int, default=60, help="most plans of such a workload; 60")
     parser.add_argument("--seed", type=int, default=0, help="the first one that is drawn")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each of their proofs; 60")
@@ -72,7 +78,10 @@ def main() -> int:
     if options.crowded:
         return _crowded(options)
     if options.passage:
-        return _passage(options)
+        return _of_drawn(options, passage_problem, options.passage, "networks whose units come again")
+    if options.schedules:
+        options.top = 1
+        return _of_drawn(options, small_schedule, options.schedules, "schedules")
     options.top = options.top or 20
     table = Table(title=f"top {options.top}: equal to {options.backends[0]}", title_justify="left")
     for column in (
@@ -131,8 +140,8 @@ def _proved(problem: Problem, backend: str, limit_s: float, top: int) -> SolveRe
     return reconcile(problem, worker, claim, top, perf_counter() - started)
 
 
-def _passage(options: argparse.Namespace) -> int:
-    """Compare lists of plans that come back to units."""
+def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], number: int, called: str) -> int:
+    """Compare lists of plans of problems that are drawn."""
     console, top, started = Console(width=110), options.top or 5, perf_counter()
     with ExitStack() as stack:  # one process each: solvers do not share one
         workers = {
@@ -141,23 +150,23 @@ def _passage(options: argparse.Namespace) -> int:
         }
         tallies = {backend: Counter[str]() for backend in options.backends}
         kinds = Counter[str]()
-        for seed in range(options.seed, options.seed + options.passage):
+        for seed in range(options.seed, options.seed + number):
             if perf_counter() - started > options.seconds:
                 break
             found = {
-                backend: worker.submit(_listed, backend, options.limit, top, seed).result()
+                backend: worker.submit(_listed, backend, options.limit, top, draw, seed).result()
                 for backend, worker in workers.items()
             }
             reference = found[options.backends[0]]
-            kinds.update(("instances", *_kinds(passage_problem(seed)), f"status {reference.status}"))
+            kinds.update(("instances", *_kinds(draw(seed)), f"status {reference.status}"))
             for backend, result in found.items():
                 tally = tallies[backend]
-                verdict = _compared(result, reference)
+                verdict = _compared(result, reference, ties=draw is small_schedule)
                 tally[verdict] += 1
                 tally["ms"] += int(1000 * result.runtime_s)
                 if verdict == "differ":
                     console.print(f"seed {seed}: {backend} {_said(result)}; {_said(reference)} is right")
-    title = f"{kinds['instances']} networks whose units come again, top {top}"
+    title = f"{kinds['instances']} {called}, top {top}"
     table = Table(title=title, title_justify="left")
     for column in ("backend", "equal", "open", "differ", "seconds"):
         table.add_column(column, justify="right")
@@ -190,14 +199,19 @@ def _waits(problem: Problem) -> bool:
     return bool(problem.opaque_demands - {rule.name for rule in problem.opaque_rules})
 
 
-def _listed(backend: str, limit_s: float, top: int, seed: int) -> SolveResult:
-    return _proved(passage_problem(seed), backend, limit_s, top)
+def _listed(backend: str, limit_s: float, top: int, draw: Callable[[int], Problem], seed: int) -> SolveResult:
+    return _proved(draw(seed), backend, limit_s, top)
 
 
 def _kinds(problem: Problem) -> Iterator[str]:
     """Yield what an instance asks, and how large it is."""
     yield from (str(feature) for feature in problem.features)
-    yield f"{len(problem.network.layers)} layers"
+    if isinstance(problem.data, Jobs):
+        yield from (f"passage {problem.data.passage.partition(':')[0]}", f"cuts {problem.data.cuts}")
+        yield f"{len(problem.data.requests)} requests"
+        yield "cap of slowdown" if problem.tables.losses.capped else "no cap of slowdown"
+    else:
+        yield f"{len(problem.network.layers)} layers"
     yield f"{len(problem.platform.units)} units"
     if _waits(problem):
         yield "limits or rules of waits"
@@ -205,9 +219,12 @@ def _kinds(problem: Problem) -> Iterator[str]:
         yield "terms of waits"
 
 
-def _compared(result: SolveResult, reference: SolveResult) -> str:
-    """Return "equal", "open" for one that had no time to prove its list, or "differ"."""
-    plans, known = ([c.plan for c in one.candidates] for one in (result, reference))
+def _compared(result: SolveResult, reference: SolveResult, *, ties: bool) -> str:
+    """Return "equal", "open" for one that had no time to prove its list, or "differ".
+
+    `ties`: whether plans with equal terms are not told apart, so that any of them will do.
+    """
+    plans, known = ([c.plan for c in one.candidates if not ties] for one in (result, reference))
     whole = reference.stop is StopReason.COMPLETE
     if result.stop is StopReason.COMPLETE and whole:
         same = (result.status, result.values, result.bound, result.proven) == (
@@ -225,7 +242,7 @@ def _drawn(seed: int, plans: int) -> Iterator[int]:
     """Yield the seeds of crowded workloads with few plans."""
     for each in count(seed):
         problem = crowded_workload(each)
-        if shop_of(problem).capped and count_plans(problem) <= plans:
+        if shop_of(problem).losses.capped and count_plans(problem) <= plans:
             yield each
 
 

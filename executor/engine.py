@@ -16,6 +16,9 @@ from .model import Piece, TensorSpec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SIMULATED = "simulated"
+"""What receipts call the engine of a simulated device, and `--engine` asks for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:

@@ -10,11 +10,8 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
-from .engine import PlacementReceipt
+from .engine import SIMULATED, PlacementReceipt
 from .runner import Budget
-
-SIMULATED = "simulated"
-"""What receipts call the engine of a simulated device, and `--engine` asks for."""
 
 MOST_REQUESTS = 20_000
 """Most requests of a stream that one measurement plays; its window is shorter where this binds."""

@@ -305,7 +305,6 @@ def _environment(unit: ProcessingUnit) -> dict[str, str]:
         **os.environ,
         **dict.fromkeys(_THREAD_VARIABLES, threads),
         "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 from typing import Any, ClassVar
 
 from .errors import InvalidPlanError
@@ -95,7 +97,7 @@ class Deployment:
                 )
             check_stream(stream)
         if self.rounds is not None:
-            _check_rounds(self.rounds, len(self.streams))
+            _check_rounds(self.rounds, self.streams)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -106,6 +108,15 @@ class Deployment:
     def networks(self) -> tuple[str, ...]:
         """Names of the networks, in order of first use."""
         return tuple(dict.fromkeys(stream.network for stream in self.streams))
+
+    @property
+    def turns(self) -> tuple[tuple[int, int], ...]:
+        """(stream, chunk) of everything that units serve for requests of one number, in their order."""
+        place = {stream.name: index for index, stream in enumerate(self.streams)}
+        order = () if self.rounds is None else self.rounds.order
+        order = order or tuple(stream.name for stream in self.streams for _ in stream.chunks)
+        following = {name: count() for name in place}
+        return tuple((place[name], next(following[name])) for name in order)
 
     @property
     def is_divided(self) -> bool:
@@ -238,9 +249,15 @@ def _beside(network: str, *units: str) -> str:
     return f"{network}@{'+'.join(units)}"
 
 
-def _check_rounds(rounds: Rounds, streams: int) -> None:
-    if len(rounds.arrivals_us) != streams:
-        raise InvalidPlanError(f"there are {len(rounds.arrivals_us)} arrivals for {streams} streams")
+def _check_rounds(rounds: Rounds, streams: tuple[Stream, ...]) -> None:
+    if len(rounds.arrivals_us) != len(streams):
+        raise InvalidPlanError(f"there are {len(rounds.arrivals_us)} arrivals for {len(streams)} streams")
+    chunks = {stream.name: len(stream.chunks) for stream in streams}
+    if rounds.order and Counter(rounds.order) != chunks:
+        raise InvalidPlanError(
+            f"the order of a round must name each stream once for each of its chunks: {chunks}, "
+            f"not {dict(Counter(rounds.order))}"
+        )
     if min(rounds.arrivals_us) < 0 or (rounds.mode is Mode.STREAM and any(rounds.arrivals_us)):
         raise InvalidPlanError(
             f"arrivals are {rounds.arrivals_us} us: they must not be negative, and 0 in a stream"

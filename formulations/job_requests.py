@@ -8,13 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
+from .nearness import meant, shown
 from .validation import STRICT, Defects
 
 MOST_JOB_REQUESTS = 10_000
 """Most requests of one problem."""
+
+
+PASSAGES = ("any", "once", "ordered")
+"""How requests may pass the units; `ordered` can name the units: "ordered:gpu,npu"."""
+
+
+class Cuts(StrEnum):
+    """Where requests may be cut.
+
+    SECTIONS
+        Where other units can run the layers, and at the given borders.
+    ALL
+        At every legal cut. Two chunks in a row may be on one unit: a break at which others may go first.
+    """
+
+    SECTIONS = "sections"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +113,11 @@ class Jobs:
         The requests; those that wait for others stand behind them.
     borders
         Further borders between sections, at most one entry for each network.
+    cuts
+        Where requests may be cut.
+    passage
+        "any": a request may come back to a unit. "once": each unit has at most one chunk of it. "ordered":
+        the same, and the units come in the order of the platform; "ordered:UNIT,UNIT,...": in this order.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -102,14 +126,18 @@ class Jobs:
 
     requests: tuple[JobRequest, ...]
     borders: tuple[SectionBorders, ...] = ()
+    cuts: Cuts = Cuts.SECTIONS
+    passage: str = "any"
 
     def __post_init__(self) -> None:
         defects = Defects("jobs")
         defects.check_size("requests", len(self.requests), most=MOST_JOB_REQUESTS)
         defects.check_unique("request names", self.names)
         defects.check_unique("networks with borders", [each.network for each in self.borders])
-        for text in self._strange_waits():
+        for text in (*self._strange_waits(), *passage_defects(self.passage)):
             defects.add(text)
+        if self.cuts is Cuts.ALL and self.borders:
+            defects.add('borders add nothing where cuts are "all"; leave one of them out')
         defects.raise_as(InvalidProblemError)
 
     def _strange_waits(self) -> Iterator[str]:
@@ -124,3 +152,23 @@ class Jobs:
     def names(self) -> tuple[str, ...]:
         """Names of the requests."""
         return tuple(request.name for request in self.requests)
+
+    def unit_order(self, units: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the order in which requests pass the units of a platform; None: any."""
+        kind, _, named = self.passage.partition(":")
+        if kind != "ordered":
+            return None
+        return tuple(named.split(",")) if named else units
+
+
+def passage_defects(passage: str) -> Iterator[str]:
+    """Yield what is wrong with the text of a passage."""
+    kind, colon, named = passage.partition(":")
+    if kind not in PASSAGES or (colon and kind != "ordered"):
+        yield f"passage is {shown(passage)}; {meant(kind, (*PASSAGES, 'ordered:UNIT,UNIT,...'))}"
+        return
+    units = named.split(",") if colon else []
+    if "" in units:
+        yield f"passage {shown(passage)} names no units; write them between commas"
+    elif len(set(units)) != len(units):
+        yield f"passage {shown(passage)} names a unit twice"

@@ -239,6 +239,32 @@ class Operation(ABC):
         """Return the steady states of a deployment as for `play`: one for all streams that go in step."""
 
 
+def whole_requests(
+    requests: Sequence[tuple[str, Chain]], sets: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[str, Plan]]:
+    """Yield plans that cut nothing and serve the requests in their order, by name.
+
+    All requests on each unit, one after the other; and each request on the unit of a set that is done with it
+    first, as many units as there are. `requests`: the name and the table of each.
+    """
+    for names in sets:
+        if len(names) > 1 and any(set(names) < set(others) for others in sets):
+            continue
+        loads_us = dict.fromkeys(names, 0)
+        chunks = []
+        for name, chain in requests:
+            whole = {unit: (0, chain.layer_count, chain.units.index(unit)) for unit in names}
+            ends_us = {unit: loads_us[unit] + chain.busy_us(*part) for unit, part in whole.items()}
+            unit = min(ends_us, key=ends_us.__getitem__)
+            loads_us[unit] = ends_us[unit]
+            chunks.append(
+                Chunk(request=name, network=chain.network, start=0, stop=chain.layer_count, unit=unit)
+            )
+        label = "serial on" if len(names) == 1 else "whole requests on"
+        order = tuple(chunk.request for chunk in chunks)
+        yield f"{label} {'+'.join(names)}", Plan(chunks=tuple(chunks), order=order)
+
+
 class StreamOperation(Operation):
     """How plans of one network run that are endless streams: they do not come in rounds."""
 

@@ -109,6 +109,8 @@ class Support:
         How it handles the two kinds of rules; None: not at all.
     gives_bound
         Whether it proves a bound before it has finished.
+    searches
+        The plans that it looks at, in words, where these are a part of the class of the problem.
     """
 
     guarantee: Guarantee
@@ -117,6 +119,7 @@ class Support:
     rules: RuleHandling | None = None
     opaque_rules: RuleHandling | None = None
     gives_bound: bool = False
+    searches: str = ""
 
     def missing(self, problem: Problem) -> set[str]:
         """Return what a problem asks and this does not offer, in words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..formulations.errors import BackendFailedError, UnknownBackendError
+from ..formulations.errors import BackendError, BackendFailedError, UnknownBackendError
 from ..formulations.nearness import meant, shown
 from ..formulations.plugins import (
     REFERENCE_FORMS,
@@ -15,8 +15,9 @@ from ..formulations.plugins import (
     load_reference,
     reference_hint,
 )
+from ..formulations.problem import Problem
 from .families import Family, families
-from .protocol import Backend, Capabilities
+from .protocol import Backend, Capabilities, Support
 
 ENTRY_POINT_GROUP = "gapless.backends"
 
@@ -80,6 +81,14 @@ def get_backend(name: str) -> Backend:
     own = f"`gapless doctor` lists them; one of your own is {REFERENCE_FORMS}"
     hint = reference_hint(name) or meant(name, backend_names(), listed_by=own)
     raise UnknownBackendError(f"no backend {shown(name)}; {hint}")
+
+
+def support_of(name: str, problem: Problem) -> Support | None:
+    """Return what a backend can do for problems like this one; None: nothing, or it is not known here."""
+    try:
+        return get_backend(name).capabilities.support(problem)
+    except BackendError:
+        return None
 
 
 def get_backends(backends: Iterable[str | Backend]) -> list[Backend]:

@@ -34,7 +34,7 @@ _WHOLE = 1000
 
 CodeT = TypeVar("CodeT", bound=Hashable)
 
-_Key = tuple[int, tuple[int, ...]]
+Breach = tuple[int, tuple[int, ...]]
 """How much a plan breaks, and its values in the order of the objective."""
 
 
@@ -45,7 +45,7 @@ def repair(
 
     `codes`: well-formed plans by index that break something.
     """
-    keyed = sorted((_key(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
+    keyed = sorted((breach(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
     count = 0
     for key, place in keyed[:MOST_REPAIRED]:
         repaired = _downhill(problem, codes[place], key, deadline)
@@ -55,13 +55,13 @@ def repair(
     return count
 
 
-def _downhill(problem: Problem, code: CodeT, key: _Key, deadline: Deadline) -> CodeT | None:
+def _downhill(problem: Problem, code: CodeT, key: Breach, deadline: Deadline) -> CodeT | None:
     for step in range(_STEPS):
         before = key
         for other in _drawn(problem.formulation.neighbours(problem, code), random.Random(step)):
             if deadline.passed:
                 break
-            found = _key(problem, other)
+            found = breach(problem, other)
             if found < key:
                 code, key = other, found
         if key[0] == 0:
@@ -83,7 +83,8 @@ def _drawn(near: Iterator[CodeT], rng: random.Random) -> list[CodeT]:
     return drawn
 
 
-def _key(problem: Problem, code: Hashable) -> _Key:
+def breach(problem: Problem, code: Hashable) -> Breach:
+    """Return how far a plan is from keeping to everything, and its values."""
     numbers, broken = examined(problem, code)
     values = numbers.values(problem.objective.terms)
     if not broken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator
 from fcntl import LOCK_EX, flock
@@ -27,6 +28,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # What tests say about tables and colours is about pipes, whatever terminal the tests are run in.
 for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
+
+# Images of containers often set it; then each of some thousand processes that tests start compiles gapless.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
 """All tests that were found, also those that `-m` leaves out."""

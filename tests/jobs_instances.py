@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
-from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.job_requests import JobRequest, Jobs
+from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
@@ -67,3 +68,32 @@ def drawn_jobs(seed: int, objective: str = "makespan", *, requests: int = 3, uni
             )
         )
     return jobs_problem(tables, tuple(asked), objective=objective)
+
+
+def slowed(problem: Problem, seed: int, *, strong: bool = False) -> Problem:
+    """Return a problem whose units slow each other down; `strong`: so much that the cap can be at work."""
+    draw = random.Random(seed)
+    units = range(len(problem.platform.units))
+    choices = (0, 300, 1500, 4000) if strong else (0, 100, 300, 800)
+    return replace(
+        problem,
+        interference=Interference(
+            units=problem.platform.unit_names,
+            slowdown_permille=tuple(
+                tuple(draw.choice(choices) if u != v else 0 for v in units) for u in units
+            ),
+            networks=tuple(
+                NetworkContention(
+                    network=network.name,
+                    intensity_permille=draw.choice((500, 1000, 1500)),
+                    sensitivity_permille=draw.choice((700, 1000, 1300)),
+                )
+                for network in problem.networks
+            ),
+        ),
+    )
+
+
+def passing(problem: Problem, passage: str, *, cuts: Cuts = Cuts.ALL) -> Problem:
+    """Return a problem whose requests pass the units as a passage says, by default cut anywhere."""
+    return replace(problem, data=replace(problem.data, passage=passage, cuts=cuts))

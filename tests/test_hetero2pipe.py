@@ -47,8 +47,8 @@ def test_no_class_contradicts_the_paper_though_a_feature_does() -> None:
 def test_the_cap_of_slowdown_changes_nothing_on_the_phones_of_the_study(platform: str, capped: bool) -> None:
     """All ten networks at once, so that it holds for each combination: the page says so."""
     shop = shop_of(shipped_workload(platform, ",".join(phone_network_names())))
-    assert shop.capped == capped
-    assert (max(map(max, shop.most_loss_permille)) <= 640) != capped
+    assert shop.losses.capped == capped
+    assert (max(map(max, shop.losses.most_permille)) <= 640) != capped
 
 
 def test_band_is_compared_by_its_own_policies() -> None:

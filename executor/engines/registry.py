@@ -19,8 +19,7 @@ from ...formulations.plugins import (
     reference_hint,
     require_trusted,
 )
-from ..engine import Engine
-from ..simulation import SIMULATED
+from ..engine import SIMULATED, Engine
 from .by_kind import EngineByKind
 
 ENTRY_POINT_GROUP = "gapless.engines"

@@ -207,6 +207,11 @@ def draw(order: Order) -> Drawing:
             f"[{order.deployment}] cannot be exported: its layers run in another order than its network's, "
             "which only gapless itself does; export a plan that was made with --layer-order fixed"
         )
+    if order.deployment.rounds is not None and order.deployment.rounds.order:
+        raise InvalidInputError(
+            f"[{order.deployment}] cannot be exported: its units serve chunks in orders of their own, "
+            "which only gapless itself does; export a plan in which all units serve the requests in one order"
+        )
     platform = {unit.name: unit for unit in order.platform.units}
     units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)
     pieces = _pieces(order)

@@ -15,3 +15,18 @@ class Simplification(StrEnum):
     """As far as its numbers stay."""
     OFF = "off"
     """Not at all: its operators are those of the file."""
+
+
+class Granularity(StrEnum):
+    """How finely a model is divided into layers."""
+
+    AUTO = "auto"
+    """Layers, or blocks where there are too many layers that are too small (`usual_grouping`)."""
+    OPERATOR = "operator"
+    """Every operator of the simplified model is a layer."""
+    LAYER = "layer"
+    """What a runtime fuses is a layer: a convolution with its activation, and everything of no cost."""
+    BLOCK = "block"
+    """Cuts only where the fewest tensors, or locally the fewest bytes, are alive: for very deep models."""
+    PIECE = "piece"
+    """Pieces of a chain that add few operations when their maps are computed in tiles (PICO 4)."""

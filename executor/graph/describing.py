@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...formulations.network import Network
 from ...formulations.operators import described
+from .choices import Granularity
 from .flops import operator_cost
-from .grouping import Granularity, Grouping, group
+from .grouping import Grouping, group
 
 if TYPE_CHECKING:
     from onnx import AttributeProto

@@ -6,13 +6,13 @@ import heapq
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import MAX_LAYERS, Layer, SharedWeights, Tensor
 from ..names import distinct, safe_name
+from .choices import Granularity
 from .tensor_data import weight_bytes
 
 if TYPE_CHECKING:
@@ -140,21 +140,6 @@ TINY_LAYERS = 1 / 3
 
 _UNKNOWN_BYTES = 2**31
 """What a tensor of unknown size counts in the search for an order: its users are kept close."""
-
-
-class Granularity(StrEnum):
-    """How finely a model is divided into layers."""
-
-    AUTO = "auto"
-    """Layers, or blocks where there are too many layers that are too small (`usual_grouping`)."""
-    OPERATOR = "operator"
-    """Every operator of the simplified model is a layer."""
-    LAYER = "layer"
-    """What a runtime fuses is a layer: a convolution with its activation, and everything of no cost."""
-    BLOCK = "block"
-    """Cuts only where the fewest tensors, or locally the fewest bytes, are alive: for very deep models."""
-    PIECE = "piece"
-    """Pieces of a chain that add few operations when their maps are computed in tiles (PICO 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

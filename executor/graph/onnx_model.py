@@ -21,10 +21,10 @@ from ..comparing import Decision
 from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
-from .choices import Simplification
+from .choices import Granularity, Simplification
 from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
-from .grouping import Granularity, Grouping, group, usual_grouping
+from .grouping import Grouping, group, usual_grouping
 from .model_file import ModelFile, read_model_file
 from .op_types import RANDOM
 from .operators import Operator, OperatorGraph, read_operators

@@ -108,10 +108,9 @@ class Blueprint:
     def tasks(self, worker: int) -> Iterator[tuple[int, int]]:
         """Yield (stream, chunk) of everything that a worker serves for requests of one number, in order."""
         own = {unit.name for unit in self.workers[worker]}
-        for index, stream in enumerate(self.deployment.streams):
-            for chunk, part in enumerate(stream.chunks):
-                if part.unit in own:
-                    yield index, chunk
+        for stream, chunk in self.deployment.turns:
+            if self.deployment.streams[stream].chunks[chunk].unit in own:
+                yield stream, chunk
 
 
 def draw(

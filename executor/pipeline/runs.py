@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from time import monotonic_ns
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.errors import InvalidInputError
-from ..runner import Budget
 from .board import Board
+
+if TYPE_CHECKING:
+    from ..runner import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ class _Parts:
     def _structure(self) -> Structure:
         if self.clocks is None:
             return Structure.INTEGRAL
-        return Structure.SLOWED if self._shop.contended else Structure.TIMED
+        return Structure.SLOWED if self._shop.losses.contended else Structure.TIMED
 
     def encoded(self) -> Encoded[Schedule]:
         """Return the encoding."""

@@ -10,12 +10,14 @@ from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
+from ..errors import InvalidInputError
 from ..formulation import Formulation
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
 from ..network import Network
 from ..plan import Plan
 from ..problem import Problem
+from ..schedules import as_schedules
 from ..scores import Violation
 from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
@@ -29,6 +31,9 @@ from .space import all_schedules, count_schedules, near_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
 from .values import WorkloadValues
 from .view import WorkloadView
+
+_MOST_WIDER = 20
+"""Most requests of a workload beside whose answer a wider class of plans is looked at."""
 
 
 class WorkloadFeature(StrEnum):
@@ -76,7 +81,7 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         running = workload.load_policy is LoadPolicy.RUNNING
         present = {
             WorkloadFeature.FREE_ORDER: workload.order is RequestOrder.FREE and len(workload.requests) > 1,
-            WorkloadFeature.INTERFERENCE: shop_of(problem).contended,
+            WorkloadFeature.INTERFERENCE: shop_of(problem).losses.contended,
             WorkloadFeature.COLUMNS: workload.execution is Execution.COLUMNS,
             WorkloadFeature.STREAM: workload.mode is Mode.STREAM,
             WorkloadFeature.ARRIVALS: any(request.arrival_us for request in workload.requests),
@@ -174,9 +179,17 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         if len(problem.platform.units) == 1:
             return ""
         return (
-            "Another order of the units, or several passes, may have a plan: list the units in another order "
-            "in the problem file (platform and costs)."
+            "Another order of the units, or several passes, may have a plan (--passage once, --passage any)."
         )
+
+    def wider(self, problem: Problem) -> tuple[str, Problem] | None:
+        """Return the problem whose requests may come back to units; None: too large, or of another kind."""
+        if len(workload_of(problem).requests) > _MOST_WIDER:
+            return None
+        try:
+            return "--passage any", as_schedules(problem)
+        except InvalidInputError:  # it asks what schedules do not know
+            return None
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of schedules."""

@@ -11,9 +11,9 @@ from ..deployment import Deployment
 from ..errors import InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan
+from ..play import Run
 from ..problem import Problem
 from .deployment import deploy
-from .play import Run
 from .tables import shop_of, workload_of
 from .values import ROUNDS, WorkloadValues
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from ..play import Run
 from ..usage import Usage, usage_of
 from ..workload import LoadPolicy
-from .play import Run
 from .tables import FlowShop, Schedule
 
 

@@ -90,7 +90,7 @@ def needs_of(problem: Problem) -> Needs:
             streams = shop.workload.mode is Mode.STREAM
             uses.append((FlowQuantity.PERIOD if streams else FlowQuantity.MAKESPAN, larger_pays))
             # Who starts later can escape company, and so take less.
-            uses.append((quantity, larger_pays or shop.contended))
+            uses.append((quantity, larger_pays or shop.losses.contended))
     exact = any(
         quantity not in _DECIDED and (larger_pays or quantity not in _REGULAR)
         for quantity, larger_pays in uses

@@ -8,8 +8,8 @@ from ..chain import Chain
 from ..deployment import Deployment, Mode
 from ..errors import InvalidInputError
 from ..history import History, SteadyState
-from ..operation import Operation
-from ..plan import Chunk, Plan
+from ..operation import Operation, whole_requests
+from ..plan import Plan
 from ..problem import Problem
 from ..usage import Usage
 from . import history
@@ -36,16 +36,11 @@ class FlowShopOperation(Operation):
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]
     ) -> Iterator[tuple[str, Deployment]]:
-        """Yield plans that cut nothing and keep the order of the requests.
-
-        All requests on each unit, one after the other; and each request on the unit of a set that is done
-        with it first, as many units as there are.
-        """
-        for names in sets:
-            if len(names) > 1 and any(set(names) < set(others) for others in sets):
-                continue
-            label = "serial on" if len(names) == 1 else "whole requests on"
-            yield f"{label} {'+'.join(names)}", self.deploy(problem, _dealt(problem, names))
+        """Yield plans that cut nothing and keep the order of the requests."""
+        shop = shop_of(problem)
+        requests = [(name, shop.chain(index)) for index, name in enumerate(shop.workload.names)]
+        for label, plan in whole_requests(requests, sets):
+            yield label, self.deploy(problem, plan)
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the table of the network of each request."""
@@ -83,20 +78,3 @@ class FlowShopOperation(Operation):
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
         """Return what one round does."""
         return history.steady(problem, deployment)
-
-
-def _dealt(problem: Problem, units: Sequence[str]) -> Plan:
-    """Return the plan that gives each request, in their order, to the unit that is done with it first."""
-    shop = shop_of(problem)
-    loads_us = dict.fromkeys(units, 0)
-    chunks = []
-    for index, request in enumerate(shop.workload.requests):
-        layers = shop.chain(index).layer_count
-        ends_us = {
-            name: load + shop.chunk_us(index, shop.units.index(name), 0, layers)
-            for name, load in loads_us.items()
-        }
-        unit = min(ends_us, key=ends_us.__getitem__)
-        loads_us[unit] = ends_us[unit]
-        chunks.append(Chunk(request=request.name, network=request.network, start=0, stop=layers, unit=unit))
-    return Plan(chunks=tuple(chunks), order=shop.workload.names)

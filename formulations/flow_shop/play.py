@@ -1,14 +1,4 @@
-"""Who runs when: the event simulation of a workload on an integer clock.
-
-A chunk of work T that starts at S ends at the first whole microsecond t with
-
-    t - S >= T + sum over other chunks b of floor(loss(b) * overlap(b, t) / 1000) - floor(spared(t) / 1000),
-
-overlap(b, t) being the time that both have run beside each other until t: b takes the share loss(b)
-of its progress while it runs. Where those that run at an instant would take more than
-`MOST_LOSS_PERMILLE` together, what is more is spared: spared(t) is the sum of that until t. Everything is
-an integer, so the exact backends can state the same condition as rows and get the same numbers, not close
-ones.
+"""Who runs when: the event simulation of a workload on an integer clock (`formulations/play.py`).
 
 The judge, the native search and the tools that show traces all play plans here.
 """
@@ -16,10 +6,12 @@ The judge, the native search and the tools that show traces all play plans here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from ..losses import LossTable
+from ..play import Run, Units
 from ..streams import default_task_slots
-from .tables import MOST_LOSS_PERMILLE, FlowShop, Schedule
+from .tables import FlowShop, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,108 +23,6 @@ class Job:
     arrival_us: int  # when it comes in
     chunks: tuple[tuple[int, int], ...]
     """(unit, work in microseconds) of its chunks that are not empty, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One chunk that has run: position of its job, unit, start and end."""
-
-    position: int
-    unit: int
-    start_us: int
-    end_us: int
-    work_us: int
-
-
-@dataclass(slots=True, eq=False)
-class _Running:
-    position: int
-    unit: int
-    chain: int
-    start_us: int
-    work_us: int
-    due_us: int
-    """Start, work and the time lost to chunks that have ended."""
-    beside: list[tuple[_Running, int, int]] = field(default_factory=list)
-    """Chunks that run at the same time: (chunk, since when, loss in permille)."""
-    over: int = 0
-    """By how many permille they would take more than it can lose, since `seen_us`."""
-    spared: int = 0
-    """The sum of that up to then, in thousandths of a microsecond."""
-    seen_us: int = 0
-
-    def end_us(self, now_us: int) -> int:
-        """Return when it will end if its company stays as it is, which it is from now on.
-
-        The least t with t >= due + sum of floor(loss (t - since) / 1000) - floor(spared / 1000), approached
-        from below: without a cap at work the right side never falls, and t may go there at once.
-        """
-        if self.over:
-            self.spared += self.over * (now_us - self.seen_us)
-            self.over = 0
-        due = self.due_us
-        if not self.beside:
-            return due - self.spared // 1000
-        loss, since = 0, 0
-        for _, start, rate in self.beside:
-            loss += rate
-            since += rate * start
-        over = 0
-        if loss > MOST_LOSS_PERMILLE:
-            over = self.over = loss - MOST_LOSS_PERMILLE
-            self.seen_us = now_us
-        spared = self.spared - over * now_us
-        lower = (1000 * (due - len(self.beside)) - since - spared) // (1000 - loss + over)
-        at = max(lower, now_us)
-        while True:
-            reached = due - (spared + over * at) // 1000
-            for _, start, rate in self.beside:
-                reached += rate * (at - start) // 1000
-            if reached <= at:
-                return at
-            at = at + 1 if over else reached
-
-
-Losses = tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
-
-
-class _Units:
-    """The units at work: who runs where, and since when beside whom."""
-
-    def __init__(self, losses: Losses | None) -> None:
-        self._losses = losses
-        self._ends: list[tuple[_Running, int]] = []
-        self.running: dict[int, _Running] = {}
-
-    def start(self, position: int, chain: int, unit: int, work_us: int, now_us: int) -> None:
-        """Start a chunk."""
-        new = _Running(position, unit, chain, now_us, work_us, now_us + work_us)
-        if self._losses is not None:
-            for other in self.running.values():
-                mine = self._losses[chain][unit][other.chain][other.unit]
-                theirs = self._losses[other.chain][other.unit][chain][unit]
-                if mine:
-                    new.beside.append((other, now_us, mine))
-                if theirs:
-                    other.beside.append((new, now_us, theirs))
-        self.running[unit] = new
-
-    def next_end_us(self, now_us: int) -> int | None:
-        """Return when the next chunk ends, or None when nothing runs."""
-        self._ends = [(chunk, chunk.end_us(now_us)) for chunk in self.running.values()]
-        return min((end for _, end in self._ends), default=None)
-
-    def stop(self, at_us: int) -> list[Run]:
-        """Take out and return the chunks that end at a time, which is what `next_end_us` has just said."""
-        ended = [chunk for chunk, end in self._ends if end == at_us]
-        for chunk in ended:
-            del self.running[chunk.unit]
-        for chunk in self.running.values():
-            for other, since, rate in chunk.beside:
-                if other in ended:
-                    chunk.due_us += rate * (at_us - since) // 1000
-            chunk.beside = [entry for entry in chunk.beside if entry[0] not in ended]
-        return [Run(c.position, c.unit, c.start_us, at_us, c.work_us) for c in ended]
 
 
 def jobs_of(shop: FlowShop, schedule: Schedule) -> list[Job]:
@@ -149,7 +39,7 @@ def jobs_of(shop: FlowShop, schedule: Schedule) -> list[Job]:
 def play_asynchronous(
     jobs: Sequence[Job],
     unit_count: int,
-    losses: Losses | None,
+    losses: LossTable | None,
     task_slots: int | None = None,
     *,
     rounds: int = 1,
@@ -161,7 +51,7 @@ def play_asynchronous(
     no job is further ahead of itself than the task slots of its stream allow, as on a device: a unit with
     little to do waits for the others.
 
-    `jobs`: of one round, in order. `losses`: `FlowShop.loss_permille`, or None for no slowdown. `task_slots`:
+    `jobs`: of one round, in order. `losses`: `Losses.permille`, or None for no slowdown. `task_slots`:
     most jobs on their way at once, or None. `rounds`: how often the jobs come, without waiting; positions
     count on from round to round. `endless`: whether more rounds follow, so that the last of the rounds have
     company, too.
@@ -189,11 +79,11 @@ class _Play:
     """The state of one asynchronous play."""
 
     def __init__(
-        self, jobs: Sequence[Job], unit_count: int, losses: Losses | None, task_slots: int | None
+        self, jobs: Sequence[Job], unit_count: int, losses: LossTable | None, task_slots: int | None
     ) -> None:
         self._jobs = jobs
         self._slots = task_slots
-        self._units = _Units(losses)
+        self._units = Units(losses)
         # What each unit does in one round: (place of the job, index of its chunk).
         self._queues: list[list[tuple[int, int]]] = [[] for _ in range(unit_count)]
         for place, job in enumerate(jobs):
@@ -256,7 +146,7 @@ class _Play:
         return self._slots is None or position - sum(self._left) < self._slots
 
 
-def play_columns(jobs: Sequence[Job], unit_count: int, losses: Losses | None) -> list[Run]:
+def play_columns(jobs: Sequence[Job], unit_count: int, losses: LossTable | None) -> list[Run]:
     """Play jobs in Hetero2Pipe's columns: chunks with the same position + unit index start together.
 
     The next column starts when the last chunk of this one has ended (Definition 3).
@@ -265,7 +155,7 @@ def play_columns(jobs: Sequence[Job], unit_count: int, losses: Losses | None) ->
     now = 0
     work = [dict(job.chunks) for job in jobs]
     for column in range(len(jobs) + unit_count - 1):
-        units = _Units(losses)
+        units = Units(losses)
         for unit in range(unit_count):
             position = column - unit
             if 0 <= position < len(jobs) and unit in work[position]:

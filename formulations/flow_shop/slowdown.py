@@ -2,7 +2,8 @@
 
 Chunk a of work T that runs beside chunks b takes D = T + sum over b of X[a,b] - R[a], X[a,b] being
 floor(loss * overlap / 1000): the least integer with 1000 X >= loss * overlap - 999. The simulation
-(`play.py`) ends chunks by the same condition, so that its times are the least solution of these rows.
+(`formulations/play.py`) ends chunks by the same condition, so that its times are the least solution of
+these rows.
 
 R[a] is what the cap spares a: with e(S) = max(0, losses to S - cap) for the chunks S that run beside it at
 an instant, 1000 R is at most the time integral of e. As e is a sum over the subsets of S (its Moebius
@@ -18,9 +19,9 @@ from functools import cached_property
 from itertools import combinations, product
 
 from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, linear
+from ..losses import MOST_LOSS_PERMILLE
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .slicing import Slicing
-from .tables import MOST_LOSS_PERMILLE
 from .values import WorkloadValues
 
 _MOST_COMPANIES = 2_000
@@ -41,13 +42,13 @@ class Lengths:
     def length_us(self, cell: Cell) -> IntVar:
         """Return how long a chunk runs; 0 for a cell that is not used."""
         work = self._slicing.work_us(*cell)
-        if not self._shop.contended:
+        if not self._shop.losses.contended:
             return work
-        return IntVar("D", cell, 0, min(self._horizon_us, self._shop.slowest_us(work.high)))
+        return IntVar("D", cell, 0, min(self._horizon_us, self._shop.losses.slowest_us(work.high)))
 
     def constraints(self, clocks: Clocks) -> Iterator[BoolExpr]:
         """Yield what the lengths are, given when chunks run."""
-        if not self._shop.contended:
+        if not self._shop.losses.contended:
             return
         pairs = list(self._pairs())
         for cell in cells_of(self._shop):
@@ -95,7 +96,8 @@ class Lengths:
 
     def _loss(self, victim: Cell, aggressor: Cell) -> int:
         chain_of = self._shop.chain_of
-        return self._shop.loss_permille[chain_of[victim[0]]][victim[1]][chain_of[aggressor[0]]][aggressor[1]]
+        suffered = self._shop.losses.permille[chain_of[victim[0]]][victim[1]]
+        return suffered[chain_of[aggressor[0]]][aggressor[1]]
 
     def _lost_us(self, victim: Cell, aggressor: Cell) -> IntVar:
         most = self.length_us(aggressor).high * self._loss(victim, aggressor) // 1000
@@ -103,7 +105,7 @@ class Lengths:
 
     def _over(self, cell: Cell) -> int:
         """Return by how many permille the worst company would take more from a chunk than it can lose."""
-        most = self._shop.most_loss_permille[self._shop.chain_of[cell[0]]][cell[1]]
+        most = self._shop.losses.most_permille[self._shop.chain_of[cell[0]]][cell[1]]
         return max(0, most - MOST_LOSS_PERMILLE)
 
     def _spared_us(self, cell: Cell) -> IntVar:
@@ -209,7 +211,7 @@ class Lengths:
     def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
         """Return the value of every variable on a schedule."""
         found: dict[VariableKey, int] = {}
-        if not self._shop.contended:
+        if not self._shop.losses.contended:
             return found
         runs = runs_of(values)
         for cell in cells_of(self._shop):

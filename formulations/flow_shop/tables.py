@@ -15,13 +15,11 @@ from ..costs import Interference
 from ..energy import Powers
 from ..errors import MalformedPlanError
 from ..limits import capped
+from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..workload import RequestOrder, Workload
-
-MOST_LOSS_PERMILLE = 750
-"""Most of its speed that a chunk can lose to all that runs beside it at an instant."""
 
 Cuts = tuple[int, ...]
 """Boundaries 0 = c_0 <= c_1 <= ... <= c_K = n of one request: layers [c_k, c_{k+1}) run on unit k."""
@@ -113,59 +111,10 @@ class FlowShop:
         return tuple(self.interference.is_high(request.network) for request in self.workload.requests)
 
     @cached_property
-    def loss_permille(self) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]:
-        """Share of its speed that chain a on unit u loses while chain b runs on unit v, by [a][u][b][v].
-
-        A slowdown of d means a loss of d / (1 + d). Losses to several chunks that run at an instant add up
-        to at most `MOST_LOSS_PERMILLE`; that depends on who runs, so the table does not know it.
-        """
-        units = range(self.unit_count)
-        return tuple(
-            tuple(
-                tuple(tuple(self._loss(unit, v, pressure) for v in units) for pressure in pressures)
-                for unit in units
-            )
-            for pressures in self._pressures()
-        )
-
-    @cached_property
-    def most_loss_permille(self) -> tuple[tuple[int, ...], ...]:
-        """What chain a on unit u would lose to the worst chain on each other unit together, by [a][u]."""
-        units = range(self.unit_count)
-        return tuple(
-            tuple(sum(max(row[v] for row in losses) for v in units) for losses in rows)
-            for rows in self.loss_permille
-        )
-
-    @cached_property
-    def capped(self) -> bool:
-        """Whether company can ever take more than a chunk can lose."""
-        return any(most > MOST_LOSS_PERMILLE for row in self.most_loss_permille for most in row)
-
-    def slowest_us(self, work_us: int, *, chunks: int = 1) -> int:
-        """Return how long some chunks with so much work take at most, one after the other.
-
-        What the cap spares a chunk counts in whole microseconds.
-        """
-        if not self.contended:
-            return work_us
-        return -(-1000 * (work_us + chunks * self.capped) // (1000 - MOST_LOSS_PERMILLE))
-
-    def _pressures(self) -> list[list[int]]:
-        """Return how much chain a minds chain b, by [a][b] (`Interference.pressure`)."""
-        names, known = [chain.network for chain in self.chains], self.interference
-        return [[0 if known is None else known.pressure(a, b) for b in names] for a in names]
-
-    def _loss(self, unit: int, other: int, pressure: int) -> int:
-        if self.interference is None or unit == other:
-            return 0
-        slowdown = self.interference.slowdown(unit, other, pressure)
-        return min(MOST_LOSS_PERMILLE, round(1000 * slowdown / (1000 + slowdown)))
-
-    @cached_property
-    def contended(self) -> bool:
-        """Whether any chunk ever slows another one down."""
-        return any(loss for a in self.loss_permille for u in a for b in u for loss in b)
+    def losses(self) -> Losses:
+        """What chunks lose to each other."""
+        names = tuple(chain.network for chain in self.chains)
+        return Losses(networks=names, unit_count=self.unit_count, interference=self.interference)
 
     @cached_property
     def horizon_us(self) -> int:
@@ -175,7 +124,7 @@ class FlowShop:
             layers = sum(max((t or 0 for t in row), default=0) for row in chain.layer_us)
             slowest.append(layers + sum(chain.copies_us(unit) for unit in range(chain.unit_count)))
         work = sum(slowest[chain] for chain in self.chain_of)
-        most_us = self.slowest_us(work, chunks=self.request_count * self.unit_count)
+        most_us = self.losses.slowest_us(work, chunks=self.request_count * self.unit_count)
         return most_us + max(request.arrival_us for request in self.workload.requests)
 
     @cached_property

@@ -202,4 +202,4 @@ def _period_is_played(shop: FlowShop) -> bool:
     """Return whether only the simulation tells the period (`WorkloadValues.period_us`)."""
     workload = shop.workload
     free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-    return workload.mode is Mode.STREAM and not (free and not shop.contended)
+    return workload.mode is Mode.STREAM and not (free and not shop.losses.contended)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..history import History
+from ..play import Run
 from ..problem import Problem
 from ..usage import Usage
 from .memory import memory_usage
-from .play import Run
 from .tables import shop_of
 
 

@@ -7,11 +7,12 @@ from functools import cached_property
 from itertools import pairwise
 
 from ..deployment import Mode
+from ..play import Run
 from ..terms import PlanNumbers
 from ..usage import Usage
 from ..workload import Execution
 from .memory import memory_usage
-from .play import Run, jobs_of, play_asynchronous, play_columns
+from .play import jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
 from .tables import Cuts, FlowShop, Schedule
 
@@ -57,7 +58,7 @@ class WorkloadValues(PlanNumbers):
         """
         shop, workload = self.shop, self.shop.workload
         jobs = jobs_of(shop, self.schedule)
-        losses = shop.loss_permille if shop.contended else None
+        losses = shop.losses.permille if shop.losses.contended else None
         if workload.execution is Execution.ASYNCHRONOUS:
             return play_asynchronous(
                 jobs, shop.unit_count, losses, workload.task_slots, rounds=rounds, endless=endless
@@ -152,7 +153,7 @@ class WorkloadValues(PlanNumbers):
         """Largest load; for a stream with slowdown or task slots, the time of a round if that is more."""
         workload = self.shop.workload
         free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-        if workload.mode is Mode.BATCH or (free and not self.shop.contended):
+        if workload.mode is Mode.BATCH or (free and not self.shop.losses.contended):
             return max(self.busy_us.values())
         ends = [0] * ROUNDS
         for run in self.stream:
@@ -230,7 +231,7 @@ class WorkloadValues(PlanNumbers):
         powers, stream = self.shop.powers, self.shop.workload.mode is Mode.STREAM
         if powers is None:
             return 0
-        if not self.shop.contended:
+        if not self.shop.losses.contended:
             return powers.energy_nj(self.busy_us, self.period_us if stream else self.makespan_us)
         if not stream:
             return powers.energy_nj(_busy_us(self.runs), self.makespan_us)

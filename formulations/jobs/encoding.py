@@ -6,6 +6,7 @@
 The chosen chunks of a request are a path from its first border to its last; a chunk starts after its release,
 after those that it waits for, and after the chunk before it; chunks on one unit do not overlap. "At least"
 rows admit idling, which makes no term better; rules about times add that nothing starts later than it can.
+With slowdown (`slowdown.py`) a later start could spare others, so that these rows are always there.
 
 Redundant rows, which relaxations need:
 
@@ -42,6 +43,7 @@ from .counts import by_counts
 from .quantities import JobQuantity as Q
 from .quantities import JobTerm, JobValues
 from .reach import Reach
+from .slowdown import Lengths, at
 from .symmetry import Alike
 from .tables import JobPlan, Option, tables_of
 
@@ -72,8 +74,9 @@ class _JobsModel:
             self.horizon_us = JobValues(tables, known).makespan_us
         self.reach = Reach(tables=tables)
         self.alike = Alike(tables) if self.one and not problem.rules else None
-        asked = {key[0] for rule in problem.expression_rules for key in variables(rule.expr)}
-        self.exact = bool(asked & _TIMES)
+        self.asked = {key[0] for rule in problem.expression_rules for key in variables(rule.expr)}
+        self.slowed = tables.losses.contended
+        self.exact = self.slowed or bool(self.asked & _TIMES)
         self.makespan = IntVar("end_of_all", (), 0, self.horizon_us)
 
     # Variables
@@ -91,6 +94,15 @@ class _JobsModel:
             }
             for request, (heads, tails) in enumerate(pairs)
         }
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """How long chunks run, where they slow each other down."""
+        return Lengths(self.tables, self.chosen, self.begin, self.horizon_us)
+
+    def _length(self, request: int, option: Option) -> IntVar | int:
+        """Return how long a chunk runs if it is chosen."""
+        return self.lengths.of((request, option.start)) if self.slowed else option.time_us
 
     def begin(self, request: int, border: int) -> Expr:
         """Return when the chunk that begins at a border starts; at the last border: when the request ends.
@@ -122,7 +134,13 @@ class _JobsModel:
             model = Model(constraints=(Constraint(name="coverage", expr=FALSE),), definitions={})
         else:
             rows = {"structure": self._paths(), "time": self._times(), "route": self._routes()}
-            rows |= {"conflict": self._unit_rows(), "device_memory": self._memory()}
+            rows |= {
+                "passage": self._visits(),
+                "conflict": self._unit_rows(),
+                "device_memory": self._memory(),
+            }
+            if self.slowed:
+                rows |= {"slowdown": self.lengths.rows(), "turns": self._all_turns(), "busy": self._busy()}
             rows |= {"equal": self._equal(), "windows": self._windows(), "prompt": self._prompt()}
             constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
             constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
@@ -134,7 +152,7 @@ class _JobsModel:
         return Encoded(
             name="chunks",
             model=model,
-            structure=Structure.SCHEDULE,
+            structure=Structure.SLOWED if self.slowed else Structure.SCHEDULE,
             complete=self.alike is None and self.horizon_us == self.tables.horizon_us,
             decode=self._decode,
             exclude=self._exclude,
@@ -153,13 +171,28 @@ class _JobsModel:
                 begun = count(x for o, x in own if o.start == border)
                 yield begun == (1 if border == 0 else count(x for o, x in own if o.stop == border))
 
+    def _visits(self) -> Iterator[BoolExpr]:
+        """Yield that requests pass the units as they may."""
+        rank = self.tables.visits.rank
+        for request, own in self.chosen.items() if self.tables.visits.once else ():
+            for unit in self.units:
+                if rank is None:
+                    yield count(x for o, x in own.items() if o.unit == unit) <= 1
+                    continue
+                # What ends on this unit or a later one is not followed by what is on this one or before.
+                for border in range(1, self.tables.section_count(request)):
+                    ending = [x for o, x in own.items() if o.stop == border and rank[o.unit] >= rank[unit]]
+                    begun = [x for o, x in own.items() if o.start == border and rank[o.unit] <= rank[unit]]
+                    yield count((*ending, *begun)) <= 1
+
     def _times(self) -> Iterator[BoolExpr]:
         for request in self.requests:
             for option, x in self.chosen[request].items():
                 over = self.begin(request, option.stop) - self.begin(request, option.start)
-                yield x.implies(over >= option.time_us)
+                length = self._length(request, option)
+                yield x.implies(over >= length)
                 if self.exact and option.stop == self.tables.section_count(request):
-                    yield x.implies(over <= option.time_us)
+                    yield x.implies(over <= length)
             for other in self.tables.after[request]:
                 yield self.begin(request, 0) >= self.end(other)
             yield self.makespan >= self.end(request)
@@ -239,7 +272,29 @@ class _JobsModel:
                 for option, x in self.chosen[request].items()
                 if option.unit == unit
             )
-            yield Sharing(tasks=tasks, rows=tuple(self._turns(unit)))
+            # Tasks have fixed lengths; with slowdown these are the least ones, and rows say the rest.
+            yield Sharing(tasks=tasks, rows=() if self.slowed else tuple(self._turns(unit)))
+
+    def _all_turns(self) -> Iterator[BoolExpr]:
+        for unit in self.units:
+            yield from self._turns(unit)
+
+    def _busy_us(self, request: int, border: int, unit: int) -> IntVar:
+        return IntVar("busy", (request, border, unit), 0, self.lengths.of((request, border)).high)
+
+    def _busy(self) -> Iterator[BoolExpr]:
+        """Yield how long chunks run on each unit, where that is asked for."""
+        for request, border, unit in self._places() if Q.BUSY in self.asked else ():
+            busy, length = self._busy_us(request, border, unit), self.lengths.of((request, border))
+            there = at((request, border), unit)
+            yield there.implies(busy >= length)
+            yield there.implies(busy <= length)
+            yield there | (busy <= 0)
+
+    def _places(self, unit: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Yield where chunks can begin: request, border and unit."""
+        found = {(r, o.start, o.unit) for r, own in self.chosen.items() for o in own}
+        return iter(sorted(place for place in found if unit in (None, place[2])))
 
     def _turns(self, unit: int) -> Iterator[BoolExpr]:
         """Yield "one after the other" for each two chunks on a unit, by a literal for who is first."""
@@ -248,9 +303,11 @@ class _JobsModel:
             for border in range(self.tables.section_count(request)):
                 own = {o: x for o, x in self._from(request, border).items() if o.unit == unit}
                 if own:
-                    there = BoolVar("at", (request, border, unit))
+                    there = at((request, border), unit)
                     yield count(own.values()) == there
-                    length = linear((o.time_us, x) for o, x in own.items())
+                    length: Expr = linear((o.time_us, x) for o, x in own.items())
+                    if self.slowed:
+                        length = self.lengths.of((request, border))
                     places.append((request, border, there, self.begin(request, border) + length))
         for first, (request, border, here, end) in enumerate(places):
             for other, place, there, other_end in places[first + 1 :]:
@@ -277,7 +334,7 @@ class _JobsModel:
                 else:
                     ways.append(~any_of(self._from(request, border).values()))
                     ways += [
-                        x & (start <= self.begin(request, o.start) + o.time_us)
+                        x & (start <= self.begin(request, o.start) + self._length(request, o))
                         for o, x in self.chosen[request].items()
                         if o.stop == border
                     ]
@@ -286,7 +343,7 @@ class _JobsModel:
                         here = any_of(
                             y for o, y in self._from(request, border).items() if o.unit == option.unit
                         )
-                        left = self.begin(other, option.start) + option.time_us
+                        left = self.begin(other, option.start) + self._length(other, option)
                         ways.append(all_of((x, here, start == left)))
                 yield any_of(ways)
 
@@ -314,6 +371,9 @@ class _JobsModel:
             lates.append((wanted.weight, late))
             lateness.append((wanted.weight, Const(0) if due_us is None else max_of((0, end - due_us))))
         for unit in self.units:
+            if self.slowed:
+                found[Q.BUSY, (unit,)] = linear((1, self._busy_us(*place)) for place in self._places(unit))
+                continue
             found[Q.BUSY, (unit,)] = linear(
                 (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
             )
@@ -341,7 +401,7 @@ class _JobsModel:
         ways: list[BoolExpr] = []
         last: dict[int, tuple[int, Option]] = {}
         for run in JobValues(self.tables, code).runs:
-            option = Option(*run.part, run.end_us - run.start_us)
+            option = Option(*run.part, run.work_us)
             ways.append(~self.chosen[run.request][option])
             before = last.get(option.unit)
             if before is not None and before[0] != run.request:
@@ -363,9 +423,12 @@ class _JobsModel:
         values = JobValues(self.tables, code)
         found: dict[VariableKey, int] = {("end_of_all", ()): values.makespan_us}
         starts: dict[tuple[int, int], int] = {}
+        if self.slowed:
+            found |= self.lengths.assign(values)
         for run in values.runs:
             start, stop, unit = run.part
             found["x", (run.request, *run.part)] = 1
+            found["busy", (run.request, start, unit)] = run.end_us - run.start_us
             found["at", (run.request, start, unit)] = 1
             found["unit_used", (unit,)] = 1
             found["loaded", (self.tables.chain_of[run.request], *run.part)] = 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from typing import ClassVar
 
 from ..demands import Demand
 from ..formulation import Formulation
-from ..job_requests import Jobs
+from ..job_requests import Cuts, Jobs
 from ..model import Encoded
 from ..network import Network
 from ..plan import Plan
@@ -25,6 +26,12 @@ from .tables import JobPlan, JobTables, build_tables, jobs_of, tables_of
 from .view import JobView
 
 
+class JobFeature(StrEnum):
+    """What a problem of single requests asks of a backend beyond `Feature`."""
+
+    INTERFERENCE = "interference"
+
+
 class JobsFormulation(Formulation[JobTables, JobPlan]):
     """Requests of several networks, each in chunks of sections, on any units in any order."""
 
@@ -36,13 +43,14 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     quantities = QUANTITIES
     limits: ClassVar[tuple[str, ...]] = ("min_units", "max_units")
     operation = JobsOperation()
+    features: ClassVar[frozenset[str]] = frozenset(map(str, JobFeature))
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
         "the way"
     )
 
     def defects(self, problem: Problem) -> Iterator[str]:
-        """Yield networks that are not there, and borders that are no cuts."""
+        """Yield networks and units that are not there, and borders that are no cuts."""
         jobs, networks = jobs_of(problem), {network.name: network for network in problem.networks}
         for request in jobs.requests:
             if request.network not in networks:
@@ -53,6 +61,14 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 yield f"borders are given for network {borders.network!r}, the problem has {sorted(networks)}"
             elif strange := sorted(set(borders.cuts) - set(networks[borders.network].legal_cuts)):
                 yield f"network {borders.network!r} cannot be cut at {', '.join(map(str, strange))}"
+        units = problem.platform.unit_names
+        if sorted(jobs.unit_order(units) or units) != sorted(units):
+            yield f"passage {jobs.passage!r} has to name every unit once; there are {', '.join(units)}"
+
+    def needs(self, problem: Problem) -> frozenset[str]:
+        """Return whether chunks slow each other down."""
+        contended = tables_of(problem).losses.contended
+        return frozenset({str(JobFeature.INTERFERENCE)} if contended else ())
 
     def tables(self, problem: Problem) -> JobTables:
         """Return the tables of the requests."""
@@ -72,8 +88,8 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
         return jobs_of(problem).names
 
     def demands(self, problem: Problem) -> list[Demand]:
-        """Return which requests wait for which."""
-        return [
+        """Return which requests wait for which, and how they pass the units."""
+        found = [
             Demand(
                 name=f"order of {request.name}",
                 text=f"request {request.name!r} waits for {', '.join(request.after)}",
@@ -82,6 +98,10 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
             for request in jobs_of(problem).requests
             if request.after
         ]
+        if tables_of(problem).visits.once:
+            words = _passage_words(problem)
+            found.append(Demand(name="passage", text=f"requests pass {words}", without=_any_passage))
+        return found
 
     def code(self, problem: Problem, plan: Plan) -> JobPlan:
         """Return chunks and order by index."""
@@ -127,16 +147,24 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
         return (*(number for parts in code.parts for part in parts for number in part), *code.order)
 
     def plan_class(self, problem: Problem) -> str:
-        """Return where requests are cut."""
-        borders = " or at the given borders" if jobs_of(problem).borders else ""
-        return (
-            f"plans that cut requests only where other units can run the layers{borders}, "
-            "chunks starting as early as their order allows"
-        )
+        """Return when chunks start, where requests are cut, and how they pass the units."""
+        jobs, words = jobs_of(problem), "schedules whose chunks start as soon as order and units allow"
+        if jobs.cuts is Cuts.SECTIONS:
+            borders = " or at the given borders" if jobs.borders else ""
+            words += f", which cut requests only where other units can run the layers{borders}"
+        if tables_of(problem).visits.once:
+            words += f", and in which every request passes {_passage_words(problem)}"
+        return words
 
     def outside(self, problem: Problem) -> str:
-        """Return that there are other cuts."""
-        return "Plans with other cuts are not looked at; borders of sections in the problem file add cuts."
+        """Return that there are other cuts and passages."""
+        jobs, more = jobs_of(problem), []
+        if jobs.cuts is Cuts.SECTIONS:
+            more.append('plans with other cuts ("cuts": "all" in the problem file, or borders of sections)')
+        if tables_of(problem).visits.once and len(problem.platform.units) > 1:
+            more.append("requests that come back to units (passage any)")
+        words = " and ".join(more)
+        return f"Not looked at are {words}." if words else ""
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of plans."""
@@ -151,6 +179,16 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     ) -> Encoded[JobPlan]:
         """Return the model by optional chunks (`encoding.py`)."""
         return encode_jobs(problem, top=top, known=known)
+
+
+def _passage_words(problem: Problem) -> str:
+    """Return which units every request passes how, where it does not come back to them."""
+    order = jobs_of(problem).unit_order(problem.platform.unit_names)
+    return "each unit at most once" if order is None else f"the units once, in the order {', '.join(order)}"
+
+
+def _any_passage(problem: Problem) -> Problem:
+    return replace(problem, data=replace(jobs_of(problem), passage="any"))
 
 
 def _without_waiting(name: str, problem: Problem) -> Problem:

@@ -55,7 +55,7 @@ def _parts(tables: JobTables, request: int, chunks: list[Chunk], wrong: list[Vio
             note("sections", f"it ends inside a section; sections end at {', '.join(map(str, stops))}")
         elif chunk.start in starts:
             part = (starts[chunk.start], stops[chunk.stop], tables.units.index(chunk.unit))
-            if part not in tables.time_us[tables.chain_of[request]]:
+            if not chain.runs(chunk.start, chunk.stop, part[2]):
                 note("support", "the unit cannot run all of it")
             parts.append(part)
         if chunk.start != at:
@@ -94,6 +94,10 @@ def broken(values: JobValues) -> Iterator[Violation]:
                 names = f"{tables.units[unit]!r} and {tables.units[other]!r}"
                 yield Violation(rule="conflict", message=f"units {names} share cores")
     for request, parts in enumerate(values.code.parts):
+        if not tables.visits.allows(part[2] for part in parts):
+            units = ", ".join(tables.units[part[2]] for part in parts)
+            text = f"request {tables.jobs.names[request]!r} is on {units}; passage {tables.jobs.passage}"
+            yield Violation(rule="passage", message=f"{text} forbids that")
         for part in parts:
             if not tables.fits(request, part):
                 start, stop = tables.layers(request, part)

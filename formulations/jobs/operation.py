@@ -1,4 +1,4 @@
-"""How plans of single requests run: they are played only, since each unit has an order of its own."""
+"""How plans of single requests run: in rounds, in which each unit serves chunks in an order of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..chain import Chain
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
-from ..operation import Operation
+from ..operation import Operation, whole_requests
 from ..plan import Plan
 from ..problem import Problem
 from ..streams import Stream
@@ -17,9 +17,9 @@ from ..usage import Usage, usage_of
 from .quantities import JobValues
 from .tables import jobs_of, tables_of
 
-_PLAYED = (
-    "plans of single requests are what an all-knowing planner would do: they can be simulated "
-    "(`gapless simulate`); where requests really come, units are dealt out as they do (`gapless coordinate`)"
+_WAITS = (
+    "requests that wait for others are only simulated (`gapless simulate`): the runtime lets each request in "
+    "when it arrives; leave out `after`"
 )
 
 
@@ -31,8 +31,14 @@ class JobsOperation(Operation):
         return "makespan"
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
-        """Refuse: the runtime has one order for all units."""
-        raise InvalidPlanError(_PLAYED)
+        """Return one stream for each request, in rounds in which each unit has its order of chunks."""
+        if any(request.after for request in jobs_of(problem).requests):
+            raise InvalidPlanError(_WAITS)
+        if task_slots not in (None, 1):
+            raise InvalidPlanError(
+                f"{task_slots} task slots: each request comes once in a round, in one slot"
+            )
+        return self.arrange(problem, plan)
 
     def arrange(self, problem: Problem, plan: Plan) -> Deployment:
         """Return one stream for each request."""
@@ -54,14 +60,18 @@ class JobsOperation(Operation):
         )
 
     def check_executable(self, problem: Problem) -> None:
-        """Refuse every problem."""
-        raise InvalidInputError(_PLAYED)
+        """Refuse requests that wait for others."""
+        if any(request.after for request in jobs_of(problem).requests):
+            raise InvalidInputError(_WAITS)
 
     def baselines(
         self, problem: Problem, sets: Sequence[tuple[str, ...]]
     ) -> Iterator[tuple[str, Deployment]]:
-        """Yield nothing: nothing can be executed."""
-        return iter(())
+        """Yield plans that cut nothing and keep the order of the requests."""
+        tables = tables_of(problem)
+        requests = [(name, tables.chain(index)) for index, name in enumerate(tables.jobs.names)]
+        for label, plan in whole_requests(requests, sets):
+            yield label, self.deploy(problem, plan)
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the table of the network of each request."""
@@ -113,7 +123,11 @@ class JobsOperation(Operation):
         round_ns = max(event.end_ns for event in first)
         return executed(
             deployment,
-            (replace(e.moved(number * round_ns), request=number) for number in range(rounds) for e in first),
+            (
+                replace(event.moved(number * round_ns), request=number, slowdown_ns=0)
+                for number in range(rounds)
+                for event in first
+            ),
         )
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
@@ -142,5 +156,6 @@ def _intervals(problem: Problem, plan: Plan) -> Iterator[Interval]:
             request=0,
             chunk=run.place,
             unit=tables.units[unit],
+            slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
             engine_ns=tuple(1000 * at for at in engine_us),
         )

@@ -1,17 +1,17 @@
-"""What plans of single requests are worth, and what rules speak about: a played plan. Times in microseconds.
+"""What plans of single requests are worth, and what rules speak about: a played plan (`play.py`).
 
-A chunk starts as soon as its unit, the chunk before it, the requests that it waits for and its release
-allow; units serve the chunks in the order of the plan.
+Times in microseconds. With slowdown a unit is busy for as long as chunks run on it; their work is what they
+would take alone.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
 
 from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
-from .tables import JobPlan, JobTables, Part
+from .play import Run, played
+from .tables import JobPlan, JobTables
 
 
 class JobTerm(StrEnum):
@@ -29,7 +29,7 @@ class JobQuantity(StrEnum):
 
     ON = "on"  # (request, layer, unit): the unit runs the layer
     USES = "uses"  # (request, unit): the unit runs at least one layer of the request
-    BUSY = "busy_us"  # (unit): time of all its chunks
+    BUSY = "busy_us"  # (unit): how long chunks run on it
     START = "start_us"  # (request): when its first chunk starts
     FINISH = "finish_us"  # (request): when its last chunk ends
     IS_LATE = "is_late"  # (request): it ends after its deadline
@@ -41,16 +41,6 @@ class JobQuantity(StrEnum):
     WORK = "work_us"
 
 
-class Run(NamedTuple):
-    """A chunk at work: its request, its place among the chunks of that, and when."""
-
-    request: int
-    place: int
-    part: Part
-    start_us: int
-    end_us: int
-
-
 class JobValues(PlanNumbers):
     """The numbers of one plan.
 
@@ -59,27 +49,7 @@ class JobValues(PlanNumbers):
 
     def __init__(self, tables: JobTables, code: JobPlan) -> None:
         self.tables, self.code = tables, code
-        self.runs: tuple[Run, ...] = tuple(self._played())
-
-    def _played(self) -> list[Run]:
-        tables, code = self.tables, self.code
-        free_us = [0] * tables.unit_count
-        ready_us = [request.release_us for request in tables.jobs.requests]
-        place = [0] * tables.request_count
-        found = []
-        for request in code.order:
-            own = code.parts[request]
-            part = own[place[request]]
-            unit = part[2]
-            start_us = max(free_us[unit], ready_us[request])
-            end_us = start_us + tables.time_us[tables.chain_of[request]][part]
-            found.append(Run(request, place[request], part, start_us, end_us))
-            free_us[unit] = ready_us[request] = end_us
-            place[request] += 1
-            if place[request] == len(own):
-                for follower in tables.followers[request]:
-                    ready_us[follower] = max(ready_us[follower], end_us)
-        return found
+        self.runs: tuple[Run, ...] = tuple(played(tables, code.order, code.parts))
 
     @cached_property
     def start_us(self) -> tuple[int, ...]:
@@ -94,7 +64,7 @@ class JobValues(PlanNumbers):
 
     @cached_property
     def busy_us(self) -> dict[int, int]:
-        """The time of all chunks of each unit in use."""
+        """How long chunks run on each unit in use."""
         found: dict[int, int] = {}
         for run in self.runs:
             found[run.part[2]] = found.get(run.part[2], 0) + run.end_us - run.start_us
@@ -141,8 +111,8 @@ class JobValues(PlanNumbers):
 
     @property
     def work_us(self) -> int:
-        """The time of all chunks."""
-        return sum(self.busy_us.values())
+        """What all chunks would take alone."""
+        return sum(run.work_us for run in self.runs)
 
     def _weighted(self, values: tuple[int, ...]) -> int:
         pairs = zip(self.tables.jobs.requests, values, strict=True)
@@ -174,7 +144,7 @@ TERMS = table(
             "weighted sum over the requests of release to end",
             "total latency",
         ),
-        (JobTerm.WORK, "work_us", Dimension.MICROSECONDS, "busy time of all units together", "work"),
+        (JobTerm.WORK, "work_us", Dimension.MICROSECONDS, "time of all chunks, without slowdown", "work"),
     )
 )
 """What can be minimised."""
@@ -212,7 +182,7 @@ QUANTITIES = table(
         ),
         QuantityInfo(
             name=JobQuantity.BUSY,
-            text="time of all chunks on the unit",
+            text="how long chunks run on the unit",
             indices=(_UNIT,),
             most=_most_us,
             read=lambda plan, unit: plan.busy_us.get(unit, 0),
@@ -256,7 +226,7 @@ QUANTITIES = table(
             text="weighted sum of release to end",
             most=_most_weighted_us,
         ),
-        QuantityInfo(name=JobQuantity.WORK, text="busy time of all units together", most=_most_us),
+        QuantityInfo(name=JobQuantity.WORK, text="time of all chunks, without slowdown", most=_most_us),
     )
 )
 """What rules can speak about."""

@@ -12,6 +12,9 @@ from .tables import JobTables, Option
 Window = tuple[int, tuple[tuple[int, Option], ...]]
 """Time before and behind all of some chunks of a unit, and these: each with its request."""
 
+_MOST_PAIRS, _SPREAD = 10_000, 24
+"""Where a unit has more pairs of heads and tails, windows are made of so many of each, evenly spread."""
+
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
 class Reach:
@@ -98,15 +101,18 @@ class Reach:
         for unit in range(self.tables.unit_count):
             works: dict[tuple[int, int], list[tuple[int, Option]]] = defaultdict(list)
             for request in asked:
-                heads, tails = self.head_us[request], self.tail_us[request]
+                begins, rests = self.head_us[request], self.tail_us[request]
                 for option in self.of(request):
                     if option.unit == unit:
-                        works[heads[option.start], tails[option.stop]].append((request, option))
+                        works[begins[option.start], rests[option.stop]].append((request, option))
             found: dict[tuple[tuple[int, Option], ...], int] = {}
-            for head in {head for head, _ in works}:
+            heads, tails = ({times[side] for times in works} for side in range(2))
+            if len(heads) * len(tails) > _MOST_PAIRS:
+                heads, tails = _spread(heads), _spread(tails)
+            for head in heads:
                 if enough():
                     break
-                for tail in {tail for _, tail in works}:
+                for tail in tails:
                     inside = tuple(
                         work
                         for (begin, rest), own in works.items()
@@ -116,3 +122,9 @@ class Reach:
                     if inside and head + tail <= least_us:
                         found[inside] = max(head + tail, found.get(inside, 0))
             yield [(around_us, inside) for inside, around_us in found.items()]
+
+
+def _spread(times: set[int]) -> set[int]:
+    """Return some times, the first and the last among them."""
+    found = sorted(times)
+    return {found[place * (len(found) - 1) // (_SPREAD - 1)] for place in range(_SPREAD)}

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import factorial, prod
+from math import comb, factorial, prod
 
 from .tables import JobPlan, JobTables, Part
+
+_MOST_COUNTED = 200
+"""Most chunks of all requests whose orders are counted one number of chunks after the other."""
+
+_MOST_SECTIONS = 40
+"""Most sections of a network whose ways are counted."""
 
 Route = tuple[Part, ...]
 """The chunks of one request."""
@@ -25,17 +31,17 @@ def all_plans(tables: JobTables) -> Iterator[JobPlan]:
 
 
 def all_routes(tables: JobTables, chain: int) -> Iterator[Route]:
-    """Yield all ways through the sections of a network, given by index."""
+    """Yield all ways through the sections of a network, given by index, that the passage allows."""
     count = len(tables.sections[chain])
 
-    def extend(route: Route, at: int) -> Iterator[Route]:
+    def extend(route: Route, at: int, state: int) -> Iterator[Route]:
         if at == count:
             yield route
         for option in tables.options[chain]:
-            if option.start == at:
-                yield from extend((*route, option.part), option.stop)
+            if option.start == at and (after := tables.visits.after(state, option.unit)) is not None:
+                yield from extend((*route, option.part), option.stop, after)
 
-    return extend((), 0)
+    return extend((), 0, 0)
 
 
 def _orders(tables: JobTables, left: list[int]) -> Iterator[tuple[int, ...]]:
@@ -57,17 +63,46 @@ def _orders(tables: JobTables, left: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 def count_plans(tables: JobTables) -> int:
-    """Return an upper bound on the number of plans: ways through the sections, times orders of chunks.
+    """Return an upper bound on the number of plans: ways through the sections, times orders of their chunks.
 
-    The orders of as many chunks as each request has sections: fewer chunks have fewer orders.
+    For many chunks the orders are those of as many chunks as each request can have.
     """
-    ways = prod(_route_count(tables, chain) for chain in tables.chain_of)
-    chunks = [tables.section_count(request) for request in range(tables.request_count)]
-    return ways * factorial(sum(chunks)) // prod(map(factorial, chunks))
+    if max(map(len, tables.sections)) > _MOST_SECTIONS:
+        return _more_plans(tables)
+    by_chain = [_counts(tables, chain) for chain in range(len(tables.chains))]
+    counts = [by_chain[chain] for chain in tables.chain_of]
+    most = [max(own, default=0) for own in counts]
+    if sum(most) > _MOST_COUNTED:
+        return prod(sum(own.values()) for own in counts) * factorial(sum(most)) // prod(map(factorial, most))
+    found = {0: 1}
+    for own in counts:
+        before, found = found, {}
+        for so_far, plans in before.items():
+            for chunks, ways in own.items():
+                after = so_far + chunks
+                found[after] = found.get(after, 0) + plans * ways * comb(after, chunks)
+    return sum(found.values())
 
 
-def _route_count(tables: JobTables, chain: int) -> int:
-    ways = [1] + [0] * len(tables.sections[chain])
+def _more_plans(tables: JobTables) -> int:
+    """Return a number of plans that is too large: as if each unit could run every section."""
+    sections = [tables.section_count(request) for request in range(tables.request_count)]
+    ways = prod(tables.unit_count * (tables.unit_count + 1) ** (count - 1) for count in sections)
+    return ways * factorial(sum(sections)) // prod(map(factorial, sections))
+
+
+def _counts(tables: JobTables, chain: int) -> dict[int, int]:
+    """Return how many ways through the sections of a network there are, by number of chunks."""
+    last = len(tables.sections[chain])
+    ways: list[dict[tuple[int, int], int]] = [{} for _ in range(last + 1)]
+    ways[0][0, 0] = 1
     for option in tables.options[chain]:  # in the order of their starts
-        ways[option.stop] += ways[option.start]
-    return ways[-1]
+        own = ways[option.stop]
+        for (state, chunks), number in ways[option.start].items():
+            after = tables.visits.after(state, option.unit)
+            if after is not None:
+                own[after, chunks + 1] = own.get((after, chunks + 1), 0) + number
+    found: dict[int, int] = {}
+    for (_, chunks), number in ways[last].items():
+        found[chunks] = found.get(chunks, 0) + number
+    return found

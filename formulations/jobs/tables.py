@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ..chain import Chain, build_chain
 from ..coordination.sections import Section, chunks_of, sections_of
-from ..job_requests import Jobs
+from ..job_requests import Cuts, Jobs
+from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
-
-Part = tuple[int, int, int]
-"""A chunk of a request: first section, one past the last, unit."""
+from .play import Part, played
+from .visits import Visits
 
 
 class Option(NamedTuple):
@@ -56,6 +55,8 @@ class JobTables:
     layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
     sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
     after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
+    losses: Losses  # what chunks lose to each other
+    visits: Visits  # which units a request may pass in which order
 
     @property
     def request_count(self) -> int:
@@ -106,7 +107,9 @@ class JobTables:
         """A time by which every plan is done: all requests one after the other, each at its slowest."""
         longest = [_longest_us(*each) for each in zip(self.options, map(len, self.sections), strict=True)]
         work = sum(longest[chain] for chain in self.chain_of)
-        return work + max(request.release_us for request in self.jobs.requests)
+        chunks = sum(map(self.section_count, range(self.request_count)))
+        most_us = self.losses.slowest_us(work, chunks=chunks)
+        return most_us + max(request.release_us for request in self.jobs.requests)
 
     @cached_property
     def due_us(self) -> tuple[int | None, ...]:
@@ -115,6 +118,10 @@ class JobTables:
             None if request.deadline_us is None else request.release_us + request.deadline_us
             for request in self.jobs.requests
         )
+
+    def work_us(self, request: int, part: Part) -> int:
+        """Return how long a chunk takes alone, without a table of all that there can be."""
+        return self.chain(request).busy_us(*self.layers(request, part), part[2])
 
     def layers(self, request: int, part: Part) -> tuple[int, int]:
         """Return first layer of a chunk, and one past the last."""
@@ -153,57 +160,9 @@ class JobTables:
 
         `order`: any order of the chunks in which what waits stands behind what it waits for.
         """
-        queues: list[list[tuple[int, int]]] = [[] for _ in self.units]
-        place = [0] * self.request_count
-        for request in order:
-            queues[parts[request][place[request]][2]].append((request, place[request]))
-            place[request] += 1
-        return JobPlan(tuple(self._by_start(queues, parts)), parts)
-
-    def _by_start(
-        self, queues: list[list[tuple[int, int]]], parts: tuple[tuple[Part, ...], ...]
-    ) -> list[int]:
-        """Return the requests of chunks in the order of their starts; `queues`: what each unit serves."""
-        free_us = [0] * self.unit_count
-        served = [0] * self.unit_count
-        ready_us = [request.release_us for request in self.jobs.requests]
-        waits = [len(before) for before in self.after]
-        done = [0] * self.request_count
-        heap: list[tuple[int, int]] = []
-        offered = [False] * self.unit_count
-
-        def offer(unit: int) -> None:
-            """Put the next chunk of a unit on the heap, if its request has come so far."""
-            if served[unit] < len(queues[unit]) and not offered[unit]:
-                request, place = queues[unit][served[unit]]
-                if not waits[request] and place == done[request]:
-                    offered[unit] = True
-                    heappush(heap, (max(free_us[unit], ready_us[request]), request))
-
-        for unit in range(self.unit_count):
-            offer(unit)
-        found: list[int] = []
-        while heap:
-            start_us, request = heappop(heap)
-            own = parts[request]
-            part = own[done[request]]
-            unit = part[2]
-            done[request] += 1
-            served[unit] += 1
-            offered[unit] = False
-            end_us = free_us[unit] = ready_us[request] = start_us + self.time_us[self.chain_of[request]][part]
-            found.append(request)
-            touched = {unit}
-            if done[request] < len(own):
-                touched.add(own[done[request]][2])
-            else:
-                for follower in self.followers[request]:
-                    waits[follower] -= 1
-                    ready_us[follower] = max(ready_us[follower], end_us)
-                    touched.add(parts[follower][0][2])
-            for each in sorted(touched):
-                offer(each)
-        return found
+        runs = played(self, order, parts)
+        runs.sort(key=lambda run: (run.start_us, run.request))
+        return JobPlan(tuple(run.request for run in runs), parts)
 
 
 def _longest_us(options: tuple[Option, ...], count: int) -> int:
@@ -234,15 +193,23 @@ def build_tables(problem: Problem) -> JobTables:
     jobs = jobs_of(problem)
     used = list(dict.fromkeys(request.network for request in jobs.requests))
     networks = {network.name: network for network in problem.networks}
-    borders = {each.network: each.cuts for each in jobs.borders}
     chains = tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used)
+    borders = {each.network: each.cuts for each in jobs.borders}
+    if jobs.cuts is Cuts.ALL:
+        borders = {chain.network: chain.cuts[1:-1] for chain in chains}
     index = {name: number for number, name in enumerate(jobs.names)}
+    units = problem.platform.unit_names
+    order = jobs.unit_order(units)
     return JobTables(
         jobs=jobs,
-        units=problem.platform.unit_names,
+        units=units,
         chains=chains,
         chain_of=tuple(used.index(request.network) for request in jobs.requests),
         layer_names=tuple(networks[name].layer_names for name in used),
         sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
         after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
+        losses=Losses(networks=tuple(used), unit_count=len(units), interference=problem.interference),
+        visits=Visits(
+            once=jobs.passage != "any", rank=None if order is None else tuple(map(order.index, units))
+        ),
     )

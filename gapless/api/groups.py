@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..executor.graph.grouping import Granularity
+from ..executor.graph.choices import Granularity
 from ..executor.graph.tiling import Tiler
 from ..formulations.cluster import Pipelines, parse_most
 from ..formulations.cluster_platform import ClusterPlatform

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..executor.graph.choices import Simplification
-from ..executor.graph.grouping import Granularity
+from ..executor.graph.choices import Granularity, Simplification
 from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError, OpenShapesError
 from ..formulations.nearness import shown

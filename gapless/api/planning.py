@@ -90,7 +90,8 @@ def plan(
         How many pipelines may run side by side, each on units of its own: "many", "one" or a number
         (`with_pipelines`). None: as the problem says.
     passage
-        "any": a unit may have several chunks; "once": one (`with_passage`). None: as the problem says.
+        "any": a unit may have several chunks of a request; "once": one; more for workloads (`with_passage`).
+        None: as the problem says.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.

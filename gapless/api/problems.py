@@ -15,12 +15,14 @@ from ..formulations.errors import InvalidInputError, InvalidProblemError, Schema
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.job_requests import Jobs
 from ..formulations.json_files import load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
 from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
+from ..formulations.schedules import as_schedules
 from ..formulations.validation import Defects
 from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
@@ -234,19 +236,23 @@ def with_pipelines(
 
 
 def with_passage(problem: Problem, passage: str = "any") -> Problem:
-    """Return a problem of one network whose units may have several chunks, or one again.
+    """Return a problem whose requests pass the units in another way.
 
     Parameters
     ----------
     problem
-        A problem of one network, without or with a passage. Its objective, limits and rules stay.
+        A problem of one network, without or with a passage, of a workload, or of single requests. Its
+        objective, limits and rules stay; a workload becomes single requests that may be cut anywhere, its
+        deadlines become rules.
     passage
-        "any": requests may come back to units; "once": each unit has at most one chunk.
+        "any": requests may come back to units; "once": each unit has at most one chunk of a request. For
+        several requests also "ordered": the same, in the order of the platform, or in the given one
+        ("ordered:gpu,npu").
 
     Raises
     ------
     InvalidInputError
-        The passage is not known, or the problem is of another kind.
+        The passage is not known, or the problem is of another kind, or asks what has no meaning with it.
     InvalidProblemError
         A rule speaks of what only the other passage has.
 
@@ -260,10 +266,15 @@ def with_passage(problem: Problem, passage: str = "any") -> Problem:
     >>> str(result.plan), result.candidates[0].score.period_us
     ('0-0 npu | 1-1 cpu | 2-2 npu', 2000)
     """
+    if isinstance(problem.data, Workload):
+        return as_schedules(problem, passage)
+    if isinstance(problem.data, Jobs):
+        return problem.with_data(replace(problem.data, passage=passage))
     data = passage_of(passage)
     if problem.data is not None and not isinstance(problem.data, Passage):
         raise InvalidInputError(
-            f"a passage is that of one network; {problem.formulation.label} are about something else"
+            "a passage is that of one network or of several requests; "
+            f"{problem.formulation.label} are about something else"
         )
     return problem if problem.data == data else problem.with_data(data)
 

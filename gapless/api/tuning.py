@@ -10,7 +10,7 @@ from typing import Any
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
-from ..executor.graph.grouping import Granularity
+from ..executor.graph.choices import Granularity
 from ..executor.machine.fingerprint import fingerprint
 from ..executor.model import Model, in_order_of, reordered
 from ..executor.pipeline.runner import PipelineRunner

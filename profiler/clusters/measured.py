@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from ...executor.cluster.cluster import Cluster
 from ...executor.engine import Engine
 from ...executor.engines.registry import get_engine
-from ...executor.graph.choices import Simplification
-from ...executor.graph.grouping import Granularity
+from ...executor.graph.choices import Granularity, Simplification
 from ...executor.graph.onnx_model import OnnxModel, load_onnx
 from ...executor.graph.opening import Opener
 from ...executor.model import Model

@@ -20,9 +20,6 @@ Ints = NDArray[np.int64]
 FORBIDDEN = 2**50
 """Time of a chunk that its unit cannot run: more than any plan takes, and sums of it do not overflow."""
 
-PRICE_SCALE = 2**20
-"""Prices are integers: so many are 1."""
-
 
 @dataclass(frozen=True)
 class ChainArrays:

@@ -16,8 +16,9 @@ from ...formulations.flow_shop.quantities import FlowTerm, most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
 from ...formulations.workload import Execution, LoadPolicy
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
-from .arrays import PRICE_SCALE, Ints
+from .arrays import Ints
 from .columns import contended_columns_us
 from .contention_bound import ContentionBound, contention_bound
 from .kinds import Kind, kinds_of

@@ -19,11 +19,12 @@ import numpy as np
 
 from ...formulations.deployment import Mode
 from ...formulations.flow_shop.tables import FlowShop
+from ..company import Company, are_few
 from ..protocol import NEVER, Deadline
 from .arrays import FORBIDDEN
 from .bounds import TermBounds
 from .branching import Branching
-from .company import Company, are_few
+from .company import able_of, company_of
 from .contention_bound import ContentionBound, contention_bound
 from .draft import Draft, DraftContext
 from .kept import KeptSchedules
@@ -84,7 +85,7 @@ class BranchAndPrice:
 
     @cached_property
     def _company(self) -> Company:
-        return Company(self._shop, self._whole.kinds(self._shop.chain_of))
+        return company_of(self._shop, self._whole.kinds(self._shop.chain_of))
 
     def prove(self, deadline: Deadline, most_programs: float, on_bound: Callable[[int], None]) -> bool:
         """Split what can be better; return whether nothing is left.
@@ -118,7 +119,7 @@ class BranchAndPrice:
         if part is None:
             return most - least_us
         kinds = part.kinds(self._shop.chain_of)
-        company = self._company.within(kinds, part.apart())
+        company = self._company.within(able_of(kinds, self._shop.unit_count), part.apart())
         program = contention_bound(self._shop, kinds, self._deadline, company=company, known=known)
         self._programs += 1
         bound_us = max(program.bound_us, least_us)

@@ -19,8 +19,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..contention import PRICE_SCALE
 from ..protocol import Deadline
-from .arrays import FORBIDDEN, PRICE_SCALE, Ints
+from .arrays import FORBIDDEN, Ints
 from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext
 from .kept import KeptSchedules

@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop
+from ...formulations.flow_shop.tables import FlowShop
+from ...formulations.losses import MOST_LOSS_PERMILLE
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
-from .arrays import FORBIDDEN, PRICE_SCALE, Ints
+from .arrays import FORBIDDEN, Ints
 from .draft import Places
 from .ways import UNREACHABLE, Ways
 
@@ -94,7 +96,7 @@ def contended_columns_us(shop: FlowShop, networks: Sequence[Ways], deadline: Dea
     if len(there) * len(units) << len(units) > _MOST_CELLS:
         return 0
     chain = chain_at[np.where(there, position, 0)]
-    table = np.array(shop.loss_permille)
+    table = np.array(shop.losses.permille)
     losses = table[chain[:, :, None], units[:, None], chain[:, None, :], units]
     losses = np.where(there[:, :, None] & there[:, None, :], losses, 0)
     sets = (np.arange(1 << len(units))[:, None] >> units & 1).astype(np.float64)

@@ -87,9 +87,9 @@ class Descent:
             return
         shop = self._context.shop
         rates: Sequence[Row] | None = None
-        if shop.contended:  # as alone, but as ways with rates that remember no cuts (`Ways.slowed`)
+        if shop.losses.contended:  # as alone, but as ways with rates that remember no cuts (`Ways.slowed`)
             rates = [(1000,) * shop.unit_count] * shop.request_count
-        for _ in range(1 + shop.contended):
+        for _ in range(1 + shop.losses.contended):
             draft = inserted(self._context, rates, deadline)
             if draft is None:
                 return
@@ -201,7 +201,7 @@ class Descent:
 
     def _settle(self, measured: MeasuredSchedule | None) -> None:
         """Learn from the schedule that is walked from by how much slowdown stretches its chunks."""
-        if measured is None or not self._context.shop.contended:
+        if measured is None or not self._context.shop.losses.contended:
             return
         self._rates = realised_rates(measured)
 

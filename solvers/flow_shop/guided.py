@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..contention import PRICE_SCALE
 from ..protocol import Deadline
-from .arrays import PRICE_SCALE
-from .company import Company
+from .company import company_of
 from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext, Places
 
@@ -110,7 +110,7 @@ class _Dispatch:
         self._prices = bound.prices / PRICE_SCALE
         self._worth = (np.array(self._rows) * self._prices[self._kinds]).sum(axis=1)
         self._units = range(context.shop.unit_count)
-        self._sets = Company(context.shop, bound.kinds)
+        self._sets = company_of(context.shop, bound.kinds)
         self._known: dict[tuple[int, ...], tuple[list[float], float]] = {}
 
     def orders(self, deadline: Deadline) -> Iterator[list[int]]:

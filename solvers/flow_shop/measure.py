@@ -67,7 +67,7 @@ class Measure:
             self.terms == (FlowTerm.MAKESPAN,)
             and not self.in_columns
             and workload.task_slots is None
-            and not self._shop.contended
+            and not self._shop.losses.contended
             and not self.constrained
         )
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
-from .arrays import PRICE_SCALE, Ints
+from .arrays import Ints
 from .kinds import Kind
 from .ways import UNREACHABLE
 

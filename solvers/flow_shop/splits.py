@@ -9,8 +9,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ..contention import PRICE_SCALE
 from ..simplex import Floats
-from .arrays import PRICE_SCALE, Ints
+from .arrays import Ints
 from .contention_bound import ContentionBound
 from .part import Part
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from .arrays import PRICE_SCALE, Ints
+from ..contention import PRICE_SCALE
+from .arrays import Ints
 from .bounds import Prices
 from .draft import Draft, DraftContext, Places
 from .line import Row

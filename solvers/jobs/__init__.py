@@ -1,10 +1,11 @@
 """Native algorithms for single requests: list schedules, annealing, and a bound by prices."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...formulations.jobs.quantities import JobTerm as T
 from ..families import Drawn, Family, Instances, Search, Usual
-from ..protocol import BOUNDED
+from ..protocol import BOUNDED, Backend
 
 _TERMS = frozenset((T.MAKESPAN, T.LATE, T.LATENESS, T.LATENCY, T.WORK))
 """What the native algorithms compute."""
@@ -17,6 +18,18 @@ def _search() -> Search:
     return Search(solve_jobs, starts_of)
 
 
+def _classes() -> Iterable[type[Backend]]:
+    from . import dispatching as policies
+
+    return (
+        policies.LeastSlackBackend,
+        policies.LongestFirstBackend,
+        policies.ShortestFirstBackend,
+        policies.EarliestFinishBackend,
+        policies.EarliestDeadlineBackend,
+    )
+
+
 def _instances() -> Instances:
     from .drawn import random_jobs
     from .samples import samples
@@ -27,7 +40,9 @@ def _instances() -> Instances:
 FAMILY = Family(
     support=replace(BOUNDED, terms=_TERMS),
     search=_search,
+    backends=("lst", "sel", "shortest", "heft", "edf"),
+    classes=_classes,
     instances=_instances,
     drawn=Drawn(sizes=("requests", "units")),
-    usual=Usual(names=("native", "cpsat", "pulp", "z3"), time_limit_s=10.0),
+    usual=Usual(names=("native", "cpsat", "pulp", "z3", "sel", "lst", "heft"), time_limit_s=10.0),
 )

@@ -147,9 +147,12 @@ class Annealing:
 
     def _altered(self, sequence: Sequenced) -> Sequenced | None:
         """Return the sequence with one chunk on another unit, in two parts, or together with the next one."""
-        random = self._random
-        place = int(random() * len(sequence))
-        step = sequence[place]
+        place = int(self._random() * len(sequence))
+        found = self._changed(sequence, place)
+        return found if found is not None and self._play.allows(found, sequence[place].request) else None
+
+    def _changed(self, sequence: Sequenced, place: int) -> Sequenced | None:
+        random, step = self._random, sequence[place]
         start, stop, _ = step.part
         kind = random()
         if kind < 1 / 3 and stop - start > 1:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
-from ...formulations.jobs.tables import Option, tables_of
+from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline
+from .instance import instance_of
+from .price_bound import price_bound
 
 Ints = NDArray[np.int64]
 
@@ -29,6 +31,9 @@ _SCALE = 1 << 20
 
 _ROUNDS, _FIRST_STEP, _DECAY = 300, 1.5, 0.98
 """Updates of the prices; exponent of the first one, and by how much it shrinks."""
+
+_MOST_SECTIONS = 24
+"""Networks of more sections have too many chunks for windows."""
 
 _PASSES = 2
 """How often windows are taken anew: a better bound admits more of them."""
@@ -40,12 +45,13 @@ def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
     Behind the deadline it is not improved any more.
     """
     tables = tables_of(problem)
+    first = problem.objective.terms[0]
+    if first == JobTerm.MAKESPAN:
+        priced = price_bound(instance_of(tables, range(tables.unit_count)), deadline)
+        return 0 if priced is None else max(priced.bound_us, windows_bound(tables, deadline))
     reach = Reach(tables=tables)
     if reach.head_us is None:
         return 0
-    first = problem.objective.terms[0]
-    if first == JobTerm.MAKESPAN:
-        return makespan_bound(reach, deadline)
     if first == JobTerm.WORK:
         return sum(_least_work_us(reach, request) for request in range(tables.request_count))
     found = 0
@@ -56,9 +62,14 @@ def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
     return found
 
 
-def makespan_bound(reach: Reach, deadline: Deadline = NEVER) -> int:
-    """Return a lower bound on the makespan: the longest request alone, and prices over windows."""
-    assert reach.head_us is not None
+def windows_bound(tables: JobTables, deadline: Deadline = NEVER) -> int:
+    """Return a lower bound on the makespan: the longest request alone, and prices over windows.
+
+    0 where networks have too many chunks for that.
+    """
+    reach = Reach(tables=tables)
+    if max(map(len, tables.sections)) > _MOST_SECTIONS or reach.head_us is None:
+        return 0
     least_us = reach.longest_us
     for _ in range(_PASSES):
         if not deadline.passed:

@@ -10,11 +10,14 @@ from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
 from ...formulations.jobs.tables import JobPlan, JobTables, Part
+from ...formulations.jobs.visits import Visits
 from ...formulations.problem import Problem
 
-MOST_ROUTES = 200
-"""Most ways through the sections of a network that a search looks at: the shortest ones."""
+MOST_ROUTES, _MOST_STEPS = 200, 100_000
+"""Most ways through the sections of a network that a search looks at: the shortest ones.
 
+Fewer are carried from border to border where networks have many chunks: about so many steps are made.
+"""
 
 _GUIDE = 0.02
 """How much of what comes second counts beside the first term."""
@@ -69,6 +72,7 @@ class Play:
                 [option.part for option in reach.options[chain] if option.unit in units],
                 len(tables.sections[chain]),
                 tables.time_us[chain],
+                tables.visits,
             )
             for chain in range(len(tables.chains))
         ]
@@ -98,6 +102,15 @@ class Play:
     def routes_of(self, request: int) -> list[Route]:
         """Return the ways through the sections of a request, shortest first."""
         return self.routes[self.tables.chain_of[request]]
+
+    def allows(self, sequence: Sequence[Step], request: int) -> bool:
+        """Return whether the units of a request are those that it may pass."""
+        visits = self.tables.visits
+        return not visits.once or visits.allows(step.unit for step in sequence if step[0] == request)
+
+    def fits(self, code: JobPlan) -> bool:
+        """Return whether all requests of a plan pass units as they may."""
+        return all(self.tables.visits.allows(part[2] for part in parts) for parts in code.parts)
 
     def ends(self, sequence: Sequence[Step]) -> list[int]:
         """Return when each request is done."""
@@ -132,16 +145,26 @@ class Play:
         return [next(left[request]) for request in code.order]
 
 
-def _routes(parts: Sequence[Part], count: int, time_us: dict[Part, int]) -> list[Route]:
+def _routes(parts: Sequence[Part], count: int, time_us: dict[Part, int], visits: Visits) -> list[Route]:
     """Return the shortest ways through so many sections, at most `MOST_ROUTES`."""
-    ways: list[list[tuple[int, Route]]] = [[] for _ in range(count + 1)]
-    ways[0].append((0, ()))
+    most = max(4, min(MOST_ROUTES, _MOST_STEPS // max(1, len(parts))))
+    starting: list[list[Part]] = [[] for _ in range(count)]
+    for part in parts:
+        starting[part[0]].append(part)
+    # At each border the shortest ways for each state of the passage: one may go on where another may not.
+    ways: list[dict[int, list[tuple[int, Route]]]] = [{} for _ in range(count + 1)]
+    ways[0][0] = [(0, ())]
     for border in range(count):
-        ways[border] = sorted(ways[border])[:MOST_ROUTES]
-        for part in parts:
-            if part[0] == border:
-                ways[part[1]] += [(sofar + time_us[part], (*route, part)) for sofar, route in ways[border]]
-    return [route for _, route in sorted(ways[count])[:MOST_ROUTES]]
+        for state, own in ways[border].items():
+            shortest = sorted(own)[:most]
+            for part in starting[border]:
+                after = visits.after(state, part[2])
+                if after is not None:
+                    reached = ways[part[1]].setdefault(after, [])
+                    reached += [(sofar + time_us[part], (*route, part)) for sofar, route in shortest]
+        ways[border] = {}
+    found = (way for own in ways[count].values() for way in own)
+    return [route for _, route in sorted(found)[:MOST_ROUTES]]
 
 
 def _measure(problem: Problem, tables: JobTables) -> Measure:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...formulations.costs import CostTable, NetworkCosts
 from ...formulations.hardware import Platform, ProcessingUnit
-from ...formulations.job_requests import JobRequest, Jobs, SectionBorders
+from ...formulations.job_requests import Cuts, JobRequest, Jobs, SectionBorders
 from ...formulations.network import Layer, Network
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
@@ -32,6 +32,13 @@ def samples() -> Samples:
             "waiting": _problem(Jobs(requests=waiting), "latency", partial=True),
             "late": _problem(Jobs(requests=due), "late,lateness", partial=True),
             "borders": _problem(Jobs(requests=requests[:2], borders=borders), "makespan,work"),
+            "once": _problem(
+                Jobs(requests=requests, cuts=Cuts.ALL, passage="once"), "makespan,latency", partial=True
+            ),
+            "ordered": _problem(
+                Jobs(requests=requests[:2], cuts=Cuts.ALL, passage="ordered:cpu,npu"), "makespan,work"
+            ),
+            "breaks": _problem(Jobs(requests=(requests[0], requests[1]), cuts=Cuts.ALL), "latency"),
             "memory": replace(memory, platform=replace(memory.platform, memory_bytes=100)),
         },
         rules={

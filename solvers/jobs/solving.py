@@ -7,11 +7,12 @@ A plan is said to be optimal only where the objective is one term and meets its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain, combinations, count, islice, takewhile
+from itertools import chain, count, islice, takewhile
 
-from ...formulations.jobs.tables import JobPlan, JobTables, tables_of
+from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.judge import examined
-from ...formulations.problem import Feature, Problem
+from ...formulations.problem import Problem
 from ..exhaustive import walked
 from ..pool import Pool
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
@@ -19,16 +20,15 @@ from ..showing import Showing
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
+from .makespan import MakespanSearch
 from .playing import Play, Sequenced
+from .unit_sets import MOST_SETS, is_checked, unit_sets
 
 _BOUND_SHARE = 0.3
 """Share of the time after which the bound is not improved any more."""
 
 ROUNDS = 8
 """Rounds of annealing where no time is given."""
-
-_MOST_SETS = 12
-"""Most sets of units that are searched one by one, where units exclude each other or few may be used."""
 
 _RESTART = 0.25
 """Warmth of rounds that go on from the best plan."""
@@ -40,27 +40,29 @@ def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Cla
 
 
 class JobsSearch:
-    """Rounds of annealing for one problem, each from the best plan or from a list schedule."""
+    """Rounds of annealing for one problem, each from the best plan or from a list schedule.
 
-    def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
+    `fixed`: search so many rounds, whatever time there is.
+    """
+
+    def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:
         self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
+        self._fixed = fixed
         tables = tables_of(problem)
         self._plays = [
             play
-            for units in islice(_unit_sets(problem, tables), _MOST_SETS)
+            for units in islice(unit_sets(problem, tables), MOST_SETS)
             if all((play := Play(problem, tables, units)).routes)
         ]
-        checked = {
-            Feature.LIMITS,
-            Feature.RULES,
-            Feature.OPAQUE_RULES,
-            Feature.DEVICE_MEMORY,
-        }
-        is_checked = bool(problem.features & set(map(str, checked)))
+        checked = is_checked(problem)
         self._searches = [
-            Annealing(play, seed, broken=self._counter(play) if is_checked else None) for play in self._plays
+            Annealing(play, seed, broken=self._counter(play) if checked else None) for play in self._plays
         ]
         self._schedules: dict[int, list[Sequenced]] = {}
+
+    def bound(self, deadline: Deadline) -> int:
+        """Return a lower bound on the first term, after a share of the time at most."""
+        return bound_of(self._problem, deadline.share(_BOUND_SHARE))
 
     @property
     def steps(self) -> int:
@@ -78,7 +80,7 @@ class JobsSearch:
                 lambda _: not deadline.passed, dispatched(self._problem, tables_of(self._problem))
             )
         for index, play in enumerate(self._plays):
-            fitting = [code for code in made if _units_of(code) <= play.units]
+            fitting = [code for code in made if _units_of(code) <= play.units and play.fits(code)]
             self._schedules[index] = []
             for sequence in chain(map(play.sequence, fitting), list_schedules(play)):
                 self._schedules[index].append(sequence)
@@ -88,7 +90,9 @@ class JobsSearch:
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search, a round after the other; after each plan say whether it is the best one so far."""
-        for number in count() if self._plays else ():
+        for number in range(ROUNDS) if self._fixed else count():
+            if not self._plays:
+                return
             which = number // 2 % len(self._plays) if len(self._plays) > 1 else 0
             play, search = self._plays[which], self._searches[which]
             schedules = self._schedules[which]
@@ -99,6 +103,8 @@ class JobsSearch:
                 if self._offer(play, sequence):
                     yield True
             yield False
+            if deadline.passed:
+                return
 
     def _sequence(self, play: Play) -> Sequenced | None:
         """Return the best plan as a sequence, if it uses the units of a play only."""
@@ -117,15 +123,14 @@ def _units_of(code: JobPlan) -> frozenset[int]:
     return frozenset(part[2] for parts in code.parts for part in parts)
 
 
-def _unit_sets(problem: Problem, tables: JobTables) -> Iterator[frozenset[int]]:
-    """Yield sets of units that plans may use: largest ones first, none in another one."""
-    exclusive, most = tables.chains[0].exclusive, problem.limits.max_units
-    found: list[frozenset[int]] = []
-    for size in range(min(tables.unit_count, most or tables.unit_count), 0, -1):
-        for units in map(frozenset, combinations(range(tables.unit_count), size)):
-            if not any(exclusive[unit] & units for unit in units) and not any(units < own for own in found):
-                found.append(units)
-                yield units
+def search_of(problem: Problem, *, seed: int, most: int = 1, fixed: bool) -> JobsSearch | MakespanSearch:
+    """Return the search for a problem, by the first term of its objective.
+
+    `fixed`: it ends by itself, after as much work for all equal questions.
+    """
+    first = problem.objective.terms[0]
+    kind = MakespanSearch if first == JobTerm.MAKESPAN else JobsSearch
+    return kind(problem, seed=seed, most=most, fixed=fixed)
 
 
 class _JobsSolve:
@@ -140,18 +145,17 @@ class _JobsSolve:
     def run(self) -> Claim:
         """Search until the plan meets the bound, or the time or the rounds are up."""
         limit_s = self._options.time_limit_s
-        for_bound = Deadline(None if limit_s is None else _BOUND_SHARE * limit_s)
-        self._search = JobsSearch(self._problem, seed=self._options.seed, most=self._options.top)
+        self._search = search_of(
+            self._problem, seed=self._options.seed, most=self._options.top, fixed=limit_s is None
+        )
         self._search.begin(self._deadline)
-        self._bound = bound_of(self._problem, for_bound)
-        left = ROUNDS
+        self._bound = self._search.bound(self._deadline)
         for better in self._search.rounds(self._deadline):
             if self._proven or self._search.pool.rejected > self._options.max_rejections:
                 break
             if better:
                 self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
-            left -= not better
-            if self._deadline.passed or (self._options.time_limit_s is None and left <= 0):
+            if self._deadline.passed:
                 break
         return self._claim(self._search.pool.stopped(self._options, self._deadline))
 

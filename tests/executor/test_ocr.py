@@ -7,7 +7,6 @@ import os
 import pytest
 
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.joined import join
 from gapless.executor.model import Model
 from gapless.executor.pipeline.pipeline import Pipeline
@@ -17,21 +16,15 @@ from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Chunk
 from gapless.formulations.streams import Stream
-from tests.executor.graph.models import ocr_model
+from tests.executor.graph.models import OCR_SHAPES, opened_ocr
 
 pytestmark = pytest.mark.slow
 
-SHAPES = {"det": (1, 3, 480, 640), "cls": (1, 3, 48, 192), "rec": (1, 3, 48, 320)}
 CORE = min(os.sched_getaffinity(0))
 PLATFORM = Platform(
     name="here",
     units=tuple(ProcessingUnit(name=name, cores=(CORE,), threads=1) for name in ("a", "b")),
 )
-
-
-def load(task: str) -> OnnxModel:
-    """Load one of the models at its usual size."""
-    return load_onnx(ocr_model(task), shapes={"x": SHAPES[task]}, name=task)
 
 
 def stream(model: Model, step: int) -> Stream:
@@ -46,9 +39,9 @@ def stream(model: Model, step: int) -> Stream:
     return Stream(name=network.name, chunks=chunks)
 
 
-@pytest.mark.parametrize("task", SHAPES)
+@pytest.mark.parametrize("task", OCR_SHAPES)
 def test_cut_at_every_tenth_legal_cut_the_numbers_stay(task: str) -> None:
-    model = load(task)
+    model = opened_ocr(task)
     deployment = Deployment(streams=(stream(model, 10),))
     assert len(deployment.streams[0].chunks) >= 5
     with Pipeline(deployment, {task: model}, PLATFORM, get_engine("mnn")) as pipeline:
@@ -57,7 +50,7 @@ def test_cut_at_every_tenth_legal_cut_the_numbers_stay(task: str) -> None:
 
 
 def test_the_three_run_as_one_workload() -> None:
-    model = join([load(task) for task in SHAPES], name="ocr")
+    model = join([opened_ocr(task) for task in OCR_SHAPES], name="ocr")
     half = len(model.network.layers) // 2
     cut = min(model.network.legal_cuts, key=lambda cut: abs(cut - half))
     chunks = (
@@ -69,4 +62,4 @@ def test_the_three_run_as_one_workload() -> None:
         assert verify(pipeline, References({"ocr": model})).largest_error < 1e-3
         measured = pipeline.measure(Budget(requests=3, warm_up_requests=1))
     assert measured.requests == 3
-    assert {receipt.piece.partition("[")[0] for receipt in measured.receipts} == set(SHAPES)
+    assert {receipt.piece.partition("[")[0] for receipt in measured.receipts} == set(OCR_SHAPES)

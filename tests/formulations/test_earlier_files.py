@@ -45,7 +45,7 @@ def test_a_workload_has_all_that_it_had() -> None:
     assert [(r.arrival_us, r.deadline_us) for r in workload.requests] == [(0, 900), (5, None)]
     assert (workload.load_policy, workload.task_slots) == (LoadPolicy.RUNNING, 2)
     assert shop_of(problem).high == (False, True)
-    assert shop_of(problem).contended
+    assert shop_of(problem).losses.contended
     assert [rule.name for rule in problem.rules] == ["before(b0, a0)", "<lambda>"]
 
 

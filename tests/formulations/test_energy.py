@@ -79,7 +79,7 @@ def test_energy_of_a_stream_is_that_of_a_round(slowed: bool) -> None:
         interference=Interference(units=units, slowdown_permille=slowdown) if slowed else None,
     )
     shop = shop_of(problem)
-    assert shop.contended is slowed
+    assert shop.losses.contended is slowed
     for plan in list(all_plans(problem))[::3]:
         values = WorkloadValues(shop, shop.schedule(plan))
         busy = {shop.units[unit]: time for unit, time in values.busy_us.items()}

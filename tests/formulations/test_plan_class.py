@@ -30,8 +30,8 @@ CLASSES = {
     "units serve them in the given order, as soon as they can",
     "workload_johnson": "plans in which every request passes the units once, in the order npu, cpu, and all "
     "units serve them in one order, as soon as they can",
-    "jobs_each_unit_has_its_order": "plans that cut requests only where other units can run the layers, "
-    "chunks starting as early as their order allows",
+    "jobs_each_unit_has_its_order": "schedules whose chunks start as soon as order and units allow, which "
+    "cut requests only where other units can run the layers",
     "parts_follow_the_branches": "plans of convex parts, at most one per unit",
     "pipelines_side_by_side": "plans of pipelines side by side, at most one chunk per device",
     "groups_split_a_map": "plans of one line of groups, cut between the given pieces, each device in "

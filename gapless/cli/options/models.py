@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...executor.graph.choices import Simplification
-from ...executor.graph.grouping import Granularity
+from ...executor.graph.choices import Granularity, Simplification
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.general_options import heading, output_option
@@ -23,7 +22,7 @@ _device_option = heading("The device")
 measuring_option = heading("How to measure")
 
 SIMULATED = "simulated"
-"""The engine of `tune`, `run` and `trace` that plays a cost table (`executor.simulation.SIMULATED`)."""
+"""The engine of `tune`, `run` and `trace` that plays a cost table (`executor.engine.SIMULATED`)."""
 
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "

@@ -19,7 +19,7 @@ from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuned import Tuned
 from ...api.tuning import default_costs, tune, tune_simulated
-from ...executor.graph.grouping import Granularity
+from ...executor.graph.choices import Granularity
 from ...executor.graph.shapes import parse_shapes
 from ...executor.machine.load import machine_load
 from ...executor.model import Model

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...formulations.coordination.sections import sections_of
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
 from ...formulations.history import History
+from ...formulations.job_requests import Cuts
 from ...formulations.jobs.quantities import JobValues
 from ...formulations.jobs.tables import jobs_of, tables_of
 from ...formulations.plan import Chunk, Plan
@@ -42,9 +45,13 @@ class JobsPresenter(Presenter):
         return ("makespan", *(("late", "lateness") if late else ()), "latency")
 
     def plan_text(self, plan: Plan) -> str:
-        """Return the requests in the order of their chunks; long orders are cut short."""
-        shown = " ".join(plan.order[:_MOST_REQUESTS])
-        hidden = len(plan.order) > _MOST_REQUESTS
+        """Return the requests in the order of their chunks; one after the other count as one.
+
+        Long orders are cut short.
+        """
+        names = [name for name, _ in groupby(plan.order)]
+        shown = " ".join(names[:_MOST_REQUESTS])
+        hidden = len(names) > _MOST_REQUESTS
         return f"{shown} ... ({counted(len(plan.order), 'chunk')})" if hidden else shown
 
     def shape(self, problem: Problem, plan: Plan) -> object:
@@ -131,6 +138,11 @@ class JobsPresenter(Presenter):
         )
         words += [f"{count} {text}" for count, text in parts if count]
         yield "requests", ", ".join(words)
+        jobs = jobs_of(problem)
+        if jobs.passage != "any":
+            yield "passage", f"passage {jobs.passage}"
+        if jobs.cuts is Cuts.ALL:
+            yield "cuts", "cut at any legal cut"
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return the work of each unit, and what it waits for until all requests are done."""
@@ -147,10 +159,15 @@ def _values(problem: Problem, plan: Plan) -> JobValues:
 
 
 def _sections(problem: Problem) -> Table:
-    """Return one line a section: its layers, and how long they take on each unit that can run them."""
+    """Return one line a section: its layers, and how long they take on each unit that can run them.
+
+    Where requests may be cut anywhere: a line for layers that the same units can run.
+    """
     tables, units = tables_of(problem), problem.platform.unit_names
     table = plain_table("network", "requests", "layers", *units, numbers=("requests", *units))
-    for index, (chain, sections) in enumerate(zip(tables.chains, tables.sections, strict=True)):
+    anywhere = jobs_of(problem).cuts is Cuts.ALL
+    for index, chain in enumerate(tables.chains):
+        sections = sections_of(chain) if anywhere else tables.sections[index]
         asked = str(tables.chain_of.count(index))
         for place, section in enumerate(sections):
             times = (
@@ -167,7 +184,11 @@ def _requests(problem: Problem, trace: History) -> Table:
     assert trace.plan is not None
     values, index = _values(problem, trace.plan), {name: i for i, name in enumerate(trace.names)}
     layers = {network.name: len(network.layers) for network in problem.networks}
-    numbers = ("release", "start", "end", "due", "late by")
+    slowed_us = [0] * len(trace.names)
+    for run in values.runs:
+        slowed_us[run.request] += run.end_us - run.start_us - run.work_us
+    slowed = ("slowed by",) if values.tables.losses.contended else ()
+    numbers = ("release", "start", "end", "due", "late by", *slowed)
     table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
     names = list(dict.fromkeys(trace.plan.order))
     for name in names[:_MOST_REQUESTS]:
@@ -183,6 +204,7 @@ def _requests(problem: Problem, trace: History) -> Table:
             millis(values.finish_us[request]),
             millis(due_us),
             Text(millis(late_us), style="red") if late_us else Text("-"),
+            *(millis(slowed_us[request]) for _ in slowed),
         )
     if len(names) > _MOST_REQUESTS:
         table.add_row("", f"... and {len(names) - _MOST_REQUESTS} more (--json shows all)")

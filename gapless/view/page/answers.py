@@ -134,7 +134,7 @@ def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
     stopped = "" if stop is StopReason.COMPLETE else stop_words(stop)
     return [
         name,
-        answer.guarantee or "-",
+        TableCell(text=answer.guarantee or "-", note=answer.searches),
         TableCell(text=status, kind=kind, note=stopped),
         TableCell(text=amount(term.dimension, answer.objective), note=_handed(answer.plan_source)),
         TableCell(text=amount(term.dimension, answer.bound), note=_handed(answer.bound_source)),

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from ...executor.engine import PlacementReceipt
+from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.measurement import LinkTimes
-from ...executor.simulation import SIMULATED
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name

@@ -29,6 +29,8 @@ class SolverAnswer:
         Who answered.
     guarantee
         What its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`).
+    searches
+        The plans that it looks at, in words, where these are not all of the class.
     status, stop
         What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
     objective, bound
@@ -69,6 +71,7 @@ class SolverAnswer:
     bound_source: Source | None = None
     gap_to_best_bound: float | None = None
     start_s: float = 0.0
+    searches: str = ""
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ from ...executor.tuning.result import TuningResult
 from ...files.comparison_file import WrittenResult
 from ...files.run_differences import RunDifferences
 from ...formulations.deployment import Deployment
-from ...formulations.errors import BackendError, InvalidInputError
+from ...formulations.errors import InvalidInputError
 from ...formulations.files import save
 from ...formulations.history import History
 from ...formulations.judge import score
@@ -22,7 +22,7 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate, trace_usage
-from ...solvers.registry import get_backend
+from ...solvers.registry import support_of
 from ...solvers.result import SolveResult
 from ...solvers.sources import StartMode
 from ..explaining.explain import explain
@@ -228,10 +228,12 @@ def _count(requests: int | None, measured: History | None) -> int:
 
 def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAnswer:
     """Return the answer of one backend, as it was given or as a comparison file has it."""
+    support = support_of(result.backend, problem)
     return SolverAnswer(
         backend=result.backend,
         version=result.version,
-        guarantee=_guarantee(result.backend, problem),
+        guarantee=support.guarantee if support else "",
+        searches=support.searches if support else "",
         status=str(result.status),
         stop=str(result.stop),
         objective=result.objective,
@@ -250,10 +252,12 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
 
 def no_answer(backend: str, reason: str, problem: Problem, start: StartMode | None = None) -> SolverAnswer:
     """Return that a backend gave no answer, and why."""
+    support = support_of(backend, problem)
     return SolverAnswer(
         backend=backend,
         version="",
-        guarantee=_guarantee(backend, problem),
+        guarantee=support.guarantee if support else "",
+        searches=support.searches if support else "",
         status="",
         stop="",
         objective=None,
@@ -265,12 +269,3 @@ def no_answer(backend: str, reason: str, problem: Problem, start: StartMode | No
         failure=reason,
         start=start,
     )
-
-
-def _guarantee(backend: str, problem: Problem) -> str:
-    """Return whether a backend is exact or a heuristic for a problem; empty if it is not known here."""
-    try:
-        support = get_backend(backend).capabilities.support(problem)
-    except BackendError:
-        return ""
-    return "" if support is None else str(support.guarantee)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...executor.engine import PlacementReceipt
+from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.machine.state import MachineState
 from ...executor.measurement import Measurement
-from ...executor.simulation import SIMULATED
 from ...executor.tuning.result import TuningResult
 from ...executor.tuning.trust import LIMITS_PERCENT, Ground
 from ...formulations.history import link_name

@@ -18,6 +18,7 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.course import NEAR, credited, primal_gap
 from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
+from ...solvers.registry import support_of
 from ...solvers.result import Candidate, Conflict, Milestone, SolveResult
 from ...solvers.sources import Source
 from ..layout import indented, plain_table
@@ -270,6 +271,7 @@ def comparison_view(comparison: Comparison) -> Group:
             "without a start"
         )
     parts.append(Text(legend, style="dim"))
+    parts += map(Text, _narrower(comparison))
     pace = pace_view(comparison)
     if pace is not None:
         parts += ["", pace]
@@ -291,6 +293,17 @@ def _bound_words(comparison: Comparison) -> str:
     own = [result for result in equal if result.bound_source is not Source.START]
     provers = ", ".join(result.label for result in own) or f"the start of {equal[0].label}"
     return f"the same by the best bound here, {term_value(infos, term, bound)}, which {provers} proved"
+
+
+def _narrower(comparison: Comparison) -> Iterator[str]:
+    """Yield which backends look at a part of the plans only."""
+    found: dict[str, list[str]] = {}
+    for result in comparison.results:
+        support = support_of(result.backend, comparison.problem)
+        if support is not None and support.searches:
+            found.setdefault(support.searches, []).append(result.label)
+    for words, names in found.items():
+        yield f"{', '.join(names)}: {words}."
 
 
 def _sources_shown(comparison: Comparison) -> bool:

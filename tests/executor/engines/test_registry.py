@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from gapless.executor.callables import CallableContent
 from gapless.executor.engine import Engine
+from gapless.executor.engines import onnx_pieces
 from gapless.executor.engines.probe import TINY
 from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
@@ -108,6 +110,28 @@ def test_engines_load_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.slow
+def test_workers_load_no_problems() -> None:
+    """Each visit of a race starts workers."""
+    code = (
+        "import sys, gapless.executor.pipeline.worker, gapless.executor.engines.onnx_pieces\n"
+        "print([name for name in sys.modules if name.endswith(('.problem', '.plan', '.runner'))])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+def test_versions_are_found_without_reading_all_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: read.append(1) or {"no": ["numpy"]})
+    onnx_pieces.package_version.cache_clear()
+    assert onnx_pieces.package_version("onnxruntime") == metadata.version("onnxruntime")
+    assert read == []
+    assert onnx_pieces.package_version("no") == metadata.version("numpy")  # as onnxruntime in onnxruntime-gpu
+    assert onnx_pieces.package_version("nothing") == ""
+    onnx_pieces.package_version.cache_clear()
 
 
 def test_two_engines_share_pieces_by_kind(tmp_path: Path) -> None:

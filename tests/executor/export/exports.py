@@ -18,7 +18,7 @@ from gapless.executor.export.drawing import Order, draw
 from gapless.executor.export.folder import Exported, write_export
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import Predicted
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.model import Model
 from gapless.formulations.chunking.history import deploy
 from gapless.formulations.deployment import Deployment

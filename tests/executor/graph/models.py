@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -113,6 +114,16 @@ def ocr_model(task: str) -> Path:
     assert spec.origin is not None
     (path,) = Path(spec.origin).with_name("models").glob(f"*_{task}_infer.onnx")
     return path
+
+
+OCR_SHAPES = {"det": (1, 3, 480, 640), "cls": (1, 3, 48, 192), "rec": (1, 3, 48, 320)}
+"""Their usual sizes."""
+
+
+@cache
+def opened_ocr(task: str) -> OnnxModel:
+    """Return a real text model at its usual size: opened once, it takes seconds."""
+    return load_onnx(ocr_model(task), shapes={"x": OCR_SHAPES[task]}, name=task)
 
 
 def load(proto: ModelProto, folder: Path, **options: Any) -> OnnxModel:

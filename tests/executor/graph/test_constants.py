@@ -8,8 +8,7 @@ import pytest
 from onnx import ModelProto, helper
 
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.graph.choices import Simplification
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity, Simplification
 from gapless.formulations.errors import InvalidModelError
 
 from .models import constant, load, model, node, run_in_chunks, value, weights

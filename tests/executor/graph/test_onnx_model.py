@@ -10,7 +10,7 @@ import onnxslim
 import pytest
 from onnx import ModelProto, helper
 
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.formulations.errors import InvalidModelError
 from tests.numbers import relative_error

@@ -12,15 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto
 
-from gapless.executor.graph.grouping import Granularity
-from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
+from gapless.executor.graph.choices import Granularity
+from gapless.executor.graph.onnx_model import OnnxModel
 from gapless.formulations.errors import InvalidPlanError
 from tests.numbers import relative_error
 
-from .models import constant, load, model, node, ocr_model, residual, run_in_chunks, value, weights
+from .models import constant, load, model, node, opened_ocr, residual, run_in_chunks, value, weights
 from .random_models import models
-
-OCR_SHAPES = {"det": (1, 3, 480, 640), "cls": (1, 3, 48, 192), "rec": (1, 3, 48, 320)}
 
 
 def assert_chunks_agree(loaded: OnnxModel, cuts: list[int], tolerance: float = 1e-5) -> None:
@@ -57,7 +55,7 @@ def test_every_single_cut_is_right(granularity: Granularity, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "step"), [("cls", 1), ("det", 10), ("rec", 10)])
 def test_real_models_compute_the_same_in_chunks(task: str, step: int) -> None:
-    loaded = load_onnx(ocr_model(task), shapes={"x": OCR_SHAPES[task]})
+    loaded = opened_ocr(task)
     assert_chunks_agree(loaded, list(loaded.network.legal_cuts[::step]), tolerance=1e-4)
 
 

@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto
 
 from benchmarks.tiles import Combination, Trial, ocr, small
 from gapless.executor.callables import load_callable
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import load_onnx
 from gapless.executor.graph.tiling import Tiler
 from gapless.executor.model import TensorPart, TensorSpec, tolerance

@@ -11,7 +11,7 @@ import pytest
 
 import gapless
 from gapless.api.models import models_of
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.model import in_order_of, reordered
 from gapless.executor.pipeline.blueprint import stream_pieces

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,6 +117,25 @@ def test_a_batch_waits_for_its_last_request() -> None:
     for use in measured.units:
         assert 0 < use.busy_us + use.bubble_us <= makespan.most * 1.001
         assert use.bubble_us >= 0
+
+
+def test_each_unit_serves_chunks_in_its_own_order_and_requests_come_back() -> None:
+    parts = plan(mix=[(2, "b")], add_1=[(1, "a"), (2, "b"), (3, "a")], scale=[(1, "b"), (2, "a")])
+    # On a the second chunk of `scale` comes before the third one of `add_1`, on b `scale` is first of all.
+    order = ("add_1", "scale", "add_1", "scale", "mix", "add_1")
+    named = deploy_rounds(parts, workload(parts))
+    assert named.rounds is not None
+    with opened(replace(named, rounds=replace(named.rounds, order=order))) as pipeline:
+        for events in rounds_of(pipeline.trace(requests=4)):
+            served = {
+                unit: [(parts.order[e.stream], e.chunk) for e in events if e.unit == unit] for unit in "ab"
+            }
+            assert served == {
+                "a": [("add_1", 0), ("scale", 1), ("add_1", 2)],
+                "b": [("scale", 0), ("add_1", 1), ("mix", 0)],
+            }
+        found = verify(pipeline, References({m.network.name: m for m in (ADD, SCALE, MIX)}))
+        assert (found.requests, found.worst_error) == (9, 0)
 
 
 def test_requests_that_run_the_same_chunk_share_its_session() -> None:

@@ -65,7 +65,7 @@ def check_encoding(problem: Problem, top: int) -> None:
             stated = lowering.number(variables.number(TERMS[term].field)) if term != "idle" else None
             if stated is None:
                 check_idle(problem, lowering, values, judged)
-            elif term == "energy" and judged.shop.contended and shop.workload.mode is Mode.STREAM:
+            elif term == "energy" and judged.shop.losses.contended and shop.workload.mode is Mode.STREAM:
                 assert stated.evaluate(values) <= judged.term(term)  # without what slowdown adds
             elif encoded.name == "ordering":  # a pattern stands for the best order that has it
                 assert stated.evaluate(values) <= judged.term(term)
@@ -105,7 +105,7 @@ def test_schedules_are_solutions_under_rules(seed: int) -> None:
 @pytest.mark.parametrize("seed", [*range(5), pytest.param(10, marks=pytest.mark.slow)])
 def test_schedules_are_solutions_under_the_cap(seed: int) -> None:
     problem = crowded_workload(seed)
-    assert shop_of(problem).capped
+    assert shop_of(problem).losses.capped
     check_encoding(problem, top=1)
 
 
@@ -114,7 +114,7 @@ def test_slowed_workloads_have_rows_that_forbid_waiting() -> None:
     tighter = [_tighter(encode_workload(problem, top=1)) for problem in slowed]
     assert sum(map(bool, tighter)) >= 3  # which `test_schedules_are_solutions_under_rules` checks, too
     for problem, rows in zip(slowed, tighter, strict=True):
-        assert bool(rows) <= shop_of(problem).contended
+        assert bool(rows) <= shop_of(problem).losses.contended
 
 
 @pytest.mark.parametrize(

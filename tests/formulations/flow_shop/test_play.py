@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.formulations.flow_shop.play import Job, Losses, Run, play_asynchronous, play_columns
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE
+from gapless.formulations.flow_shop.play import Job, play_asynchronous, play_columns
 from gapless.formulations.judge import check, score
+from gapless.formulations.losses import MOST_LOSS_PERMILLE, LossTable
+from gapless.formulations.play import Run
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
 from gapless.solvers.exhaustive import all_plans
@@ -26,7 +27,7 @@ def jobs_from(rows: list[list[int]]) -> list[Job]:
     ]
 
 
-def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> Losses:
+def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> LossTable:
     """Return losses between jobs, the same on all pairs of units."""
     return tuple(
         tuple(
@@ -48,7 +49,7 @@ TIMES = st.lists(
 )
 
 
-def fluid_makespan(rows: list[list[int]], loss: Losses) -> Fraction:
+def fluid_makespan(rows: list[list[int]], loss: LossTable) -> Fraction:
     """Return the makespan of the exact fluid model: rates change at events only."""
     jobs = jobs_from(rows)
     done = [0] * len(jobs)
@@ -103,7 +104,7 @@ def test_with_slowdown_it_is_the_fluid_model_to_a_few_microseconds(
     assert abs(played - fluid) <= 40  # up to a microsecond for each time two chunks meet, passed on
 
 
-def microseconds(rows: list[list[int]], loss: Losses) -> list[tuple[int, int, int, int]]:
+def microseconds(rows: list[list[int]], loss: LossTable) -> list[tuple[int, int, int, int]]:
     """Return (position, unit, start, end) of all chunks, found microsecond by microsecond."""
     jobs, now = jobs_from(rows), 0
     done, found = [0] * len(jobs), []

@@ -16,9 +16,10 @@ from gapless.formulations.files import dump_plan, load_plan
 from gapless.formulations.flow_shop.deployment import deploy
 from gapless.formulations.flow_shop.formulation import WorkloadFeature
 from gapless.formulations.flow_shop.play import Run
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, Schedule, shop_of, workload_of
+from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check, rank_key, score
+from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Feature, Problem
@@ -149,7 +150,7 @@ def test_a_pair_loses_what_is_printed_for_it(problem: Problem) -> None:
     for a, u, b, v in product(*map(range, (len(names), shop.unit_count) * 2)):
         slowdown = 0 if known is None or u == v else known.slowdown_of(names[a], u, names[b], v)
         printed = round(1000 * slowdown / (1000 + slowdown))
-        assert shop.loss_permille[a][u][b][v] == min(printed, MOST_LOSS_PERMILLE)
+        assert shop.losses.permille[a][u][b][v] == min(printed, MOST_LOSS_PERMILLE)
 
 
 _SLOWDOWNS = st.sampled_from([0, 100, 900, 3000, 100_000])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
 
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.jobs.quantities import JobValues
-from gapless.formulations.jobs.tables import tables_of
+from gapless.formulations.jobs.tables import jobs_of, tables_of
 from gapless.formulations.operation import operation_of
+from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate, trace_usage
 from tests.jobs_instances import drawn_jobs
 
@@ -44,13 +46,30 @@ def test_it_is_played_over_and_over() -> None:
     assert len(twice.events) == 2 * len(plan.chunks)
 
 
-def test_nothing_is_executed() -> None:
-    problem = drawn_jobs(3)
+def test_what_runs_has_the_order_of_the_plan() -> None:
+    problem = next(found for found in map(drawn_jobs, range(20)) if not _waits(found))
+    formulation, operation = problem.formulation, operation_of(problem)
+    plan = formulation.plan(problem, next(iter(formulation.codes(problem))))
+    operation.check_executable(problem)
+    deployed = operation.deploy(problem, plan)
+    assert [deployed.streams[stream].name for stream, _ in deployed.turns] == list(plan.order)
+    assert len(set(deployed.turns)) == len(plan.chunks)
+    assert deployed.rounds is not None
+    with pytest.raises(InvalidPlanError, match="once for each of its chunks"):
+        replace(deployed, rounds=replace(deployed.rounds, order=deployed.rounds.order[1:]))
+    with pytest.raises(InvalidInputError, match="leave out"):
+        simulate(problem, plan, requests=3)
+
+
+def test_requests_that_wait_for_others_are_only_simulated() -> None:
+    problem = next(found for found in map(drawn_jobs, range(20)) if _waits(found))
     formulation, operation = problem.formulation, operation_of(problem)
     plan = formulation.plan(problem, next(iter(formulation.codes(problem))))
     with pytest.raises(InvalidInputError, match="simulated"):
         operation.check_executable(problem)
-    with pytest.raises(InvalidPlanError, match="gapless coordinate"):
+    with pytest.raises(InvalidPlanError, match="simulated"):
         operation.deploy(problem, plan)
-    with pytest.raises(InvalidInputError, match="leave out"):
-        simulate(problem, plan, requests=3)
+
+
+def _waits(problem: Problem) -> bool:
+    return any(request.after for request in jobs_of(problem).requests)

@@ -11,7 +11,7 @@ from gapless.api.models import open_model
 from gapless.api.pieces import pieces_of
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.engines.cache import default_cache
-from gapless.executor.graph.grouping import Granularity
+from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.formulations.errors import InvalidModelError
 from gapless.formulations.spatial import check_pieces

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from math import erf
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -38,15 +41,22 @@ TOKENS = tuple(
 small = cache(build)
 
 
+@lru_cache(maxsize=2)
+def opened(data: bytes) -> OnnxModel:
+    """Return a network: each is simplified once, which takes longer than to run it."""
+    with NamedTemporaryFile(suffix=".onnx", delete=False) as file:
+        atexit.register(os.unlink, file.name)  # what it computes is compared with its file
+        file.write(data)
+    return load_onnx(file.name, name="network")
+
+
 def image(seed: int) -> dict[str, Array]:
     return {"image": np.random.default_rng(seed).random((1, 3, 224, 224), dtype=np.float32)}
 
 
 def mnn_outputs(data: bytes, folder: Path, unit: ProcessingUnit = UNIT) -> tuple[OnnxModel, dict[str, Array]]:
     """Return a whole network, and what MNN makes of its first sample inputs."""
-    path = folder / "network.onnx"
-    path.write_bytes(data)
-    model = load_onnx(path)
+    model = opened(data)
     inputs = model.sample_inputs(1)
     engine = MnnEngine()
     (artifact,) = engine.prepare(model.pieces(0, len(model.network.layers)), folder=folder)

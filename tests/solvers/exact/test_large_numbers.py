@@ -182,7 +182,7 @@ def test_chains_start_from_plan_and_bound_of_native() -> None:
     problem = random_problem(40, 8, seed=1)
     best = solve(problem, "native").objective
     for backend in ("cpsat", "z3", "pulp"):
-        found = solve(problem, backend, SolveOptions(time_limit_s=5))
+        found = solve(problem, backend, SolveOptions(time_limit_s=2))
         assert (found.objective, found.bound) == (best, best)
         assert Source.START in (found.plan_source, found.bound_source)
     cold = solve(problem, "cpsat", SolveOptions(time_limit_s=1, start=StartMode.NONE))

@@ -72,7 +72,9 @@ def test_what_cbc_says_at_its_time_limit_is_no_proof(dies: bool, monkeypatch: py
 KILLED = """
 import os, threading, time
 from benchmarks.workload_instances import random_workload
+from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
+from gapless.solvers.sources import StartMode
 from tests.processes import descendants
 
 def tell():
@@ -81,7 +83,7 @@ def tell():
     print(*descendants(os.getpid()), flush=True)
 
 threading.Thread(target=tell, daemon=True).start()
-solve(random_workload(12), "pulp-cbc")
+solve(random_workload(6), "pulp-cbc", SolveOptions(start=StartMode.NONE))
 """
 
 

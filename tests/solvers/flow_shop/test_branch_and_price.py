@@ -19,6 +19,7 @@ from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers.flow_shop import branch_and_price
 from gapless.solvers.flow_shop.branch_and_price import BranchAndPrice, orders_within
+from gapless.solvers.flow_shop.company import able_of
 from gapless.solvers.flow_shop.contention_bound import contention_bound
 from gapless.solvers.flow_shop.draft import Places
 from gapless.solvers.flow_shop.part import Part
@@ -99,7 +100,7 @@ def test_what_is_left_out_never_runs(seed: int) -> None:
     problem = random_workload(5, 4, seed, slowdown=bool(seed % 2))
     shop, schedule = shop_of(problem), drawn_schedule(problem, rng, idle=seed % 3 == 0)
     search, part = part_of(problem)
-    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.loss_permille)
+    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.losses.permille)
     for first, then in pairwise(schedule.order):
         part = part.ordered(first, then)
     for request, unit in product(range(shop.request_count), range(shop.unit_count)):
@@ -114,7 +115,8 @@ def test_what_is_left_out_never_runs(seed: int) -> None:
         if next_ is not None:
             place = 2 * next_.unit + (next_.start_us < phase_us)
         part = part.on_its_way([request], place, later=False).on_its_way([request], place - 1, later=True)
-    company = search._company.within(part.kinds(shop.chain_of), part.apart())
+    able = able_of(part.kinds(shop.chain_of), shop.unit_count)
+    company = search._company.within(able, part.apart())
     times = sorted({run.start_us for run in runs} | {run.end_us for run in runs})
     together = np.full((len(times), shop.unit_count), -1)
     for run in runs:
@@ -142,7 +144,9 @@ def test_the_halves_of_a_split_hold_every_plan(seed: int) -> None:
     shop = shop_of(problem)
     for _ in range(6):
         kinds = part.kinds(shop.chain_of)
-        program = contention_bound(shop, kinds, company=search._company.within(kinds, part.apart()))
+        program = contention_bound(
+            shop, kinds, company=search._company.within(able_of(kinds, shop.unit_count), part.apart())
+        )
         split = Splits().best(part, program) or even_split(part, None)
         if split is None:
             return

@@ -11,11 +11,13 @@ import pytest
 from benchmarks.flow_bound import TERMS, optima
 from benchmarks.workload_instances import crowded_workload, random_workload, small_workload
 from gapless.formulations.flow_shop.rules import keep_on
-from gapless.formulations.flow_shop.tables import MOST_LOSS_PERMILLE, FlowShop, shop_of
+from gapless.formulations.flow_shop.tables import FlowShop, shop_of
+from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
-from gapless.solvers.flow_shop import company
-from gapless.solvers.flow_shop.arrays import PRICE_SCALE, build_arrays
+from gapless.solvers import company
+from gapless.solvers.contention import PRICE_SCALE
+from gapless.solvers.flow_shop.arrays import build_arrays
 from gapless.solvers.flow_shop.bounds import price_bound
 from gapless.solvers.flow_shop.contention_bound import ContentionBound, contention_bound
 from gapless.solvers.flow_shop.guided import guided_drafts
@@ -46,7 +48,7 @@ def _worth(
     shop: FlowShop, bound: ContentionBound, pair: tuple[int, int], pairs: list[tuple[int, int]]
 ) -> int:
     unit, number = pair
-    losses = shop.loss_permille[bound.kinds[number].chain][unit]
+    losses = shop.losses.permille[bound.kinds[number].chain][unit]
     lost = sum(losses[bound.kinds[other].chain][beside] for beside, other in pairs if beside != unit)
     return int(bound.prices[number, unit]) * (1000 - min(lost, MOST_LOSS_PERMILLE))
 

@@ -16,7 +16,8 @@ from gapless.solvers.jobs.annealing import list_schedules
 from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
-from tests.jobs_instances import drawn_jobs, jobs_problem
+from gapless.solvers.sources import StartMode
+from tests.jobs_instances import drawn_jobs, jobs_problem, passing, slowed
 
 
 @pytest.fixture
@@ -59,6 +60,33 @@ def test_units_that_share_cores_are_not_used_together() -> None:
         found, best = solve(variant, "native"), solve(variant, "exhaustive", explain=False)
         assert (found.values is None) == (best.values is None)
         assert best.values is None or found.values == best.values
+
+
+@pytest.mark.usefixtures("_searching")
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_with_slowdown_native_claims_no_more_than_is_true(seed: int) -> None:
+    problem = slowed(drawn_jobs(seed, requests=3, units=2), seed)
+    assert "interference" in problem.features
+    found, best = solve(problem, "native"), solve(problem, "exhaustive", explain=False)
+    assert found.values is not None
+    assert best.values is not None
+    assert found.bound is not None
+    assert found.bound <= best.values[0] <= found.values[0]
+    assert found.status is not SolveStatus.OPTIMAL or found.values == best.values
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_searching")
+@pytest.mark.parametrize("passage", ["any", "once", "ordered", "ordered:u1,u0"])
+def test_passages_have_the_same_optimum_everywhere(passage: str) -> None:
+    for seed in range(4):
+        problem = passing(drawn_jobs(seed, requests=3, units=2), passage)
+        best = solve(problem, "exhaustive", explain=False)
+        for backend in ("cpsat", "pulp", "z3"):
+            found = solve(problem, backend, explain=False)
+            assert (found.status, found.values) == (best.status, best.values), (seed, backend)
+        native = solve(problem, "native", explain=False)
+        assert native.values == best.values or best.status is SolveStatus.INFEASIBLE
 
 
 def test_impossible_requests_are_said_to_be() -> None:
@@ -115,3 +143,16 @@ def test_rules_about_times_are_exact() -> None:
     assert solve(waiting, "cpsat").values == solve(waiting, "exhaustive").values == (6,)
     never = plain.with_rules(lambda view: view.start_us("r0") >= 9)
     assert solve(never, "cpsat", explain=False).status is SolveStatus.INFEASIBLE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("passage", ["any", "once", "ordered"])
+def test_with_slowdown_models_have_the_optimum_of_all_plans(passage: str) -> None:
+    """Beginning with nothing: what native finds does not help them. One draw in three is under the cap."""
+    for seed in (3, 4, 8):
+        drawn = slowed(drawn_jobs(seed, requests=2, units=3), seed, strong=seed == 3)
+        problem = passing(drawn, passage)
+        best = solve(problem, "exhaustive", explain=False)
+        for backend in ("cpsat", "pulp", "z3"):
+            found = solve(problem, backend, SolveOptions(start=StartMode.NONE), explain=False)
+            assert (found.status, found.values) == (best.status, best.values), (seed, backend)

@@ -130,6 +130,7 @@ class Timeline {
     this.lines = [...figure.querySelectorAll(".row")];
     this.zoom = 1;
     this.blocks = new Map();
+    this.followed = null;
     const rows = this.lines.map(line => [...line.querySelectorAll(".b")]);
     this.data.bands.forEach((band, b) => band.rows.forEach((numbers, r) => {
       rows[b * this.data.units.length + r].forEach((mark, n) => {
@@ -213,7 +214,8 @@ class Timeline {
     });
     this.svg.addEventListener("pointermove", event => this.point(event));
     this.svg.addEventListener("focusin", () => this.mark());
-    this.svg.addEventListener("focusout", () => this.ring.setAttribute("visibility", "hidden"));
+    this.svg.addEventListener("focusout", () => { this.ring.setAttribute("visibility", "hidden"); this.follow(null); });
+    this.svg.addEventListener("pointerleave", () => this.follow(this.focused));
     this.scroll.addEventListener("wheel", event => {
       if (!event.ctrlKey || !event.deltaY) return;
       event.preventDefault();
@@ -225,11 +227,26 @@ class Timeline {
   }
   point(event) {
     const mark = this.walk.of(event.target), at = { left: event.clientX, width: 0, top: event.clientY, bottom: event.clientY + 8 };
+    this.follow(mark || this.focused);
     if (mark) return show(this.facts(this.blocks.get(mark)), at);
     const box = this.svg.getBoundingClientRect();
     const line = event.target.classList.contains("idle") ? event.target.parentNode : null;
     const facts = line && this.bubble(line, (event.clientX - box.left) / box.width * this.data.end);
     if (facts) show(facts, at); else moved();
+  }
+  get focused() {
+    return this.blocks.has(document.activeElement) ? document.activeElement : null;
+  }
+  /* The way of one request over the units: all other blocks of its trace fade. */
+  follow(mark) {
+    const { band, chunk, request } = this.blocks.get(mark) || {};
+    const stream = mark && this.data.chunks[chunk][0], key = mark && `${band.title} ${stream} ${request}`;
+    if (this.followed === key) return;
+    this.followed = key;
+    for (const [other, block] of this.blocks) {
+      const own = block.request === request && this.data.chunks[block.chunk][0] === stream;
+      other.classList.toggle("faded", Boolean(mark) && block.band === band && !own);
+    }
   }
   by(factor, mark = null, x = null) {
     const box = this.scroll.getBoundingClientRect(), width = this.scroll.clientWidth;
@@ -250,6 +267,7 @@ class Timeline {
   mark() {
     const mark = this.walk.current, block = this.blocks.get(mark), width = this.scroll.clientWidth * this.zoom;
     if (document.activeElement !== mark) return;
+    this.follow(mark);
     const least = 5 / width * 100, share = 100 * block.length / this.data.end;
     this.ring.setAttribute("x", `${100 * block.start / this.data.end - Math.max(0, least - share) / 2}%`);
     this.ring.setAttribute("width", `${Math.max(share, least)}%`);

@@ -16,7 +16,7 @@ from gapless.view.formulations.jobs import PRESENTER
 from gapless.view.page.page import report_page
 from gapless.view.page.subjects import subject
 from gapless.view.presenter import presenter_of
-from tests.jobs_instances import jobs_problem
+from tests.jobs_instances import jobs_problem, passing, slowed
 
 PROBLEM = jobs_problem(
     {"net": [[40_000, 12_000], [5_000, None]], "small": [[6_000, 2_000]]},
@@ -85,3 +85,21 @@ def test_a_page_shows_who_runs_when() -> None:
     assert "end after" in page
     assert "19.000 ms" in page
     assert gapless.score(PROBLEM, PLAN).valid
+
+
+def test_schedules_in_words() -> None:
+    slow = slowed(passing(PROBLEM, "once"), 3)
+    assert dict(PRESENTER.facts(slow)) | {"requests": ""} == {
+        "requests": "",
+        "passage": "passage once",
+        "cuts": "cut at any legal cut",
+    }
+    order = ("n", "s", "n", "t")
+    text = text_of(PRESENTER.plan_parts(slow, replace(PLAN, order=order), score(slow, PLAN)))
+    assert "late by slowed by" in text
+    # Layers that the same units can run stand in one line, however many chunks they may be.
+    assert text_of(PRESENTER.problem_parts(slow)).count("small") == 1
+
+
+def test_chunks_of_one_request_in_a_row_are_named_once() -> None:
+    assert PRESENTER.plan_text(replace(PLAN, order=("n", "n", "s", "t"))) == "n s t"

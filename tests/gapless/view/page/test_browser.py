@@ -218,6 +218,30 @@ def test_the_pointer_shows_blocks_and_bubbles(opened: Open) -> None:
 
 
 @pytest.mark.slow
+def test_the_way_of_a_request_over_the_units_stands_out(opened: Open) -> None:
+    subject = samples.workload()
+    assert subject.predicted is not None
+    found = opened(
+        report_page([subject]),
+        """
+        const blocks = all('.row.predicted .b'), svg = document.querySelector('.canvas');
+        const clear = () => blocks.filter(block => !block.classList.contains('faded')).length;
+        const over = element => element.dispatchEvent(new PointerEvent('pointermove', { bubbles: true }));
+        found.all = clear();
+        over(blocks[0]); found.name = tip().request; found.one = clear();
+        svg.dispatchEvent(new PointerEvent('pointerleave')); found.left = clear();
+        blocks[0].focus(); found.focused = clear();
+        over(blocks[0]); svg.dispatchEvent(new PointerEvent('pointerleave')); found.still = clear();
+        document.activeElement.blur(); found.blurred = clear();
+        """,
+    )
+    names = [subject.predicted.names[event.stream] for event in subject.predicted.events]
+    own = names.count(found["name"])
+    assert 0 < own < len(names)
+    assert found == {"all": len(names), "left": len(names), "blurred": len(names), "name": found["name"]} | dict.fromkeys(("one", "focused", "still"), own)
+
+
+@pytest.mark.slow
 def test_slowdown_and_requests_of_a_workload_are_shown(opened: Open) -> None:
     subject = samples.workload()
     assert subject.predicted is not None

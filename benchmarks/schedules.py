@@ -1,0 +1,191 @@
+"""How good and how quick the search for schedules is: `python -m benchmarks.schedules`.
+
+    python -m benchmarks.schedules                          # 31 mixes after 25 ms, 0.1, 1 and 10 s
+    python -m benchmarks.schedules --limits 1 --mixes 0,14  # some of them
+    python -m benchmarks.schedules --large 100,300,1000 --limits 5
+
+Several requests on phones, any unit at any time, with slowdown. 14 mixes are the first random ones of the
+study of Hetero2Pipe, 14 is the workload of the README, 15 to 20 are the first six where every unit runs every
+layer, 21 to 30 were drawn when the search was finished. Seconds are the processor's, so that a busy machine
+does not matter. Best known plans are of searches of a minute, or of this run where it found better ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from rich.console import Console
+from rich.table import Table
+
+from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import as_schedules
+from gapless.profiler.platforms.workloads import phone_network_names, random_workloads, shipped_workload
+from gapless.solvers.jobs.makespan import MakespanSearch
+from gapless.solvers.protocol import Clock, Deadline, SolveOptions
+from gapless.solvers.session import solve
+
+KIRIN, SNAPDRAGON = "kirin990", "snapdragon870"
+
+BEST_US = (
+    *(80049, 692057, 610857, 588557, 181461, 664608, 562528, 207780, 560361, 876550, 181060, 613717),
+    *(289877, 486975, 559610, 527144, 1400589, 1098394, 787329, 539087, 1141301),
+)
+"""Best known makespans of the first mixes."""
+
+SEED = 2026
+"""Of the mixes that nobody tuned on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What one search came to, and with what."""
+
+    makespan_us: int
+    bound_us: int
+    first_ms: float
+    steps: int
+
+
+def mixes() -> tuple[tuple[str, str], ...]:
+    """Return platform and text of each mix."""
+    study = random_workloads(KIRIN, 14, 0)
+    return (
+        *((KIRIN, text) for text in study),
+        (KIRIN, "yolov4,bert,mobilenetv2x3"),
+        *((SNAPDRAGON, text) for text in study[:6]),
+        *((KIRIN, text) for text in random_workloads(KIRIN, 10, SEED)),
+    )
+
+
+def searched(problem: Problem, limit_s: float, seed: int) -> Searched:
+    """Search for so many seconds of the processor."""
+    started, deadline = time.thread_time(), Deadline(limit_s, Clock(time.thread_time))
+    search = MakespanSearch(problem, seed=seed)
+    search.begin(deadline)
+    first_ms = 1000 * (time.thread_time() - started)
+    bound_us = search.bound(deadline)
+    for _ in search.rounds(deadline):
+        if search.pool.meets(bound_us):
+            break
+    values = problem.formulation.numbers(problem, search.pool.codes[0]).values(("makespan",))
+    return Searched(values[0], bound_us, first_ms, search.steps)
+
+
+def main() -> None:
+    """Run the benchmark and print its tables."""
+    options = _arguments()
+    console = Console(width=150)
+    if options.large:
+        console.print(_large(options.large, options.limits[-1], options.seed))
+        return
+    table, found = _table(options.limits), []
+    for number, (platform, text) in enumerate(mixes()):
+        if options.mixes and number not in options.mixes:
+            continue
+        row = _row(number, platform, text, options)
+        found.append((number, row))
+        table.add_row(*_cells(number, platform, text, row))
+    console.print(table)
+    for name, numbers in (("0 to 13", range(14)), ("15 to 20", range(15, 21)), ("21 to 30", range(21, 31))):
+        own = [row for number, row in found if number in numbers]
+        if own:
+            places = range(len(options.limits))
+            above = ", ".join(f"{mean(row.above(place) for row in own):.2f}" for place in places)
+            gaps = ", ".join(f"{mean(row.gap(place) for row in own):.2f}" for place in places)
+            console.print(f"mean of {name}: {above} % above the best known, {gaps} % above the bound")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    runs: tuple[Searched, ...]  # by limit
+    ordered_us: int | None
+    best_us: int
+
+    @property
+    def bound_us(self) -> int:
+        return max(run.bound_us for run in self.runs)
+
+    def above(self, place: int) -> float:
+        """Return by how many percent a run is above the best known plan."""
+        return 100 * (self.runs[place].makespan_us / self.best_us - 1)
+
+    def gap(self, place: int) -> float:
+        """Return by how many percent a run is above the bound."""
+        return 100 * (self.runs[place].makespan_us / self.bound_us - 1)
+
+
+def _row(number: int, platform: str, text: str, options: argparse.Namespace) -> _Row:
+    workload = shipped_workload(platform, text)
+    problem = as_schedules(workload)
+    searched(problem, 0.01, 0)  # tables and caches
+    runs = tuple(searched(problem, limit_s, options.seed) for limit_s in options.limits)
+    known = BEST_US[number : number + 1]
+    ordered_us = None
+    if options.ordered:
+        ordered_us = solve(workload, "native", SolveOptions(time_limit_s=options.ordered)).objective
+    return _Row(runs, ordered_us, min((*known, *(run.makespan_us for run in runs))))
+
+
+def _table(limits: Sequence[float]) -> Table:
+    table = Table(title="above the best known plan (and above the bound) in %, by seconds of search")
+    for name in ("#", "platform", "requests", "bound us", "best known us", "first plan ms"):
+        table.add_column(name, justify="left" if name == "requests" else "right", overflow="fold")
+    for limit in limits:
+        table.add_column(f"{limit:g} s", justify="right", no_wrap=True)
+    table.add_column("in order us", justify="right")
+    table.add_column("gain", justify="right")
+    return table
+
+
+def _cells(number: int, platform: str, text: str, row: _Row) -> Iterator[str]:
+    yield from (str(number), platform, text, f"{row.bound_us:,}", f"{row.best_us:,}")
+    yield f"{row.runs[-1].first_ms:.0f}"
+    for place in range(len(row.runs)):
+        yield f"{row.above(place):.2f} ({row.gap(place):.2f})"
+    yield "" if row.ordered_us is None else f"{row.ordered_us:,}"
+    yield "" if row.ordered_us is None else f"{row.ordered_us / row.runs[-1].makespan_us:.2f}"
+
+
+def _large(sizes: Sequence[int], limit_s: float, seed: int) -> Table:
+    table = Table(title=f"many requests on {KIRIN} after {limit_s:g} s")
+    for name in ("requests", "bound us", "plan us", "gap %", "changes", "peak MB"):
+        table.add_column(name, justify="right")
+    for size in sizes:
+        text = ",".join(random.Random(SEED).choices(phone_network_names(), k=size))
+        found = searched(as_schedules(shipped_workload(KIRIN, text)), limit_s, seed)
+        gap = 100 * (found.makespan_us / found.bound_us - 1)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        times = (f"{found.bound_us:,}", f"{found.makespan_us:,}")
+        table.add_row(str(size), *times, f"{gap:.2f}", f"{found.steps:,}", f"{peak:.0f}")
+    return table
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    limits = (0.025, 0.1, 1.0, 10.0)
+    parser.add_argument("--limits", type=_seconds, default=limits, help="seconds, e.g. 0.1,1")
+    parser.add_argument("--mixes", type=_numbers, default=(), help="numbers of some mixes, e.g. 0,14")
+    parser.add_argument("--large", type=_numbers, default=(), help="numbers of requests, e.g. 100,1000")
+    parser.add_argument("--ordered", type=float, default=1.0, help="seconds for plans in order; 0: none")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
+def _seconds(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split(",")))
+
+
+if __name__ == "__main__":
+    main()

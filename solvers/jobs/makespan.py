@@ -1,0 +1,131 @@
+"""Search for the shortest makespan: one `ScheduleSearch` for each set of units that plans may use.
+
+Its schedules are on a floating clock; the judge plays each again before it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ...formulations.jobs.tables import JobPlan, tables_of
+from ...formulations.problem import Problem
+from ..pool import Pool
+from ..protocol import Deadline
+from .bounds import windows_bound
+from .dispatching import dispatched
+from .fines import fine_of
+from .instance import instance_of
+from .price_bound import PriceBound, price_bound
+from .schedule_search import STEPS, ScheduleSearch
+from .unit_sets import MOST_SETS, unit_sets
+from .walk import Kept
+
+_STEPS, _STEPS_PER_SECTION = 1_000, 300
+"""Changes of small problems where no time is given."""
+
+_MOST_DISPATCHED, _DISPATCHED_S = 50, 2.0
+"""Most requests whose policies are asked, and seconds that there have to be: they take up to 0.2 s."""
+
+_OFFER_EVERY = 150
+"""Changes between two plans that are handed to the judge."""
+
+_BOUND_SHARE = 0.6
+"""Share of the time after which the bound is not improved any more."""
+
+_SETS_SHARE = 0.5
+"""Share of the time in which all sets of units are searched; the rest is for the best one."""
+
+
+class MakespanSearch:
+    """Better and better plans of one problem whose first term is the makespan.
+
+    `fixed`: search by a number of changes, whatever time there is.
+    """
+
+    def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:
+        self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
+        self._tables, self._seed = tables_of(problem), seed
+        self._instance = instance_of(self._tables, range(self._tables.unit_count))
+        alone_us = [cheapest[0] for n in self._instance.networks if (cheapest := n.alone)]
+        self._possible = len(alone_us) == len(self._instance.networks)
+        self._work_us = sum(alone_us[n] for n in self._instance.network_of) if self._possible else 0
+        self._searches: list[ScheduleSearch] = []
+        self._bounds: list[PriceBound | None] = []
+        self._waiting: Kept | None = None
+        self._offered = 0
+        sections = sum(map(self._tables.section_count, range(self._tables.request_count)))
+        self._most_steps = min(STEPS, _STEPS + _STEPS_PER_SECTION * sections) if fixed else None
+
+    @property
+    def steps(self) -> int:
+        """How many changes were tried."""
+        return sum(search.steps for search in self._searches)
+
+    def begin(self, deadline: Deadline) -> None:
+        """Take the first plans; after the deadline as few as will do."""
+        if not self._possible:
+            return
+        fine = fine_of(self._problem, self._tables, self._work_us)
+        for units in islice(unit_sets(self._problem, self._tables), MOST_SETS):
+            instance = instance_of(self._tables, units)
+            search = ScheduleSearch(
+                instance, seed=self._seed, deadline=deadline, steps=self._most_steps, fine=fine
+            )
+            self._searches.append(search)
+            for kept in search.begin():
+                self._waiting = kept
+                if not self.pool.codes:
+                    self._offer()
+            self._offer()
+            if self.pool.codes and deadline.passed:
+                return
+        if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
+            for code in dispatched(self._problem, self._tables):
+                self.pool.offer(code)
+
+    def bound(self, deadline: Deadline) -> int:
+        """Return a lower bound on the makespan; the search goes by its prices from now on.
+
+        It takes a share of the time at most.
+        """
+        if not self._possible:
+            return 0
+        deadline = deadline.share(_BOUND_SHARE)
+        whole = price_bound(self._instance, deadline)
+        self._bounds = [whole]
+        if len(self._searches) > 1:
+            self._bounds = [price_bound(search.instance, deadline) for search in self._searches]
+        for search, own in zip(self._searches, self._bounds, strict=True):
+            if own is not None:
+                search.use(own)
+        return max(0 if whole is None else whole.bound_us, windows_bound(self._tables, deadline))
+
+    def rounds(self, deadline: Deadline) -> Iterator[bool]:
+        """Search until the time is up; after each plan say whether it is the best one so far."""
+        searches = [search for search in self._searches if search.best is not None]
+        for number, search in enumerate(searches[1:] and searches):
+            share = _SETS_SHARE / (len(searches) - number * _SETS_SHARE)
+            search.within(deadline.share(share), self._share_of_steps(len(searches)))
+            yield from self._searched(search)
+        if searches:
+            best = min(searches, key=lambda search: search.best.value if search.best else 0.0)
+            best.within(deadline.share(), self._most_steps)
+            yield from self._searched(best)
+
+    def _share_of_steps(self, parts: int) -> int | None:
+        return None if self._most_steps is None else self._most_steps // parts
+
+    def _searched(self, search: ScheduleSearch) -> Iterator[bool]:
+        for kept in search.run():
+            self._waiting = kept
+            if search.steps - self._offered >= _OFFER_EVERY:
+                self._offered = search.steps
+                yield self._offer()
+        self._offered = 0
+        yield self._offer()
+
+    def _offer(self) -> bool:
+        """Hand what waits to the judge; return whether it is the best plan."""
+        kept, self._waiting = self._waiting, None
+        return kept is not None and self.pool.offer(self._tables.ordered(kept.order, kept.parts))

@@ -1,0 +1,79 @@
+"""Workloads with a passage, from the command line: planned, played, explained, and written to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gapless.formulations.files import dump_problem
+from tests.workload_instances import workload_problem
+
+from ..conftest import Cli
+
+TABLES: dict[str, list[list[int | None]]] = {
+    "a": [[10_000, 30_000], [None, 20_000], [10_000, 30_000]],
+    "b": [[25_000, 26_000], [5_000, 40_000]],
+}
+
+
+CLASS = "schedules whose chunks start as soon as order and units allow"
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> str:
+    """Return a file of two networks, of which a needs the second unit in its midst."""
+    problem = workload_problem(TABLES, ["a", "b"], slowdown=[[0, 300], [500, 0]])
+    path = tmp_path / "board.json"
+    path.write_text(dump_problem(problem))
+    return str(path)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_requests_come_back_and_answers_say_so(cli: Cli, board: str, tmp_path: Path) -> None:
+    out, page = tmp_path / "plan.json", tmp_path / "page.html"
+    any_passage = ("--workload", "a,b", "--passage", "any")
+    words = flat(cli("plan", board, *any_passage, "--backend", "exhaustive", "--out", out).out)
+    assert f"better among {CLASS} [exhaustive" in words
+    assert "npu 0-0 | big 1-1 | npu 2-2" in words
+    assert "slowed by" in words
+    for command in ("check", "show", "simulate", "explain"):
+        assert cli(command, out).code == 0
+    assert cli("report", out, "--out", page).code == 0
+    assert CLASS in flat(page.read_text())
+
+
+def test_without_the_option_a_line_says_what_coming_back_would_bring(cli: Cli, board: str) -> None:
+    found = cli("plan", board, "--workload", "a,b")
+    assert "passes the units once, in the order npu, big" in flat(found.out)
+    assert "--passage any: makespan" in flat(found.out)
+    assert "--passage any: makespan" not in cli("plan", board, "--workload", "a,b", "--passage", "any").out
+
+
+def test_each_passage_is_named_in_json(cli: Cli, board: str) -> None:
+    values = []
+    for passage in ("any", "once", "ordered:big,npu", "ordered"):
+        options = ("--workload", "a,b", "--passage", passage, "--backend", "exhaustive")
+        answer = cli("plan", board, *options, "--json").document
+        values.append(answer["objective"])
+        assert ("in the order" in answer["plan_class"]) == passage.startswith("ordered")
+    assert values[0] < values[1] <= min(values[2:])
+
+
+def test_what_has_no_meaning_ends_with_2(cli: Cli, board: str) -> None:
+    any_passage = ("--workload", "a,b", "--passage", "any")
+    streamed = cli("plan", board, *any_passage, "--stream", "--execution", "columns")
+    assert streamed.code == 2
+    assert "leave the stream out" in streamed.err
+    assert "use asynchronous execution" in streamed.err
+    assert cli("plan", board, "--workload", "a,b", "--passage", "ordered:npu").code == 2
+
+
+def test_compare_has_the_class_of_the_passage(cli: Cli, board: str) -> None:
+    once = ("--workload", "a,b", "--passage", "once")
+    found = cli("compare", board, *once, "--backends", "native,exhaustive")
+    assert found.code == 0
+    assert "every request passes each unit at most once" in flat(found.out)
