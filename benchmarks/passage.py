@@ -1,4 +1,4 @@
-"""What plans gain that come back to a unit, and how soon native proves them: `python -m benchmarks.passage`.
+"""What plans gain that come back to a unit, and how soon solvers prove them: `python -m benchmarks.passage`.
 
 Two tables over all shipped tables of one network, and the networks of the zoo on the phones:
 
@@ -11,16 +11,27 @@ course
     Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its
     distance from the best bound that any of these runs proved.
 
-Seconds are those of the processor, so that a busy machine tells the same. Options: `--only kirin990/bert`
-(how names begin, by commas), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`, `--tables gain,course`.
+A third one, if asked for, of some of them:
+
+exact
+    Period and bound of native and of CP-SAT, HiGHS and Z3, which begin with nothing (cold) or with the plan
+    and the bound that native finds in a tenth of the time (native); one solver at a time, with one thread.
+    Limits are seconds of the machine, as these solvers know no others: the processor time they got is shown.
+
+Seconds of the first two are those of the processor, so that a busy machine tells the same. Options:
+`--only kirin990/bert` (how names begin, by commas), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`,
+`--exact-limits 10`, `--tables gain,course,exact`.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from rich.console import Console
 
@@ -34,6 +45,20 @@ from gapless.profiler.platforms.workloads import phone_names, phone_network_name
 from gapless.solvers.protocol import Claim, Clock, SolveOptions
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
+from gapless.solvers.sources import StartMode
+
+LARGE = (
+    "jetson-orin-nano/octree",
+    "pixel7a/alexnet-sparse",
+    "kirin990/bert",
+    "kirin990/inceptionv4",
+    "kirin990/vit",
+    "kirin990/yolov4",
+    "snapdragon870/vgg16",
+)
+"""What exact solvers are tried on unless `--only` says otherwise."""
+
+EXACT = ("cpsat", "pulp", "z3")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -42,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--limits", default="0.02,0.1,0.5,10")
     parser.add_argument("--hops", default="0,50,100,200")
+    parser.add_argument("--exact-limits", default="10")
     parser.add_argument("--tables", default="gain,course")
     asked = parser.parse_args(arguments)
     limits = [float(text) for text in asked.limits.split(",")]
@@ -72,6 +98,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table = titled("Course", "table", "layers", *(f"after {s:g} s" for s in limits), "bound")
         for name, problem in chosen:
             table.add_row(name, str(len(problem.network.layers)), *_course(problem, limits))
+        show(console, table)
+    if "exact" in asked.tables:
+        spans = [float(text) for text in asked.exact_limits.split(",")]
+        after = (f"after {s:g} s" for s in spans)
+        table = titled("Exact", "table", "layers", "solver", "start", *after, "bound", "processor s")
+        for name, problem in chosen:
+            if wanted or name in LARGE:
+                for cells in _exact(problem, spans):
+                    table.add_row(name, str(len(problem.network.layers)), *cells)
         show(console, table)
 
 
@@ -156,6 +191,42 @@ def _course(problem: Problem, limits: Sequence[float]) -> list[str]:
             sure = "proved" if answer.proven else f"{above:.2f} %{own}"
             cells.append(f"{answer.objective:,} ({sure})")
     return [*cells, _number(bound)]
+
+
+def _exact(problem: Problem, limits: Sequence[float]) -> Iterator[list[str]]:
+    """Yield the cells of the rows of all solvers."""
+    whole = replace(problem, data=Passage())
+    modes = [("native", StartMode.NONE), *product(EXACT, (StartMode.NONE, StartMode.NATIVE))]
+    for backend, mode in modes:
+        before_s = _processor_s()
+        found = [
+            solve(whole, backend, SolveOptions(time_limit_s=limit_s, start=mode), explain=False)
+            for limit_s in limits
+        ]
+        spent_s = _processor_s() - before_s
+        bound = max((one.bound for one in found if one.bound is not None), default=None)
+        yield [
+            backend,
+            "-" if backend == "native" else "cold" if mode is StartMode.NONE else "native",
+            *map(_period, found),
+            _number(bound),
+            f"{spent_s:.1f}",
+        ]
+
+
+def _period(found: SolveResult) -> str:
+    """Return the period that was found, and whether it is proved to be the least."""
+    if found.objective is None:
+        return "no plan"
+    return f"{found.objective:,}{', proved' if found.bound == found.objective else ''}"
+
+
+def _processor_s() -> float:
+    """Return the time that this process and its children, all of which have to end, had of the processor."""
+    for child in multiprocessing.active_children():
+        child.join()
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _number(value: int | None) -> str:

@@ -129,8 +129,8 @@ class UnitUse:
         Its idle time between its first start and its last end, per request, mean; in a batch, of each
         round.
     rss_bytes
-        Largest resident memory of its worker; 0 where that of another unit, which it takes turns with, works
-        for it.
+        Largest resident memory of its worker. Units that take turns have one worker: it stands with each of
+        them, and is there once.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

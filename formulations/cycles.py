@@ -17,10 +17,12 @@ that attains it cannot be improved.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import accumulate, combinations, groupby
 from typing import Any, ClassVar
 
@@ -32,6 +34,10 @@ _WORK, _FEW = 6000, 8
 
 _MOST_OTHERS = 8
 """Of units with at most this number of further chunks every subset of them is tried between two."""
+
+_FAR = {24: 3.0, 100: 1.3}
+"""A schedule that has to be short enough is given up if after a number of them it waits that many times too
+long."""
 
 NEWS = 50
 """A unit waits for a request that has not come in, though it could, for the period over this."""
@@ -123,22 +129,14 @@ def cycle_of(
         How many disturbed schedules are improved. None: 6,000 over the number of chunks, and at most eight
         times its square; 27 take 0.7 s.
     """
-    loads: dict[int | str, int] = {}
-    for time, unit in zip(times_us, units, strict=True):
-        loads[unit] = loads.get(unit, 0) + time
-    least = max(loads.values())
+    least = largest_load(times_us, units)
     if period_us is not None and period_us < least:
         raise InvalidPlanError(
             f"a cycle of {period_us} us: the busiest unit is busy for {least} us per request; no shorter "
             "period is possible"
         )
-    rows = [list(row) for _, row in groupby(range(len(units)), key=units.__getitem__)]
-    if rounds is None:
-        rounds = min(_FEW * len(rows) ** 2, _WORK // len(rows))
-    whole_us = tuple(sum(times_us[chunk] for chunk in row) for row in rows)
-    places: dict[int | str, int] = {}  # by name or by index: one cycle is looked for once
-    alike = tuple(places.setdefault(units[row[0]], len(places)) for row in rows)
-    found = _cycle_of(whole_us, alike, period_us or least, rounds)
+    rows, whole_us, alike = _merged(times_us, units)
+    found = _cycle_of(whole_us, alike, period_us or least, _rounds(len(rows), rounds))
     if len(rows) == len(units):
         return found
     starts = (
@@ -147,6 +145,40 @@ def cycle_of(
         for chunk in row
     )
     return replace(found, starts_us=tuple(starts))
+
+
+def brief_latency_us(times_us: Sequence[int], units: Sequence[int], *, enough_us: int) -> int:
+    """Return the latency of a cycle of the least period that is looked for until it is short enough.
+
+    The search is given up early where it is far from that. `cycle_of` takes the same steps and more, so its
+    latency is no longer. Nothing is kept.
+    """
+    rows, whole_us, alike = _merged(times_us, units)
+    circles = _Circles(whole_us, alike, largest_load(times_us, units))
+    return circles.latency(circles.best(_rounds(len(rows), None), enough_us))
+
+
+def _rounds(chunks: int, most: int | None) -> int:
+    """Return how many disturbed schedules are improved."""
+    return min(_FEW * chunks**2, _WORK // chunks) if most is None else most
+
+
+def largest_load(times_us: Sequence[int], units: Sequence[int | str]) -> int:
+    """Return how long the busiest unit is busy per request."""
+    loads: dict[int | str, int] = {}
+    for time, unit in zip(times_us, units, strict=True):
+        loads[unit] = loads.get(unit, 0) + time
+    return max(loads.values())
+
+
+def _merged(
+    times_us: Sequence[int], units: Sequence[int | str]
+) -> tuple[list[list[int]], tuple[int, ...], tuple[int, ...]]:
+    """Return chunks in a row on one unit as one: which they are, their times, and their unit by number."""
+    rows = [list(row) for _, row in groupby(range(len(units)), key=units.__getitem__)]
+    whole_us = tuple(sum(times_us[chunk] for chunk in row) for row in rows)
+    places: dict[int | str, int] = {}  # by name or by index: one cycle is looked for once
+    return rows, whole_us, tuple(places.setdefault(units[row[0]], len(places)) for row in rows)
 
 
 @lru_cache(maxsize=256)
@@ -172,13 +204,18 @@ class _Circles:
             self.own.setdefault(unit, []).append(chunk)
         self.random = random.Random(0)
 
-    def best(self, rounds: int) -> list[int]:
-        """Return the starts with the shortest latency that was found."""
+    def best(self, rounds: int, enough: int = 0) -> list[int]:
+        """Return the starts with the shortest latency that was found, or the first that is short enough."""
         flowing = [at % self.period for at in accumulate(self.times[:-1], initial=0)]
         best = self._improved(flowing, noise=0)
-        shortest, least = self.latency(best), sum(self.times) + self._least_waits()
+        shortest = self.latency(best)
+        if shortest <= enough or not rounds:
+            return best
+        whole, allowed = sum(self.times), max(enough - sum(self.times), 0)
+        far = {turn: whole + times * allowed for turn, times in _FAR.items()} if enough else {}
+        enough = max(enough, whole + self._least_waits())
         for turn in range(rounds):
-            if shortest <= least:
+            if shortest <= enough or shortest > far.get(turn, math.inf):
                 break
             base = flowing if turn % 4 == 3 else best
             found = self._improved(self._disturbed(base), noise=self.period // 4 if turn % 2 else 0)
@@ -265,25 +302,27 @@ class _Circles:
 
     def _packed(self, windows: dict[int, tuple[int, int]], origin: int, noise: int) -> dict[int, int]:
         """Return the starts from one point of the circle on: of what is there, the most urgent first."""
-        period = self.period
-        release = {chunk: (start - origin) % period for chunk, (start, _) in windows.items()}
-        due = {
-            chunk: release[chunk] + length + (self.random.randrange(noise) if noise else 0)
-            for chunk, (_, length) in windows.items()
-        }
-        left, at, order = set(windows), 0, []
-        while left:
-            there = [chunk for chunk in left if release[chunk] <= at]
+        period, times = self.period, self.times
+        later = []
+        for chunk, (start, length) in windows.items():
+            release = (start - origin) % period
+            due = release + length + (self.random.randrange(noise) if noise else 0)
+            later.append((release, due, chunk))
+        later.sort(reverse=True)
+        there: list[tuple[int, int]] = []
+        at, order = 0, []
+        while later or there:
             if not there:
-                at = min(release[chunk] for chunk in left)
-                continue
-            chunk = min(there, key=lambda chunk: (due[chunk], chunk))
-            left.remove(chunk)
+                at = max(at, later[-1][0])
+            while later and later[-1][0] <= at:
+                _, due, chunk = later.pop()
+                heappush(there, (due, chunk))
+            _, chunk = heappop(there)
             order.append((chunk, at))
-            at += self.times[chunk]
+            at += times[chunk]
         end, placed = period, {}
         for chunk, start in reversed(order):
-            end = min(start, end - self.times[chunk])
+            end = min(start, end - times[chunk])
             placed[chunk] = (origin + end) % period
         return placed
 

@@ -205,7 +205,7 @@ class Company:
     def _allowed(self, pairs: Ints, taken: Ints, unit: int, own: int) -> NDArray[np.bool_]:
         """Return the sets that a pair can join on its unit."""
         number = own % self._size
-        allowed = taken[:, number] < self._runs.counts[number]
+        allowed: NDArray[np.bool_] = taken[:, number] < self._runs.counts[number]
         shared = [other for other in self._runs.exclusive[unit] if other < unit]
         if shared:
             allowed &= (pairs[:, shared] == len(self.losses)).all(axis=1)

@@ -38,8 +38,8 @@ class BackendConformance:
     Attributes
     ----------
     every, first
-        Of the questions (samples, objectives, limits, rules, quantities, lists) one in `every` is asked, from
-        number `first` on (from 0): for backends that share their models, and so can share the questions.
+        Of the questions (samples, objectives, limits, rules, quantities, lists, seeds) one in `every` is
+        asked, from number `first` on (from 0): for backends that share their models, and so the questions.
     """
 
     every, first = 1, 0
@@ -109,12 +109,13 @@ class BackendConformance:
             lambda: [solve(problem, loose, options, explain=False) for problem in problems], backend.name
         )
 
-    def _compare(self, problems: Sequence[Problem], top: int = 3, distance: int = 1) -> None:
+    def _compare(self, problems: Sequence[Problem], top: int = 3, distance: int = 1) -> Sequence[SolveResult]:
         """Compare with the oracle: equal lists if exact, never better otherwise, and an answer mostly."""
         assert problems, "nothing was tried: the backend refuses every variant of this kind"
         options = SolveOptions(top=top, distance=distance)
+        results = self._solve_all(problems, options)
         solvable = solved = 0
-        for problem, result in zip(problems, self._solve_all(problems, options), strict=True):
+        for problem, result in zip(problems, results, strict=True):
             oracle = _oracle(problem, options)
             solvable += oracle.values is not None
             solved += result.values is not None
@@ -123,27 +124,34 @@ class BackendConformance:
             else:
                 _is_not_better(result, oracle)
         assert solved >= LEAST_SHARE_SOLVED * solvable, f"{solved} answers to {solvable} solvable problems"
+        return results
 
-    def _compare_narrowed(self, wide: Problem, problems: Sequence[Problem], top: int = 3) -> int:
-        """Compare a problem with more rules or limits with the oracle.
+    def _compare_narrowed(
+        self, asked: Sequence[tuple[Problem, Sequence[Problem]]], top: int = 3
+    ) -> tuple[int, list[tuple[Problem, SolveResult]]]:
+        """Compare problems, each with some that have more rules or limits, with the oracle.
 
         A heuristic that checks plans may find none that passes; but it has to find one where a plan that it
         finds for the wide problem does.
 
-        Returns how many of the problems have to have an answer.
+        Returns how many of the problems have to have an answer, and what was answered.
         """
-        assert problems, "nothing was tried: the backend refuses every variant of this kind"
-        if self._support(wide).exact:
-            self._compare(problems, top)
-            return len(problems)
-        options, due = SolveOptions(top=top), 0
-        plans = [candidate.plan for candidate in self._solve(wide, top).candidates]
-        for problem, result in zip(problems, self._solve_all(problems, options), strict=True):
-            _is_not_better(result, _oracle(problem, options))
-            if any(not check(problem, plan) for plan in plans):
-                due += 1
-                assert result.values is not None, f"no plan, but one without {_narrowing(problem)} passes"
-        return due
+        assert all(narrow for _, narrow in asked), "nothing was tried: the backend refuses every variant"
+        proving = [problem for wide, narrow in asked if self._support(wide).exact for problem in narrow]
+        found = [*zip(proving, self._compare(proving, top), strict=True)] if proving else []
+        options, due = SolveOptions(top=top), len(proving)
+        for wide, narrow in asked:
+            if self._support(wide).exact:
+                continue
+            plans = [candidate.plan for candidate in self._solve(wide, top).candidates]
+            results = self._solve_all(narrow, options)
+            for problem, result in zip(narrow, results, strict=True):
+                _is_not_better(result, _oracle(problem, options))
+                if any(not check(problem, plan) for plan in plans):
+                    due += 1
+                    assert result.values is not None, f"no plan, but one without {_narrowing(problem)} passes"
+            found += zip(narrow, results, strict=True)
+        return due, found
 
     def _equals(
         self, problem: Problem, result: SolveResult, oracle: SolveResult, options: SolveOptions
@@ -212,13 +220,13 @@ class BackendConformance:
 
     def test_every_limit_agrees_with_the_oracle(self) -> None:
         """All filters of `Limits`, satisfiable or not."""
-        due, tried = 0, False
+        asked = []
         for problem, samples in self._problems(whole=False):
             variants = [problem.with_limits(**limits) for limits in samples.limits]
             able = self._share([variant for variant in variants if self._able(variant)])
             if able or (variants and self._takes_limits(problem)):
-                due, tried = due + self._compare_narrowed(problem, able), True
-        assert due or not tried, "no plan was found under any limit"
+                asked.append((problem, able))
+        assert not asked or self._compare_narrowed(asked)[0], "no plan was found under any limit"
 
     def _takes_limits(self, problem: Problem) -> bool:
         features = self._support(problem).features
@@ -226,33 +234,34 @@ class BackendConformance:
 
     def test_every_kind_of_rule_agrees_with_the_oracle(self) -> None:
         """Rules are kept, the optimum under them is found, and their handling is told."""
-        due, tried = 0, False
+        asked = []
         for problem, samples in self._problems(whole=False):
             if self._support(problem).rules is not None:
                 variants = [problem.with_rules(*rules) for rules in _fitting(problem, samples)]
-                able = self._share([variant for variant in variants if self._able(variant)])
-                due, tried = due + self._compare_narrowed(problem, able), True
-                self._tells_handling(able)
-        assert due or not tried, "no plan was found under any rule"
+                asked.append((problem, self._share([each for each in variants if self._able(each)])))
+        due, found = self._compare_narrowed(asked)
+        self._tells_handling(found)
+        assert due or not asked, "no plan was found under any rule"
 
     def test_every_quantity_agrees_with_the_oracle(self) -> None:
         """Rules on each quantity: one that shuts out the best plan, one that holds on the plan found."""
-        due, tried = 0, False
+        asked = []
         for problem, _ in self._problems(whole=False):
-            if self._support(problem).rules is not None:
-                best, found = _oracle(problem, SolveOptions()).plan, self._solve(problem).plan
+            support = self._support(problem)
+            if support.rules is not None:
+                best = _oracle(problem, SolveOptions()).plan
                 assert best is not None
+                found = best if support.exact else self._solve(problem).plan
                 rules = [*quantity_rules(problem, best, _other)]
                 assert {_quantity(rule) for rule in rules} == set(problem.formulation.quantities)
                 rules += quantity_rules(problem, found, _same, most=1) if found is not None else ()
                 variants = [replace(problem, rules=(rule,)) for rule in rules]
-                able = self._share([variant for variant in variants if self._able(variant)])
-                due, tried = due + self._compare_narrowed(problem, able, top=1), True
-        assert due or not tried, "no plan was found under any rule"
+                asked.append((problem, self._share([each for each in variants if self._able(each)])))
+        assert not asked or self._compare_narrowed(asked, top=1)[0], "no plan was found under any rule"
 
-    def _tells_handling(self, problems: Sequence[Problem]) -> None:
+    def _tells_handling(self, found: Sequence[tuple[Problem, SolveResult]]) -> None:
         """Each rule is handled as promised, or, where that was no more than checking, better."""
-        for problem, result in zip(problems, self._solve_all(problems, SolveOptions()), strict=True):
+        for problem, result in found:
             support = self._support(problem)
             for rule in problem.rules:
                 wanted = support.opaque_rules if isinstance(rule, OpaqueRule) else support.rules
@@ -271,8 +280,8 @@ class BackendConformance:
     def test_the_best_plans_are_distinct_and_ordered(self) -> None:
         """Top-K has no plan twice, and is in canonical order as far as it is proven."""
         seen = 0
-        for problem in self._few():
-            result = self._solve(problem, top=8)
+        asked = self._few()
+        for problem, result in zip(asked, self._solve_all(asked, SolveOptions(top=8)), strict=True):
             plans = [c.plan for c in result.candidates]
             assert len(set(plans)) == len(plans)
             keys = [rank_key(problem, c.score) for c in result.candidates]
@@ -309,16 +318,14 @@ class BackendConformance:
     def test_equal_seeds_give_equal_plans(self) -> None:
         """Two runs with one seed answer alike."""
         if self.make_backend().capabilities.deterministic:
-            runs = [
-                [self._solve(problem, top=4, seed=7).candidates for problem, _ in self._problems(whole=False)]
-                for _ in range(2)
-            ]
+            asked, options = self._few(), SolveOptions(top=4, seed=7)
+            runs = [[result.candidates for result in self._solve_all(asked, options)] for _ in range(2)]
             assert runs[0] == runs[1]
             assert any(runs[0]), "no plan was found"
 
     def test_a_time_limit_is_no_proof_of_infeasibility(self) -> None:
         """With hardly any time, the status stays honest."""
-        for problem, _ in self._problems(whole=False):
+        for problem in self._few():
             result = self._solve(problem, time_limit_s=1e-6)
             if result.status is SolveStatus.INFEASIBLE:
                 oracle = _oracle(problem, SolveOptions())

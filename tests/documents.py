@@ -33,10 +33,14 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stdout, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from tempfile import TemporaryDirectory
 
+from gapless import api
 from gapless.api.device import this_device
+from gapless.cli import tasks
 from gapless.cli.main import commands, main
 from gapless.formulations.errors import EngineUnavailableError
 
@@ -279,6 +283,16 @@ def run_alone(page: Path, *, rewrite: bool = False, output: Path | None = None) 
         os._exit(code)
 
 
+def load_for_pages() -> None:
+    """Load here what most commands of pages load: each page is a child of this process."""
+    load_for_children()
+    commands()
+    for package in (api, tasks):
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    import_module("jinja2")
+
+
 def serve() -> None:
     """Run the pages that standard input names, with files for their outputs; tell the exit code of each."""
     for line in sys.stdin:
@@ -289,8 +303,7 @@ def serve() -> None:
 if __name__ == "__main__":
     # All pages find the same loaded and known, and no page what another one has left behind.
     shorten()
-    load_for_children()
-    commands()
+    load_for_pages()
     with suppress(EngineUnavailableError):
         this_device(engine="mnn,onnxruntime")
     gc.freeze()

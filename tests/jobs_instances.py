@@ -97,3 +97,17 @@ def slowed(problem: Problem, seed: int, *, strong: bool = False) -> Problem:
 def passing(problem: Problem, passage: str, *, cuts: Cuts = Cuts.ALL) -> Problem:
     """Return a problem whose requests pass the units as a passage says, by default cut anywhere."""
     return replace(problem, data=replace(problem.data, passage=passage, cuts=cuts))
+
+
+def longer(problem: Problem, factor: int) -> Problem:
+    """Return a problem whose layers take so many times as long, so that rounding matters less."""
+    networks = tuple(
+        replace(
+            costs,
+            layer_us=tuple(
+                tuple(None if time is None else factor * time for time in row) for row in costs.layer_us
+            ),
+        )
+        for costs in problem.costs.networks
+    )
+    return replace(problem, costs=replace(problem.costs, networks=networks))

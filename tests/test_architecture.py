@@ -281,10 +281,15 @@ ALONE = {
 
 The list only gets shorter.
 """
-UNDER_WORK = tuple(
-    f"{top}/{name}/" for top in ("formulations", "solvers") for name in ("flow_shop", "jobs", "task_graph")
+UNDER_WORK = (
+    "solvers/passage/",
+    *(
+        f"{top}/{name}/"
+        for top in ("formulations", "solvers")
+        for name in ("flow_shop", "jobs", "task_graph")
+    ),
 )
-"""Folders that become one family of schedules; their modules are merged with that."""
+"""Folders that change as a whole: schedules become one family, searches for passages grow."""
 
 
 def importers() -> dict[str, set[str]]:

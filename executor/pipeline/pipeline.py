@@ -363,9 +363,9 @@ class Pipeline:
             begins_ns=begins_ns,
             tasks={(t.pop("stream"), t.pop("chunk")): TaskCount(**t) for t in tallies},
             rss_bytes={
-                unit.name: 0 if place else message["rss_bytes"]
+                unit.name: message["rss_bytes"]
                 for own, message in zip(self.blueprint.workers, done, strict=True)
-                for place, unit in enumerate(own)
+                for unit in own
             },
         )
 

@@ -39,13 +39,16 @@ class Amount:
     @cached_property
     def one_border(self) -> tuple[int, ...]:
         """The most of a tile of r rows at the first or the last border, by r; 0 for no rows."""
-        rows = self.rows
-        return (0, *(max(self.of(0, r), self.of(rows - r, rows)) for r in range(1, rows + 1)))
+        first, last = self.starts[0], self.ends[self.rows]
+        top = [end - first for end in self.ends[1:]]
+        bottom = [last - start for start in self.starts[self.rows - 1 :: -1]]
+        return (0, *map(max, top, bottom))
 
     @cached_property
     def two_borders(self) -> tuple[int, ...]:
         """The most of a tile of r rows at a border or in the middle, by r."""
-        middles = (self.of(a, a + r) for r in range(1, self.rows + 1) for a in [(self.rows - r) // 2])
+        rows, starts, ends = self.rows, self.starts, self.ends
+        middles = [ends[(rows + r) // 2] - starts[(rows - r) // 2] for r in range(1, rows + 1)]
         return (0, *map(max, self.one_border[1:], middles))
 
     def by_rows(self, group: int) -> tuple[int, ...]:

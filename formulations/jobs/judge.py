@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
 from ..scores import Violation
+from .play import Part
 from .quantities import JobValues
-from .tables import JobPlan, JobTables, Part
+from .tables import JobPlan, JobTables
 
 
 def well_formed(tables: JobTables, plan: Plan) -> JobPlan:

@@ -253,7 +253,7 @@ class Lengths:
                 continue
             units = runs[one].part[2], runs[other].part[2]
             found[self._met_us(one, other, units).key] = overlap
-            for victim, aggressor, where in ((one, other, units), (other, one, units[::-1])):
+            for victim, aggressor, where in ((one, other, units), (other, one, (units[1], units[0]))):
                 taken = self._rates(victim, aggressor)[where] * overlap // 1000
                 found[self._lost_us(victim, aggressor).key] = taken
                 lost[victim] = lost.get(victim, 0) + taken
@@ -265,8 +265,8 @@ class Lengths:
                 cells = (cell, *pair)
                 time = found[self._at_once_us(cells).key] = together(*cells)
                 if time:
-                    where = tuple(runs[each].part[2] for each in cells)
-                    found[self._met_at_once_us(cells, where).key] = time
+                    units_of = tuple(runs[each].part[2] for each in cells)
+                    found[self._met_at_once_us(cells, units_of).key] = time
         return found
 
 

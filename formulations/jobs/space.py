@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 from math import comb, factorial, prod
 
-from .tables import JobPlan, JobTables, Part
+from .play import Part
+from .tables import JobPlan, JobTables
 
 _MOST_COUNTED = 200
 """Most chunks of all requests whose orders are counted one number of chunks after the other."""

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 
-from .tables import JobTables, Part
+from .play import Part
+from .tables import JobTables
 
 
 class Alike:

@@ -26,9 +26,10 @@ class Visits:
 
     def allows(self, units: Iterable[int]) -> bool:
         """Return whether the chunks of a request may be on these units, in this order."""
-        state: int | None = 0
+        state = 0
         for unit in units:
-            state = self.after(state, unit)
-            if state is None:
+            after = self.after(state, unit)
+            if after is None:
                 return False
+            state = after
         return True

@@ -34,6 +34,10 @@ class Verdicts:
             self._known[parts] = self._judge(parts)
         return self._known[parts]
 
+    def refuses(self, parts: tuple[Part, ...]) -> bool:
+        """Return whether a plan was asked and turned down."""
+        return self._known.get(parts, parts) is None
+
     def _judge(self, parts: tuple[Part, ...]) -> Plan | None:
         problem = self._problem
         plan, opaque = chain_of(problem).plan(parts), problem.opaque_demands

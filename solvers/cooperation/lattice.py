@@ -114,9 +114,12 @@ class _Sweep:
         borders = np.arange(self._rows + 1)
         self._shares = {n: borders * network.nodes[n].size[side] // self._rows for n in sinks}
         self._needs: dict[int, tuple[Ints, Ints]] = {n: (own, own) for n, own in self._shares.items()}
+        self._reads: dict[int, list[tuple[int, tuple[Ints, Ints]]]] = {}
         for reader in sorted(members(end), reverse=True):
-            for source, need in self._read(reader) if reader in self._needs else ():
-                self._join(self._needs, source, need)
+            if reader in self._needs:
+                self._reads[reader] = list(self._read(reader))
+                for source, need in self._reads[reader]:
+                    self._join(self._needs, source, need)
 
     def segment(self, start: Set) -> Segment:
         """Return the chunk from a down-set on, whose results are all its own."""
@@ -126,7 +129,7 @@ class _Sweep:
             return self._whole(inside)
         received: dict[int, tuple[Ints, Ints]] = {}
         for reader in inside:
-            for source, need in self._read(reader):
+            for source, need in self._reads[reader]:
                 if nodes[source].is_input or start >> source & 1:
                     self._join(received, source, need)
         work = self._total([(max(1, nodes[node].flops), node) for node in inside], self._needs)
@@ -152,14 +155,11 @@ class _Sweep:
             if window is None:
                 yield source, (np.zeros_like(first), np.full_like(last, size))
                 continue
+            above = (first * window.stride - window.before) // window.up
             reach = (last - 1) * window.stride - window.before + window.extent - 1
-            yield (
-                source,
-                (
-                    np.clip((first * window.stride - window.before) // window.up, 0, size - 1),
-                    np.clip(reach // window.up + 1, 1, size),
-                ),
-            )
+            below = reach // window.up + 1
+            # `np.clip` takes five times as long.
+            yield source, (np.minimum(np.maximum(above, 0), size - 1), np.minimum(np.maximum(below, 1), size))
 
     @staticmethod
     def _join(needs: dict[int, tuple[Ints, Ints]], node: int, need: tuple[Ints, Ints]) -> None:

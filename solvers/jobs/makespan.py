@@ -97,7 +97,7 @@ class MakespanSearch:
         if len(self._searches) > 1:
             self._bounds = [price_bound(search.instance, deadline) for search in self._searches]
         for search, own in zip(self._searches, self._bounds, strict=True):
-            if own is not None:
+            if own is not None and search.best is not None:
                 search.use(own)
         return max(0 if whole is None else whole.bound_us, windows_bound(self._tables, deadline))
 

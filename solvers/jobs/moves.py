@@ -31,6 +31,10 @@ _JOINED = 0.7
 _STRETCH = 2.0
 """Mean number of chunks that a stretch has beside its first."""
 
+_AHEAD, _STAYS = 0.4, 0.8
+"""Share of the interrupted chunks that end before the request comes, for which the unit is held then; the
+others go on when it has come, up to the second share on the same unit."""
+
 
 class Moves:
     """Draws changes of the schedule of a walk.
@@ -47,12 +51,13 @@ class Moves:
             for request, network in enumerate(network_of)
         ]
         self._units = range(walk.instance.unit_count)
-        shares: list[tuple[float, Callable[[int, int, int], Change | None]]] = [
-            (0.25, self._border),
-            (0.15, self._split),
+        shares: list[tuple[float, Callable[[int, int, int], tuple[Change, ...]]]] = [
+            (0.22, self._border),
+            (0.12, self._split),
             (0.10, self._island),
             (0.12, self._merge),
-            (0.10, self._other_unit),
+            (0.07, self._other_unit),
+            (0.09, self._interrupt),
             (0.02, self._key),
             (0.10, self._hold),
             (0.16, self._splice),
@@ -64,8 +69,8 @@ class Moves:
             self._kinds.append(kind)
         self._until[-1] = 1.0
 
-    def draw(self) -> Change | None:
-        """Return a change; None: what was drawn is none."""
+    def draw(self) -> tuple[Change, ...]:
+        """Return changes to make together; none: what was drawn is none."""
         request, place, event = self._place()
         return self._kinds[bisect_right(self._until, self._random())](request, place, event)
 
@@ -105,10 +110,10 @@ class Moves:
     def _steps(self, mean: float) -> int:
         return int(-mean * log(1.0 - self._random()))
 
-    def _border(self, request: int, place: int, event: int) -> Change | None:
+    def _border(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         random, parts = self._random, self._walk.parts[request]
         if len(parts) < 2:
-            return None
+            return ()
         place = min(place, len(parts) - 2)
         (start, border, unit), (_, stop, other) = parts[place : place + 2]
         if random() < _NEAR:
@@ -117,11 +122,11 @@ class Moves:
         else:
             middle = start + 1 + int(random() * (stop - start - 1))
         if not start < middle < stop or middle == border:
-            return None
+            return ()
         reach = self._walk.networks[request].reach
         if middle > reach[unit][start] or stop > reach[other][middle]:
-            return None
-        return Change(request, place, place + 2, [(start, middle, unit), (middle, stop, other)])
+            return ()
+        return (Change(request, place, place + 2, [(start, middle, unit), (middle, stop, other)]),)
 
     def _middle(self, request: int, place: int, event: int) -> int:
         """Return a border inside a chunk; it has one."""
@@ -129,18 +134,22 @@ class Moves:
         start, stop, unit = walk.parts[request][place]
         if event and random() < _THERE:
             run, left = walk.events[event - 1][2], walk.events[event - 1][3]
-            network = walk.networks[request]
-            if run[unit] == request and left[unit] > 0:
-                done = network.time_us((start, stop, unit)) - left[unit]
-                middle = bisect_right(network.until[unit], network.since[unit][start] + done)
-                return min(max(middle, start + 1), stop - 1)
+            if run[unit] == request:
+                return min(max(self._reached(request, place, left[unit]), start + 1), stop - 1)
         return start + 1 + int(random() * (stop - start - 1))
 
-    def _split(self, request: int, place: int, event: int) -> Change | None:
+    def _reached(self, request: int, place: int, left: float) -> int:
+        """Return the next border of a chunk that runs when so much of it is left."""
+        walk, (start, stop, unit) = self._walk, self._walk.parts[request][place]
+        network = walk.networks[request]
+        done = network.time_us((start, stop, unit)) - left
+        return bisect_right(network.until[unit], network.since[unit][start] + done)
+
+    def _split(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         random = self._random
         start, stop, unit = self._walk.parts[request][place]
         if stop - start < 2:
-            return None
+            return ()
         middle, draw = self._middle(request, place, event), random()
         first = second = unit
         if draw >= 0.3 and len(self._units) > 1:
@@ -148,48 +157,74 @@ class Moves:
             first, second = (other, unit) if draw < 0.65 else (unit, other)
         return self._checked(request, place, place + 1, [(start, middle, first), (middle, stop, second)])
 
-    def _island(self, request: int, place: int, event: int) -> Change | None:
+    def _island(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         start, stop, unit = self._walk.parts[request][place]
         if stop - start < 3 or len(self._units) < 2:
-            return None
+            return ()
         first = self._middle(request, place, event)
         second = start + 1 + int(self._random() * (stop - start - 1))
         if first == second:
-            return None
+            return ()
         low, high = min(first, second), max(first, second)
         island = (low, high, self._unit(event, unit))
         return self._checked(request, place, place + 1, [(start, low, unit), island, (high, stop, unit)])
 
-    def _merge(self, request: int, place: int, event: int) -> Change | None:
+    def _merge(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         parts = self._walk.parts[request]
         if len(parts) < 2:
-            return None
+            return ()
         place = min(place, len(parts) - 2)
         unit = parts[place + (self._random() < 0.5)][2]
         merged = (parts[place][0], parts[place + 1][1], unit)
         return self._checked(request, place, place + 2, [merged])
 
-    def _other_unit(self, request: int, place: int, event: int) -> Change | None:
+    def _other_unit(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         start, stop, unit = self._walk.parts[request][place]
         if len(self._units) < 2:
-            return None
+            return ()
         return self._checked(request, place, place + 1, [(start, stop, self._unit(event, unit))])
 
-    def _key(self, request: int, place: int, event: int) -> Change | None:
+    def _interrupt(self, request: int, place: int, event: int) -> tuple[Change, ...]:
+        """Break the chunk that has the unit which a request wants whose chunk before has just ended."""
+        walk = self._walk
+        _, _, run, left, _, _, waiting = walk.events[max(event - 1, 0)]
+        if event < 2 or (behind := bisect_right(walk.ends[waiting], event - 1)) >= len(walk.ends[waiting]):
+            return ()
+        unit = walk.parts[waiting][behind][2]
+        request = run[unit]
+        if request < 0:
+            return ()
+        place = bisect_right(walk.ends[request], event - 1)
+        middle = self._reached(request, place, left[unit])
+        start, stop, _ = walk.parts[request][place]
+        if not start < middle < stop:
+            return ()
+        draw = self._random()
+        hold: tuple[Change, ...] = ()
+        if draw < _AHEAD and middle - 1 > start:
+            middle -= 1
+            part = walk.parts[waiting][behind]
+            if part[0] not in walk.holds[waiting]:
+                hold = (Change(waiting, behind, behind + 1, [part], held=True),)
+        other = self._unit(event, unit) if draw > _STAYS and len(self._units) > 1 else unit
+        parts = [(start, middle, unit), (middle, stop, other)]
+        return (*self._checked(request, place, place + 1, parts), *hold)
+
+    def _key(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         random, walk = self._random, self._walk
         own = walk.chunks[request]
         last = place + 1 if random() < 0.3 else len(own)
         shift = (0.05 if random() < 0.5 else 0.3) * walk.events[walk.ends[request][-1]][0]
         shift *= 2 * random() - 1
         keys = [chunk[2][0] + shift for chunk in own[place:last]]
-        return Change(request, place, last, walk.parts[request][place:last], keys)
+        return (Change(request, place, last, walk.parts[request][place:last], keys),)
 
-    def _hold(self, request: int, place: int, event: int) -> Change | None:
+    def _hold(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         if not place:
-            return None
-        return Change(request, place, place + 1, self._walk.parts[request][place : place + 1], held=True)
+            return ()
+        return (Change(request, place, place + 1, self._walk.parts[request][place : place + 1], held=True),)
 
-    def _splice(self, request: int, place: int, event: int) -> Change | None:
+    def _splice(self, request: int, place: int, event: int) -> tuple[Change, ...]:
         random, walk = self._random, self._walk
         donor = self._donor(request)
         parts, draw = walk.parts[request], random()
@@ -213,7 +248,7 @@ class Moves:
                 if stop <= reach[unit][start]:
                     new[-1] = (start, stop, unit)
                     last += 1
-        return None if new == parts[first:last] else Change(request, first, last, new)
+        return () if new == parts[first:last] else (Change(request, first, last, new),)
 
     def _donor(self, request: int) -> Sequence[Part]:
         random, twins = self._random, self._twins[request]
@@ -222,8 +257,8 @@ class Moves:
             return self._walk.parts[twins[int(random() * len(twins))]]
         return pool[int(random() * len(pool))]
 
-    def _checked(self, request: int, first: int, last: int, parts: list[Part]) -> Change | None:
+    def _checked(self, request: int, first: int, last: int, parts: list[Part]) -> tuple[Change, ...]:
         reach = self._walk.networks[request].reach
         if any(stop > reach[unit][start] for start, stop, unit in parts):
-            return None
-        return Change(request, first, last, parts)
+            return ()
+        return (Change(request, first, last, parts),)

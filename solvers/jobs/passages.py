@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
 
 from ...formulations.chain import Chain
 from ...formulations.jobs.visits import Visits
@@ -21,8 +20,6 @@ Passage = tuple[Part, ...]
 
 Step = tuple[int, int, int]
 """What counts of the units before a chunk (`Visits`), its unit, and what counts behind it."""
-
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +79,33 @@ class Passages:
     @property
     def alone(self) -> tuple[int, Passage] | None:
         """The least time of a passage, and it; None: there is none."""
-        return self.cheapest([1] * self.unit_count)
+        found = self.cheapest([1] * self.unit_count)
+        return None if found is None else (int(found[0]), found[1])
 
     def allows(self, passage: Sequence[Part]) -> bool:
         """Return whether each unit can run its chunks."""
         return all(stop <= self.reach[unit][start] for start, stop, unit in passage)
 
     def cheapest(
-        self, prices: Sequence[Number], discounts: Sequence[Number] | None = None
-    ) -> tuple[Number, Passage] | None:
+        self, prices: Sequence[float], discounts: Sequence[float] | None = None
+    ) -> tuple[float, Passage] | None:
         """Return the least sum of time x price less the discount of each chunk, and its passage.
 
-        None: no passage is possible. Chunks are as long as they like to be: what the memory of a unit
-        forbids counts only for single sections, so the sum may be too small, never too large.
+        None: no passage is possible. With whole numbers the sum is exact. Chunks are as long as they like
+        to be: what the memory of a unit forbids counts only for single sections, so the sum may be too
+        small, never too large.
         """
-        units = []
+        units: list[tuple[list[float], list[float], tuple[int, ...]]] = []
         for unit, price in enumerate(prices):
             less = 0 if discounts is None else discounts[unit]
             begin = [-price * time - less for time in self.since[unit]]
             units.append((begin, [price * time for time in self.until[unit]], self.reach[unit]))
-        steps = [(state, *units[unit], after) for state, unit, after in self.steps]
+        steps = [(state, *units[on], after) for state, on, after in self.steps]
         states = self.states
-        least: list[list[Number | float]] = [[inf] * states for _ in range(self.size + 1)]
+        least: list[list[float]] = [[inf] * states for _ in range(self.size + 1)]
         least[0][0] = 0
         last = [[(0, 0)] * states for _ in range(self.size + 1)]
-        runs: list[Number | float] = [inf] * len(steps)
+        runs: list[float] = [inf] * len(steps)
         starts = [0] * len(steps)
         for border, before in enumerate(least[:-1]):
             stop, now, ways = border + 1, least[border + 1], last[border + 1]
@@ -130,7 +129,7 @@ class Passages:
             after, unit, _ = self.steps[number]
             found.append((start, border, unit))
             border = start
-        return best, tuple(reversed(found))  # type: ignore[return-value]  # finite
+        return best, tuple(reversed(found))
 
 
 def _steps(units: Collection[int], visits: Visits) -> Iterator[Step]:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...formulations.jobs.play import Part
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
-from ...formulations.jobs.tables import JobPlan, JobTables, Part
+from ...formulations.jobs.tables import JobPlan, JobTables
 from ...formulations.jobs.visits import Visits
 from ...formulations.problem import Problem
 

@@ -54,7 +54,7 @@ class _Free:
     def cheapest(self, prices: Ints, discounts: Ints) -> tuple[int, Way]:
         found = self.network.cheapest(prices.tolist(), discounts.tolist())
         assert found is not None
-        return found
+        return int(found[0]), found[1]
 
     def times_us(self, way: Way) -> Ints:
         return np.array(self.network.times_us(way), dtype=np.int64)

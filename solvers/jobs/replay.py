@@ -134,8 +134,11 @@ class Replay:
         while True:
             for unit in freed:
                 queue = queues[unit]
-                if run[unit] < 0 and queue and (request := queue[0][1]) not in run:
-                    heappop(queue)
+                if run[unit] < 0 and queue:
+                    if (request := queue[0][1]) not in run:
+                        heappop(queue)
+                    elif (request := self._before(queue, begun, left[run.index(request)], run)) < 0:
+                        continue
                     run[unit] = request
                     code += bits[request][unit]
                     own, place = chunks[request], begun[request] + 1
@@ -173,6 +176,19 @@ class Replay:
             freed = (other, unit) if other > unit else (unit, other)
         self.played += len(found)
         return inf, found
+
+    def _before(self, queue: Queue, begun: Sequence[int], left: float, run: Sequence[int]) -> int:
+        """Take out the next request whose chunk fits into what is left before one that holds the unit.
+
+        -1: there is none.
+        """
+        for entry in sorted(queue):
+            request = entry[1]
+            if request not in run and self.chunks[request][begun[request]][1] <= left:
+                queue.remove(entry)
+                heapify(queue)
+                return request
+        return -1
 
     def _touched(self, unit: int, request: int, begun: Sequence[int]) -> tuple[int, ...]:
         """Return the units on which something may start when a chunk has ended, last unit first."""

@@ -19,7 +19,7 @@ from .passages import Passage
 from .price_bound import PriceBound
 from .walk import Kept, Walk
 
-_WARM, _COLD = 0.002, 0.0002
+_WARM, _COLD = 0.006, 0.0002
 """Temperatures at the beginning and at the end of a leg, as shares of the makespan it begins with."""
 
 _LEGS = (0.06, 0.14, 0.14, 0.14, 0.52)
@@ -257,8 +257,8 @@ class ScheduleSearch:
                     return
                 temperature = warm * (_COLD / _WARM) ** ((spent - begun) / (until - begun))
             steps += 1
-            change = draw()
-            if change is None or not attempt(change, walk.value - temperature * log(1.0 - random())):
+            changes = draw()
+            if not changes or not attempt(changes, walk.value - temperature * log(1.0 - random())):
                 continue
             if self._is_better():
                 yield self._kept()

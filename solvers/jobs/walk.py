@@ -174,32 +174,39 @@ class Walk(Replay):
         self.makespan, self.value = makespan, value
         return True
 
-    def attempt(self, change: Change, most: float) -> bool:
-        """Make a change if the value is at most so large then; return whether it was made."""
-        request, first, last, parts = change.request, change.first, change.last, change.parts
-        old_parts, old = self.parts[request], self.chunks[request]
-        work = self.work + self._worth(request, parts) - self._worth(request, old_parts[first:last])
+    def attempt(self, changes: Sequence[Change], most: float) -> bool:
+        """Make changes of different requests if the value is at most so large then; return whether."""
+        at, work, made = len(self.events), self.work, []
+        for change in changes:
+            request, first, last, parts = change.request, change.first, change.last, change.parts
+            old = self.parts[request]
+            new = old[:first] + parts + old[last:]
+            if self._once and not self.instance.visits.allows(part[2] for part in new):
+                return False
+            work += self._worth(request, parts) - self._worth(request, old[first:last])
+            early = parts[0][0] in self.holds[request] or change.held
+            at = min(at, self._event_before(request, first, early=early))
+            made.append((change, new, old, self.chunks[request]))
         if work > most:
             return False
-        new_parts = old_parts[:first] + parts + old_parts[last:]
-        if self._once and not self.instance.visits.allows(part[2] for part in new_parts):
-            return False
-        holds, border = self.holds[request], parts[0][0]
-        was_held = border in holds
-        if change.held:
-            holds.symmetric_difference_update((border,))
-        at = self._event_before(request, first, early=was_held or change.held)
-        new = self._made(request, parts, change.keys or self._keys(request, first, last, parts))
-        self.chunks[request], self.parts[request] = old[:first] + new + old[last:], new_parts
+        for change, new, _, chunks in made:
+            request, first, last = change.request, change.first, change.last
+            if change.held:
+                self.holds[request].symmetric_difference_update((change.parts[0][0],))
+            keys = change.keys or self._keys(request, first, last, change.parts)
+            middle = self._made(request, change.parts, keys)
+            self.chunks[request] = chunks[:first] + middle + chunks[last:]
+            self.parts[request] = new
         makespan, found = self.play(at, most - work)
         self.replays += 1
-        if makespan > most or not self._take(at, makespan, found, most):
-            self.chunks[request], self.parts[request] = old, old_parts
+        if makespan <= most and self._take(at, makespan, found, most):
+            self.work = work
+            return True
+        for change, _, old, chunks in made:
+            self.chunks[change.request], self.parts[change.request] = chunks, old
             if change.held:
-                holds.symmetric_difference_update((border,))
-            return False
-        self.work = work
-        return True
+                self.holds[change.request].symmetric_difference_update((change.parts[0][0],))
+        return False
 
     def _event_before(self, request: int, first: int, *, early: bool) -> int:
         """Return the last event that a change from a chunk on leaves as it is."""

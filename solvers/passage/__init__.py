@@ -12,7 +12,8 @@ _TERMS = frozenset(T)
 
 
 def _search() -> Search:
-    from .solving import solve_passage, starts_of
+    from .solving import solve_passage
+    from .start import starts_of
 
     return Search(solve_passage, starts_of)
 
@@ -24,7 +25,8 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .samples import random_problem, samples
+    from .drawn import random_problem
+    from .samples import samples
 
     return Instances(samples, random_problem)
 

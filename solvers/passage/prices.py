@@ -31,6 +31,9 @@ _MIXED = 0.7
 _TILTS = (0.05, 0.15, 0.4, 1.0)
 """By how much other prices weigh one unit more, or less."""
 
+_PARTS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Parts of the prices that the latency is tried with."""
+
 
 class Paths:
     """The cheapest path at given prices: scalars, because rows of few units are too short for arrays."""
@@ -186,6 +189,21 @@ def price(table: Table, deadline: Deadline) -> Pricing:
         queries = [mixed, newest]
     found.tried = [whole for _, whole in sorted(rounds, reverse=True)]
     return found
+
+
+def price_latency(pricing: Pricing, table: Table, periods: int) -> tuple[int, list[list[int]]]:
+    """Return a bound on periods of plans whose latency is at most some periods, and plans that come of it.
+
+    Such a period is at least the latency over that number, so the latency may have a part of the prices.
+    """
+    paths, least, found = Paths(table), 0.0, []
+    for part in _PARTS:
+        prices = [(1 - part) * price + part * table.scale / periods for price in pricing.best]
+        cost, units = paths.cheapest(prices)
+        if units:
+            least = max(least, cost / table.scale)
+            found.append(units)
+    return math.ceil(least * (1 - 1e-12) - 1e-6), found
 
 
 def price_set(pricing: Pricing, table: Table) -> Floats:

@@ -8,13 +8,13 @@ from ...formulations.expr import BoolExpr
 from ...formulations.passage.view import PassageView
 from ...formulations.passages import Passage
 from ...formulations.problem import Problem
-from ..chunking import samples as chunking
+from ..chunking.samples import samples as samples_of_chunking
 from ..samples import Samples
 
 
 def samples() -> Samples:
     """Return the instances of `chunking`, with plans that come back to a unit."""
-    once = chunking.samples()
+    once = samples_of_chunking()
     return Samples(
         plain=passing(once.plain),
         problems={name: passing(_coarser(problem)) for name, problem in once.problems.items()},
@@ -52,8 +52,3 @@ def taking_turns(problem: Problem) -> Problem:
     units = (replace(first, **shared), replace(second, **shared), *others)  # type: ignore[arg-type]
     # Quantities of rules know their bounds, which depend on who takes turns.
     return replace(problem, platform=replace(problem.platform, units=units)).with_data(problem.data)
-
-
-def random_problem(layers: int, units: int, *, seed: int = 0) -> Problem:
-    """Return a problem with the default objective (period, gapness); equal seeds give equal problems."""
-    return passing(chunking.random_problem(layers, units, seed=seed))

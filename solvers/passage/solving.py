@@ -19,349 +19,34 @@ before it lead to better plans, or where it is counted among the lost.
 
 from __future__ import annotations
 
-import math
-import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
 
 from ...formulations.chain import Part
-from ...formulations.chunking.quantities import PlanValues, Quantity, Term
+from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.chunking.tables import chain_of
-from ...formulations.expr import BoolVar, Variable, variables
+from ...formulations.expr import variables
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
-from ...formulations.terms import PlanNumbers
 from ..chunking.facts import Facts, is_known
-from ..chunking.ordering import Flags, Ints
+from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
-from ..chunking.propagation import ArrayInterval, interval
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts, claim_of, nothing
-from ..families import Start
-from ..protocol import (
-    Claim,
-    Deadline,
-    RuleHandling,
-    SolveOptions,
-    SolveStatus,
-    Statistics,
-    StopReason,
-    Support,
-)
-from .baselines import OneUnitBackend
+from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
+from .calm import Calm
+from .descent import Annealing
 from .dominance import Dominance
-from .outlook import Bounds, Outlook, Ranking, needs_of
-from .prices import Paths, Pricing, price, price_set
-from .sweep import Growth, Labels, Meeting, Setting, Sweep, path_rows
+from .meeting import Meeting
+from .outlook import Outlook, Ranking, needs_of
+from .prices import Paths, Pricing, price, price_latency, price_set
+from .rules import RulePruner
+from .sweep import Growth, Setting, Sweep, path_rows
 from .table import Table, build_table
-
-# Annealing: a window of a chunk goes to another unit, which also moves borders, and merges chunks.
-#
-# The largest load counts, and a little the mean: it says that units get lighter before the largest load does.
-# A move changes sums at two borders, so that it takes a few microseconds whatever the network.
-
-_MEAN = 0.02
-"""What the sum of the loads counts beside the largest one."""
-
-_HOT, _COLD = 0.01, 0.0001
-"""Temperatures at first and at last, in shares of the period."""
-
-_LOOK_EVERY = 256
-"""Moves between two looks at the time."""
-
-
-class Annealing:
-    """Searches near one plan after the other.
-
-    Parameters
-    ----------
-    table, seed
-        The arrays, and the seed of everything that is drawn.
-    """
-
-    def __init__(self, table: Table, seed: int) -> None:
-        self._count, self._units = table.count, table.units
-        self._draw = random.Random(seed)
-        self._until = [list(accumulate(column, initial=0)) for column in table.time.T.tolist()]
-        self._blocked = [
-            list(accumulate(column, initial=0)) for column in (~table.able).T.astype(int).tolist()
-        ]
-        self._enter, self._leave = table.enter.tolist(), table.leave.tolist()
-        self._shared = [units for units in table.chain.pools.values() if len(units) > 1]
-
-    def near(self, start: Sequence[int], loads: Sequence[int], moves: int, deadline: Deadline) -> list[int]:
-        """Return the plan with the shortest period that a number of moves from a plan comes across."""
-        draw = self._draw.random
-        units, now = list(start), list(loads)
-        cost = self._cost(now)
-        best, best_us = list(start), self._longest(now)
-        heat = _HOT * best_us
-        cooling = (_COLD / _HOT) ** (1 / max(moves, 1))
-        for move in range(moves):
-            heat *= cooling
-            if move % _LOOK_EVERY == 0 and deadline.passed:
-                break
-            window = self._window(units, now)
-            if window is None:
-                continue
-            begin, end, unit = window
-            changed = self._moved(units, now, begin, end, unit)
-            price = self._cost(changed)
-            if price <= cost or draw() < math.exp((cost - price) / heat):
-                units[begin:end] = [unit] * (end - begin)
-                now, cost = changed, price
-                longest = self._longest(now)
-                if longest < best_us:
-                    best, best_us = list(units), longest
-        return best
-
-    def _cost(self, loads: list[int]) -> float:
-        return self._longest(loads) + _MEAN * sum(loads) / self._units
-
-    def _longest(self, loads: list[int]) -> int:
-        """Return the largest load of a resource: of a unit, or of several that take turns."""
-        longest = max(loads)
-        for units in self._shared:
-            longest = max(longest, sum(loads[unit] for unit in units))
-        return longest
-
-    def _window(self, units: list[int], loads: list[int]) -> tuple[int, int, int] | None:
-        """Draw pieces of one chunk, often of the busiest unit, and another unit that can run them."""
-        draw = self._draw.random
-        piece = int(draw() * self._count)
-        if draw() < 0.5:
-            busiest = loads.index(max(loads))
-            for _ in range(8):
-                if units[piece] == busiest:
-                    break
-                piece = int(draw() * self._count)
-        own, begin, end = units[piece], piece, piece + 1
-        size = int(-math.log(1.0 - draw()) * (2.0 if draw() < 0.7 else self._count / 8))
-        while size > 0 and end < self._count and units[end] == own:
-            end, size = end + 1, size - 1
-        if draw() < 0.5:  # to one side, so that a border moves
-            if begin and draw() < 0.5:
-                while begin and units[begin - 1] == own and piece - begin < 3:
-                    begin -= 1
-                unit = units[begin - 1] if begin else own
-            else:
-                unit = units[end] if end < self._count else own
-        else:
-            unit = int(draw() * self._units)
-        blocked = self._blocked[unit]
-        return None if unit == own or blocked[end] > blocked[begin] else (begin, end, unit)
-
-    def _moved(self, units: list[int], loads: list[int], begin: int, end: int, unit: int) -> list[int]:
-        """Return the loads when pieces of one chunk go to another unit."""
-        found, own = list(loads), units[begin]
-        found[own] -= self._until[own][end] - self._until[own][begin]
-        found[unit] += self._until[unit][end] - self._until[unit][begin]
-        enter, leave = self._enter[begin], self._leave[begin]
-        before = units[begin - 1] if begin else -1
-        if before != own:
-            found[own] -= enter[own]
-            if before >= 0:
-                found[before] -= leave[before]
-        if before != unit:
-            found[unit] += enter[unit]
-            if before >= 0:
-                found[before] += leave[before]
-        enter, leave = self._enter[end], self._leave[end]
-        after = units[end] if end < self._count else -1
-        if after != own:
-            found[own] -= leave[own]
-            if after >= 0:
-                found[after] -= enter[after]
-        if after != unit:
-            found[unit] += leave[unit]
-            if after >= 0:
-                found[after] += enter[after]
-        return found
-
-
-class RulePruner:
-    """Which labels may still keep all rules."""
-
-    def __init__(self, table: Table, facts: Facts) -> None:
-        self.table, self.facts = table, facts
-
-    def __call__(self, at: int, labels: Labels, bounds: Bounds) -> Flags | None:
-        """Return the verdicts, one per label."""
-        placed = _Placed(self, at, labels, bounds)
-        keep = np.ones(len(labels), dtype=np.bool_)
-        for part in self.facts.open:
-            keep &= interval(part, placed)[1] >= 1
-        return keep
-
-    @cached_property
-    def piece(self) -> Ints:
-        """The piece of each layer."""
-        cuts = self.table.cuts
-        return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
-
-    @cached_property
-    def boundary(self) -> dict[int, int]:
-        """The boundary at each layer where there is one."""
-        return {cut: place for place, cut in enumerate(self.table.cuts.tolist())}
-
-
-class _Placed:
-    """Intervals of the variables on labels."""
-
-    def __init__(self, rules: RulePruner, at: int, labels: Labels, bounds: Bounds) -> None:
-        self._rules, self._at, self._labels, self._bounds = rules, at, labels, bounds
-        self._whole = bounds.lonely is not None
-
-    def __call__(self, variable: Variable) -> ArrayInterval:
-        known = self._rules.facts.value(variable.key)
-        if known is not None:
-            value = np.full(len(self._labels), known)
-            return value, value
-        high = 1 if isinstance(variable, BoolVar) else variable.high
-        match variable.name:
-            case Quantity.CUT:
-                least, most = self._cut(variable.args[0])
-            case Quantity.ON:
-                least, most = self._on(*variable.args)
-            case Quantity.USES | Quantity.BUSY | Quantity.MEMORY | Quantity.CHUNKS:
-                least = self._of_unit(variable.name, variable.args[0])
-                most = least if self._whole else np.full_like(least, high)
-            case _:
-                return self._of_plan(variable.name, high)
-        return least, most
-
-    def _cut(self, layer: int) -> ArrayInterval:
-        place, path = self._rules.boundary.get(layer), self._labels.path
-        if place is None:
-            return self._constant(0), self._constant(0)
-        if place >= self._at:
-            return self._constant(0), self._constant(1)
-        there = (path[place - 1] != path[place]).astype(np.int64)
-        return there, there
-
-    def _on(self, layer: int, unit: int) -> ArrayInterval:
-        piece = int(self._rules.piece[layer])
-        if piece >= self._at:
-            return self._constant(0), self._constant(int(self._rules.table.able[piece, unit]))
-        there = (self._labels.path[piece] == unit).astype(np.int64)
-        return there, there
-
-    def _of_unit(self, name: str, unit: int) -> Ints:
-        state, path = self._labels.state, self._labels.path
-        found: Ints
-        match name:
-            case Quantity.USES:
-                found = (state.mask >> unit) & 1
-            case Quantity.BUSY:
-                leave = self._rules.table.leave[-1][unit] if self._whole else 0
-                found = state.loads[unit] + np.where(self._labels.unit == unit, leave, 0)
-            case Quantity.MEMORY:
-                found = state.bytes[unit]
-            case _:
-                own = path == unit
-                found = own[0] + (own[1:] & ~own[:-1]).sum(axis=0)
-        return found
-
-    def _of_plan(self, name: str, high: int) -> ArrayInterval:
-        bounds = self._bounds
-        gapness = paper = np.maximum(bounds.period - bounds.least, 0)
-        if bounds.lonely is not None:
-            gapness = np.where(bounds.lonely, bounds.period, paper)
-        least = {
-            Quantity.PERIOD: bounds.period,
-            Quantity.GAPNESS: gapness,
-            Quantity.PAPER_GAPNESS: paper,
-            Quantity.LATENCY: bounds.latency,
-            Quantity.BUBBLES: bounds.bubbles,
-            Quantity.PEAK: bounds.memory,
-            Quantity.ENERGY: bounds.energy,
-            Quantity.UNITS: bounds.units,
-            Quantity.HOPS: bounds.hops,
-        }[Quantity(name)]
-        if self._whole:
-            return least, least
-        most = self._constant(high)
-        return least, np.minimum(bounds.most_latency, high) if name == Quantity.LATENCY else most
-
-    def _constant(self, value: int) -> Ints:
-        return np.full(len(self._labels), value, dtype=np.int64)
-
-
-# Lists of plans by what requests wait, from lists by what they take at least.
-#
-# Of a plan that has begun searches know that no request is faster than its busy times; how long it waits only
-# finished plans tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is
-# among the best ones if nothing behind the list can be before it by its bound; otherwise a longer list is
-# asked for.
-
-WAITS = frozenset((Term.STREAM_LATENCY, Term.IN_FLIGHT))
-"""Terms that only finished plans tell."""
-
-
-def least_values(numbers: PlanNumbers, terms: Sequence[str]) -> tuple[int, ...]:
-    """Return the terms of a plan as if no request waited."""
-    assert isinstance(numbers, PlanValues)
-    least = {
-        Term.STREAM_LATENCY: numbers.latency_us,
-        Term.IN_FLIGHT: -(-numbers.latency_us // numbers.period_us),
-    }
-    return tuple(least[Term(term)] if term in WAITS else numbers.term(term) for term in terms)
-
-
-def judged_claim(
-    pool: Pool,
-    listed: Sequence[tuple[Part, ...]],
-    frontier: tuple[int, ...] | None,
-    stop: StopReason,
-    *,
-    verdicts: Verdicts,
-    problem: Problem,
-    options: SolveOptions,
-    handling: Mapping[str, RuleHandling],
-    statistics: Statistics,
-) -> Claim:
-    """Return what a pool of plans by their lower bounds allows to claim; parameters as for `claim_of`."""
-    found, count = [], len(problem.ranking)
-    # What no plan that was not judged is before, by its bound and so by its terms.
-    limit = frontier
-    if frontier is None and pool.full:
-        limit = tuple(pool.ranks[:, -1].tolist())
-    for place, parts in enumerate(listed):
-        if verdicts.exhausted:
-            stop, left = StopReason.REJECTION_LIMIT, tuple(pool.ranks[:, place].tolist())
-            limit = left if limit is None else min(left, limit)
-            break
-        plan = verdicts.ask(parts)
-        if plan is not None:
-            numbers = problem.formulation.numbers(problem, parts)
-            path = pool.ranks[count:, place].tolist()
-            found.append(((*numbers.values(problem.ranking), *path), plan))
-    found.sort(key=lambda entry: entry[0])
-    before = [limit is None or key[: len(limit)] < limit or key == limit for key, _ in found]
-    proven = min([*before, False].index(False), options.top)
-    best = found[0][0] if found else None
-    exhausted = limit is None and stop is StopReason.COMPLETE
-    firsts = [key[0] for key in (best, limit) if key]
-    chosen = found[: options.top]
-    status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    nothing = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
-    return Claim(
-        status=status if found else nothing,
-        stop=stop,
-        plans=tuple(plan for _, plan in chosen),
-        values=None if best is None else best[: len(problem.objective.terms)],
-        bound=None if limit == () else min(firsts, default=None),
-        proven=proven,
-        exhausted=exhausted and len(found) <= options.top,
-        handling=dict(handling),
-        statistics={**statistics, "rejected_plans": verdicts.rejected},
-    )
-
+from .waits import WAIT_LIMITS, WAITS, allowed_us, judged_claim, least_values
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000
@@ -378,6 +63,9 @@ _LONG = 80
 
 _ENUMERABLE = 3_000
 """Spaces of at most this number of plans are swept without a limit at once."""
+
+_FIRST_LOOKS, _LABELS_PER_LOOK = 6, 32
+"""Looks for plans whose requests wait little: after the first sweeps, and labels of later ones for each."""
 
 _DONE = object()
 
@@ -479,10 +167,12 @@ class PassageSolve:
                         done, stop = True, stopped.reason
                     if done:
                         left.remove((search, sweeps))
-                    if not (self.problem.opaque_demands or self._waits):
+                    if self._calm(searches) or not (self.problem.opaque_demands or self._waits):
                         self.options.publish(self._claim(searches, StopReason.TIME_LIMIT))
         except StopSearch as stopped:
             stop = stopped.reason
+        if stop is StopReason.COMPLETE and self._calm(searches) and not self._asked(searches[0].listed()):
+            stop = StopReason.TIME_LIMIT
         claim = self._claim(searches, stop)
         if stop is not StopReason.COMPLETE or self.verdicts.exhausted or claim.exhausted:
             return claim
@@ -494,20 +184,71 @@ class PassageSolve:
     def _claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
         """Return what the plans found and the frontiers of the searches allow to claim."""
         claim = judged_claim if self._waits else claim_of
-        return claim(
+        frontiers = [s.frontier for s in searches if s.frontier is not None]
+        if stop is not StopReason.COMPLETE and self._calm(searches):
+            return self._calm_claim(searches, stop)
+        found = claim(
             searches[0].pool,
             searches[0].listed(),
-            min((s.frontier for s in searches if s.frontier is not None), default=None),
+            min(frontiers, default=None),
             stop,
             verdicts=self.verdicts,
             problem=self.problem,
             options=self.options,
             handling=self.handling,
-            statistics={
-                "sweeps": sum(search.count for search in searches),
-                "widest": max(search.widest for search in searches),
-            },
+            statistics=self._statistics(searches),
         )
+        if found.stop is not StopReason.COMPLETE and not found.plans and self._calm(searches):
+            return self._calm_claim(searches, found.stop)
+        return found
+
+    def _asked(self, listed: Sequence[tuple[Part, ...]]) -> bool:
+        """Ask finished plans as long as there is time; return whether there was enough of it."""
+        left = self.options.top
+        for parts in listed:
+            if self.deadline.passed:
+                return False
+            left -= self.verdicts.ask(parts) is not None
+            if not left or self.verdicts.exhausted:
+                break
+        return True
+
+    def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
+        """Return the plans whose requests were found to wait little enough, with their terms, best first."""
+        plans = (
+            search.table.parts_of(units)
+            for search in searches
+            if search.calm is not None
+            for units in search.calm.found
+        )
+        numbers = self.problem.formulation.numbers
+        return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)
+
+    def _calm_claim(self, searches: Sequence[Search], stop: StopReason) -> Claim:
+        """Return a claim of these plans: others may be better, and nothing is asked of them any more."""
+        known = self._calm(searches)[: self.options.top]
+        pool = searches[0].pool
+        firsts = [search.frontier[0] for search in searches if search.frontier]
+        left = [place for place, parts in enumerate(searches[0].listed()) if not self.verdicts.refuses(parts)]
+        firsts += [int(pool.ranks[0, place]) for place in left[:1]]
+        if pool.worst is not None:  # nothing outside a full pool is before it where a search is at its end
+            firsts.append(int(pool.worst[0]))
+        chain, terms = chain_of(self.problem), len(self.problem.objective.terms)
+        return Claim(
+            status=SolveStatus.FEASIBLE,
+            stop=stop,
+            plans=tuple(chain.plan(parts) for _, parts in known),
+            values=known[0][0][:terms],
+            bound=None if any(s.frontier == () for s in searches) else min([*firsts, known[0][0][0]]),
+            handling=dict(self.handling),
+            statistics=self._statistics(searches),
+        )
+
+    def _statistics(self, searches: Sequence[Search]) -> Statistics:
+        return {
+            "sweeps": sum(search.count for search in searches),
+            "widest": max(search.widest for search in searches),
+        }
 
 
 class Search:
@@ -541,10 +282,17 @@ class Search:
         self._prune = RulePruner(table, facts) if facts.open else None
         self.count = self.widest = 0
         self._annealing, self._paths = Annealing(table, options.seed), Paths(table)
+        self.calm = self._calmly()
+        self._loose = problem if self.calm is None else problem.with_limits(**dict.fromkeys(WAIT_LIMITS))
+        self._floor = 0
         self.frontier: tuple[int, ...] | None = ()
 
     def price(self, pricing: Pricing) -> None:
         """Bound periods by these prices, and those near them."""
+        in_flight = self._problem.limits.max_in_flight
+        if self.calm is not None and in_flight is not None:
+            self._floor, paths = price_latency(pricing, self.table, in_flight)
+            pricing = replace(pricing, paths=[*pricing.paths, *paths])
         self._pricing = pricing
         powers = self.table.chain.powers if self._needs.energy else None
         self._outlook = Outlook(
@@ -564,24 +312,66 @@ class Search:
     def begin(self, pool: Pool) -> Iterator[None]:
         """Look for the plans that belong into a pool; return the sweeps (see `_sweeps`)."""
         self.pool = pool
-        self.frontier = (max(self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0),)
+        known = (self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0, self._floor)
+        self.frontier = (max(known),)
         for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
             self.offer(units)
         return self._sweeps()
 
     def offer(self, units: tuple[int, ...]) -> None:
-        """Keep a plan if it is valid and wanted."""
-        numbers, broken = examined(self._problem, self.table.parts_of(units))
-        if not broken and self._keeps_facts(units):
+        """Keep a plan if it is valid, waits apart where they are for `calm`, and wanted."""
+        numbers, broken = examined(self._loose, self.table.parts_of(units))
+        if not broken and self._keeps_facts(units) and self._may_wait(units):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(least_values(numbers, self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
+
+    def _may_wait(self, units: tuple[int, ...]) -> bool:
+        """Return whether a plan keeps limits on waits if nobody waits; with luck it keeps them anyway."""
+        if self.calm is None:
+            return True
+        self.calm.keep(units)
+        loads = self._paths.pooled(units)
+        return sum(loads) <= allowed_us(self._problem.limits, max(loads))
+
+    def _calmly(self) -> Calm | None:
+        """Return the search for plans whose requests wait little, where that is asked and there are many."""
+        problem, table = self._problem, self.table
+        asked = any(getattr(problem.limits, name) is not None for name in WAIT_LIMITS)
+        if not asked or self.ranking.terms[0] != Term.PERIOD or table.must.any() or table.units == 1:
+            return None
+        if problem.formulation.count(problem) <= _LISTABLE:
+            return None
+
+        def valid(units: Sequence[int]) -> bool:
+            return self._keeps_facts(units) and not examined(self._loose, table.parts_of(units))[1]
+
+        return Calm(table, problem.limits, valid, seed=self._options.seed, deadline=self._deadline)
+
+    def _look(self) -> Iterator[None]:
+        """Look for plans whose requests wait little, for about as long as the latest sweep took."""
+        if self.calm is not None:
+            yield  # what has been found by the way
+            starts = [*self._pricing.paths, *single_units(self.table)]
+            for _ in range(max(_FIRST_LOOKS, self.widest // _LABELS_PER_LOOK)):
+                self._pause()
+                if self.calm.look(self._shortest(), starts):
+                    yield
+
+    def _shortest(self) -> Sequence[int]:
+        """Return the plan of the shortest period that is known, whatever requests wait."""
+        best = (self.pool.ranks[len(self.ranking.terms) :, :1] % self.table.units).T.tolist()
+        known = self._pricing.paths + [path for path in best if self._keeps_facts(path)]
+        return min(known, key=lambda path: max(self._paths.pooled(path)))
 
     def _sweeps(self) -> Iterator[None]:
         """Sweep with more and more labels until the best plans are proved to be in the pool."""
         space = self._problem.formulation.count(self._problem)
         if space > _LISTABLE:
-            yield from self._first()
+            yield from self._look()
+            for _ in self._first():
+                yield from self._look()
+                yield
         width = _WIDEST if space <= _ENUMERABLE else max(_FIRST_WIDTH, self.widest // _WIDER)
         while True:
             sweep = self._sweep(self._setting(self.ranking, self.pool), width)
@@ -592,12 +382,14 @@ class Search:
                 self.frontier = None
                 return
             self.frontier = max(self.frontier or (), sweep.lost)
+            yield from self._look()
             yield
             width = self._wider(width)
 
     def _first(self) -> Iterator[None]:
         """Sweep for the least first term alone, until it is proved."""
-        ranking = replace(self.ranking, terms=self.ranking.terms[:1])
+        limits = replace(self.ranking.limits, max_in_flight=None) if self.calm else self.ranking.limits
+        ranking = replace(self.ranking, terms=self.ranking.terms[:1], limits=limits)
         best, width = Pool(1, 1 + self.table.count), _FIRST_WIDTH
         meeting = None
         if ranking.terms[0] == Term.PERIOD:
@@ -614,6 +406,7 @@ class Search:
             least = min(int(best.ranks[0, 0]) if len(best) else sys.maxsize, *(sweep.lost or ()), sys.maxsize)
             if least < sys.maxsize:
                 self.frontier = max(self.frontier or (), (least,))
+                self._floor = max(self._floor, least)
             yield
             if sweep.lost is None or (len(best) and sweep.lost[0] >= best.ranks[0, 0]):
                 return
@@ -665,7 +458,7 @@ class Search:
 
     def _setting(self, ranking: Ranking, pool: Pool) -> Setting:
         """Return what sweeps share that look for plans of some terms."""
-        limits = self._problem.limits.in_use()
+        limits = ranking.limits.in_use()
         monotone = _MONOTONE.issuperset(ranking.terms) and not any(name in limits for name in _TWO_SIDED)
         alone = ranking is not self.ranking
         most = None if alone else self._most_period()
@@ -727,31 +520,3 @@ def single_units(table: Table) -> Iterator[tuple[int, ...]]:
     """Yield the plans of a single chunk."""
     for unit in np.flatnonzero(table.able.all(axis=0) & ~table.must.any()).tolist():
         yield (unit,) * table.count
-
-
-_SHARE = 0.1
-"""Share of a time limit that the native search may take."""
-
-
-def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
-
-    The first takes no time, so that there is an answer even if the time is up before a solver is loaded.
-    Without a limit the searches find better plans by themselves.
-    """
-    if options.time_limit_s is None:
-        return
-    rated = [(code, *examined(problem, code)) for code in OneUnitBackend().place(problem)]
-    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
-    known = min(valid)[1] if valid else None
-    if known is not None:
-        yield Start(code=known)
-    from . import FAMILY  # which names this module
-
-    support = FAMILY.support
-    if support is None or support.missing(problem):
-        return
-    limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
-    claim = solve_passage(problem, limited, support)
-    code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known
-    yield Start(code=known if code is None or examined(problem, code)[1] else code, at_least=claim.bound)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import doctest
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import gapless
+from gapless.formulations.coordination.scenario import Scenario
+from gapless.profiler.coordination import catalog
 
 MEASURING = {"profile", "run", "tune"}
 """Their examples measure this machine, so they are shown and not run."""
@@ -19,7 +22,6 @@ SLOW = {
     "compare_instances",
     "compare_kinds",
     "compare_layer_orders",
-    "coordinate",
 }
 
 WITH_EXAMPLES = {"check", "compare", "load_problem", "load_workload", "plan", "score", "simulate", *MEASURING}
@@ -31,6 +33,17 @@ def examples_of(name: str) -> list[doctest.DocTest]:
         return []
     finder = doctest.DocTestFinder(recurse=inspect.isclass(found), exclude_empty=True)
     return [test for test in finder.find(found, name, globs={}) if test.examples]
+
+
+@pytest.fixture(autouse=True)
+def short_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let shipped scenarios last two seconds of simulated time instead of a minute."""
+    usual = catalog.shipped_scenario
+
+    def short(name: str) -> Scenario:
+        return replace(usual(name), duration_us=2_000_000)
+
+    monkeypatch.setattr(catalog, "shipped_scenario", short)
 
 
 def is_skipped(example: doctest.Example) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,8 +140,12 @@ def _title(subjects: Sequence[Subject]) -> str:
     return f"{words}, and {others} more" if others else words
 
 
+@cache
 def environment() -> Environment:
-    """Return what makes pages of the templates; whatever it puts into them is escaped."""
+    """Return what makes pages of the templates; whatever it puts into them is escaped.
+
+    It keeps the templates that it has compiled, which takes as long as to fill them in.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -59,11 +59,9 @@ def test_units_of_one_resource_run_in_turns_in_one_worker() -> None:
         check_map(pipeline, [model])
         assert in_turns(pipeline.trace(requests=30))
         measured = pipeline.measure(Budget(requests=20, warm_up_requests=3))
-        assert {unit.unit: unit.rss_bytes > 0 for unit in measured.units} == {
-            "a": True,
-            "b": False,
-            "c": True,
-        }
+        memory = {unit.unit: unit.rss_bytes for unit in measured.units}
+        assert memory["a"] == memory["b"] > 10**6  # they have one worker
+        assert memory["c"] > 10**6
         assert sorted(receipt.unit for receipt in pipeline.receipts) == sorted(UNITS)
 
 

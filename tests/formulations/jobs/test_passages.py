@@ -23,7 +23,7 @@ from tests.jobs_instances import drawn_jobs, jobs_problem, passing
 
 TABLES: dict[str, list[list[int | None]]] = {
     "net": [[4, 2, 3], [3, None, 4], [5, 1, 1]],
-    "small": [[6, 2, 5]],
+    "small": [[6, 2, 5], [1, 1, 2]],
 }
 REQUESTS = (JobRequest(name="n", network="net"), JobRequest(name="s", network="small"))
 PROBLEM = jobs_problem(TABLES, REQUESTS)

@@ -16,7 +16,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate
-from tests.jobs_instances import drawn_jobs, jobs_problem, slowed
+from tests.jobs_instances import drawn_jobs, jobs_problem, longer, slowed
 
 Chunk = tuple[int, int]
 """Request, and place among its chunks."""
@@ -79,7 +79,7 @@ def unit_of(code: JobPlan, chunk: Chunk) -> int:
 @pytest.mark.parametrize("strong", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_the_play_of_each_microsecond(seed: int, strong: bool) -> None:
-    problem = slowed(drawn_jobs(seed, requests=3), seed, strong=strong)
+    problem = longer(slowed(drawn_jobs(seed, requests=3), seed, strong=strong), 1 + 7 * (seed % 2))
     tables = tables_of(problem)
     for code in islice(problem.formulation.codes(problem), 0, 300, 23):
         runs = JobValues(tables, code).runs

@@ -45,9 +45,8 @@ def walked(problem: Problem, seed: int, changes: int) -> Walk:
     walk.price(bound.prices)
     moves = Moves(walk, rng, bound.passages)
     for _ in range(changes):
-        change = moves.draw()
-        if change is not None:
-            walk.attempt(change, 1.05 * walk.makespan)
+        if changes := moves.draw():
+            walk.attempt(changes, 1.05 * walk.makespan)
     return walk
 
 
