@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from ...formulations.deployment import FULL_SLOTS
+from ...formulations.errors import InvalidInputError
 from ...formulations.validation import STRICT
 from ..engine import PlacementReceipt
 from ..measurement import Spread
@@ -166,6 +167,11 @@ class TuningResult:
     verdict: Verdict | None = None
     sustained: Sustained | None = None
     simulated: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = set(self.ties) - {row.candidate.key for row in self.rows}
+        if unknown:
+            raise InvalidInputError(f"{min(unknown)!r} ties for the first place, and is no candidate")
 
     @property
     def interrupted(self) -> bool:

@@ -178,6 +178,12 @@ class Drifting(SimulatedRunner):
         return replace(found, period_us=found.period_us * self.slower)
 
 
+def test_a_winner_that_is_no_candidate_is_refused() -> None:
+    result = tuned(SimulatedRunner(problem()))
+    with pytest.raises(InvalidInputError, match="ties for the first place, and is no candidate"):
+        replace(result, rows=())
+
+
 def test_on_a_drifting_device_the_fastest_wins_and_periods_are_comparable() -> None:
     result = tuned(Drifting(problem()))
     winner = result.winner
