@@ -43,8 +43,8 @@ from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.tuning.candidates import APART, FIRST_APART
-from gapless.formulations.chunking.deployment import deploy
-from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.formulation import plan_distance
+from gapless.formulations.chunking.history import deploy
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem

@@ -33,7 +33,6 @@ from gapless.formulations.costs import Provenance
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Network
 from gapless.formulations.problem import Problem
-from gapless.profiler.learned.dataset import load_dataset
 from gapless.profiler.learned.examples import Dataset, DeviceType, dataset_of
 from gapless.profiler.learned.features import table_features
 from gapless.profiler.learned.measuring import YARDSTICKS
@@ -44,6 +43,7 @@ from gapless.profiler.learned.training import (
     Errors,
     errors_of,
     fold_predictors,
+    load_dataset,
     merged,
     predict_by,
     rows_of,

@@ -7,7 +7,7 @@ import random
 
 from gapless.formulations.problem import Problem
 from gapless.profiler.prediction.corrections import Corrections
-from gapless.solvers.chunking.drawn import Shape, random_problem
+from gapless.solvers.chunking.samples import Shape, random_problem
 
 __all__ = ["SPREADS", "Shape", "distorted", "random_problem"]
 

@@ -29,8 +29,8 @@ from gapless.formulations.problem import Problem
 from gapless.solvers.exact import base
 from gapless.solvers.families import Start
 from gapless.solvers.pipelines.arrays import build_arrays
-from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.relaxed import Relaxation
+from gapless.solvers.pipelines.samples import random_cluster
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve

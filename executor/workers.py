@@ -2,7 +2,7 @@
 
 A worker is a fresh Python program, started with an argument list. It talks with its parent over two
 pipes, in JSON lines; what an engine prints goes to a temporary file whose last line is quoted when the
-worker dies. The role of a worker is a function, named "module:function".
+worker dies. The role of a worker is a function of a module, which the child finds by its name.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from .machine.quota import CpuQuota
 Message = Mapping[str, Any]
 """One JSON object; "kind" says what it is."""
 
+Role = Callable[["Link", Mapping[str, Any]], None]
+"""What a worker does, with its end and what it needs to know."""
+
 START_LIMIT_S = 60.0
 """How long a worker may take to start: a cold disk and a busy machine included."""
 
@@ -43,16 +46,16 @@ class Worker:
 
     It ends with this process, whatever becomes of the thread that makes it.
 
-    `role`: "module:function", e.g. "gapless.executor.pipeline.worker:serve"; called with the worker's end
-    (`Link`) and `settings`. `settings`: what the role needs to know; plain JSON. `descriptors`: file
-    descriptors that the child inherits under the same numbers.
+    `role`: a function at the top of a module, or its "module:function"; called with the worker's end (`Link`)
+    and `settings`. `settings`: what the role needs to know; plain JSON. `descriptors`: file descriptors that
+    the child inherits under the same numbers.
     Raises PlacementError: the cores of the unit may not be used, or its quota cannot be set.
     """
 
     def __init__(
         self,
         unit: ProcessingUnit,
-        role: str,
+        role: Role | str,
         settings: Mapping[str, Any],
         *,
         descriptors: Sequence[int] = (),
@@ -68,7 +71,8 @@ class Worker:
             self._from_child, child_out = os.pipe()
             behind_start.callback(os.close, child_out)
             on_failure.callback(os.close, self._from_child)
-            words = [os.getpid(), role, child_in, child_out]
+            place = role if isinstance(role, str) else name_of(role)
+            words = [os.getpid(), place, child_in, child_out]
             start = partial(
                 subprocess.Popen,
                 [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
@@ -230,7 +234,9 @@ class Link:
         return bool(self._unread) or bool(readable([self._reading], 0.0))
 
 
-Role = Callable[[Link, Mapping[str, Any]], None]
+def name_of(function: Callable[..., Any]) -> str:
+    """Return by which name another process finds a function: "module:function"."""
+    return f"{function.__module__}:{function.__name__}"
 
 
 def run_worker(arguments: Sequence[str]) -> int:

@@ -1,8 +1,8 @@
 """Which formulations there are, by name and by the data of a problem.
 
 A formulation of gapless itself is a sub-package of this one whose `__init__` says under which key its data
-stands in problem files (`DATA_KEY`) and where its `Formulation` is (`HOME`); nothing of it is loaded before
-it is asked for. Others come as entry points of the group `gapless.formulations`, or are registered.
+stands in problem files (`DATA_KEY`), and loads its `Formulation` when it is asked for (`load`). Others come
+as entry points of the group `gapless.formulations`, or are registered.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ def formulation_named(name: str) -> Formulation[Any, Any]:
         return _registered[name]
     package = _built_in().get(name)
     if package is not None:
-        module, _, attribute = package.HOME.partition(":")
-        found: Formulation[Any, Any] = getattr(import_module(f".{name}.{module}", __package__), attribute)
+        found: Formulation[Any, Any] = package.load()
         return found
     return _entry_point(name)
 

@@ -5,6 +5,7 @@ The only list of them: type checkers read it, and so does `gapless/__init__.py`,
 
 from . import plots as plots
 from . import rules as rules
+from . import testing as testing
 from .api.batches import plan_batches as plan_batches
 from .api.branching import Branching as Branching
 from .api.branching import branching as branching

@@ -10,14 +10,13 @@ from typing import Any, Protocol, Self
 from ..executor.comparing import Allowed
 from ..executor.engine import Artifact, OperatorTime, parse_receipt
 from ..executor.model import Piece
-from ..executor.workers import Message, Worker
+from ..executor.workers import Message, Role, Worker
 from ..formulations.errors import ProfilingError, UnitLostError
 from ..formulations.hardware import Platform
 from .feed import Feed
 from .sampling import Effort, Samples
 from .summary import Timing, timing
-
-ROLE = "gapless.profiler.worker:serve"
+from .worker import serve
 
 _LONGER = (1, 5, 25)
 """How many times as long is measured when a busy core did not get round to the load beside it."""
@@ -85,7 +84,7 @@ class Bench(Protocol):
 class WorkerBench:
     """Times pieces in worker processes, which are started when they are first needed."""
 
-    def __init__(self, platform: Platform, feed: Feed, *, role: str = ROLE) -> None:
+    def __init__(self, platform: Platform, feed: Feed, *, role: Role | str = serve) -> None:
         self._units = {unit.name: unit for unit in platform.units}
         self._feed = feed
         self._role = role

@@ -7,7 +7,7 @@ any other problem. Their answers are merged: the best plan of all is the best of
 bounds all, and a leading plan of the merged list is proven as long as every part still has something proven
 to compare it with.
 
-Parts with a bound that is cheap (`Family.set_bounds`) are solved from the least bound on. Once as many
+Parts with a bound that is cheap (`Search.set_bounds`) are solved from the least bound on. Once as many
 plans are known as are wanted, a part whose bound lies beyond the last of them is not solved: its bound says
 enough.
 
@@ -22,7 +22,7 @@ from dataclasses import replace
 from ..formulations.judge import rank_key
 from ..formulations.parts import Part
 from ..formulations.problem import Problem
-from .families import family_of
+from .families import search_of
 from .protocol import LEAST_S, Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult
 from .sources import Source
@@ -43,8 +43,9 @@ def solve_by_units(
     brings candidates into the order in which they are shown.
     """
     deadline = Deadline(options.time_limit_s, options.clock)
-    family = family_of(problem.formulation.name)
-    bounds: dict[Part, int] = {} if family.set_bounds is None else family.load(family.set_bounds)(problem)
+    search = search_of(problem)
+    find = None if search is None else search.set_bounds
+    bounds: Mapping[Part, int] = {} if find is None else find(problem)
     parts = sorted(problem.parts, key=lambda part: bounds.get(part, 0))
     answers: dict[Part, SolveResult] = {}
     pruned: dict[Part, int] = {}

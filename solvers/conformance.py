@@ -54,8 +54,8 @@ class BackendConformance:
         """Yield the samples of the formulations that the backend supports; at least one there must be."""
         tried = 0
         for family in families().values():
-            if family.samples is not None:
-                samples: Samples = family.load(family.samples)()
+            if family.instances is not None:
+                samples = family.instances().samples()
                 if self.make_backend().capabilities.support(samples.plain) is not None:
                     tried += 1
                     yield samples

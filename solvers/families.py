@@ -1,24 +1,26 @@
 """What solvers have for single formulations: native algorithms, plans to start from, backends of their own.
 
 A sub-package of this one that is called like a formulation says in its `__init__` what it has, as a `Family`
-named FAMILY; nothing else of it is loaded before it is used. Formulations of other packages come with an
-entry point of the group `gapless.solvers`, or are registered.
+named FAMILY; nothing else of it is loaded before a function of the `Family` imports it. Formulations of other
+packages come with an entry point of the group `gapless.solvers`, or are registered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import BackendFailedError, InvalidProblemError
 from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
-from .protocol import Backend, Claim, SolveOptions, Support
+from .protocol import Backend, Claim, Deadline, SolveOptions, Support
 from .sources import StartMode
+
+if TYPE_CHECKING:
+    from .samples import Samples
 
 ENTRY_POINT_GROUP = "gapless.solvers"
 
@@ -39,19 +41,16 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Random problems of a formulation, by size and seed.
+    """What random problems of a formulation are drawn from (`Instances.draw`).
 
     Attributes
     ----------
-    home
-        What draws one, as "module:function" of the sub-package, from its sizes, its switches and `seed`.
     sizes
         Names of its sizes: whole numbers.
     switches
         Names of what else it takes: yes or no.
     """
 
-    home: str
     sizes: tuple[str, ...]
     switches: tuple[str, ...] = ()
 
@@ -76,6 +75,29 @@ Solve = Callable[[Problem, SolveOptions, Support], Claim]
 """A native algorithm: it finds plans for a problem of its formulation, as its support promises."""
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How problems of one formulation are solved."""
+
+    native: Solve  # the algorithm of the backend `native`
+    starts: Callable[[Problem, SolveOptions], Iterator[Start]] | None = (
+        None  # plans that exact backends start from
+    )
+    set_bounds: Callable[[Problem], Mapping[Any, int]] | None = None
+    """Bounds on the first term by part, where costs depend on the set of used units; others are not known."""
+    over_graph: Callable[[Problem, int | None, Deadline], tuple[Problem, Any]] | None = None
+    """The chunks of the best plan anywhere in the graph of a network: from a problem and the most down-sets
+    to a problem with these chunks as layers, and its plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """Small problems of one formulation to compare backends on."""
+
+    samples: Callable[[], Samples]  # those that are always the same
+    draw: Callable[..., Problem] | None = None  # from sizes, switches and `seed`
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """What there is for the problems of one formulation.
@@ -84,44 +106,27 @@ class Family:
     ----------
     support
         What the backend `native` can do; None: it does not solve them.
-    native
-        Its algorithm, as "module:function" of the sub-package (a `Solve`).
-    starts
-        What finds plans for exact backends to start from, likewise: from problem and options to an iterator
-        of `Start`.
-    set_bounds
-        What bounds the first term for each part of a problem whose costs depend on the set of used units,
-        likewise: from a problem to bounds by part; of a part that is not there, nothing is known.
-    over_graph
-        What finds the chunks of the best plan anywhere in the graph of a network, likewise: from a problem,
-        the most down-sets or None, and a `Deadline` to a problem with these chunks as layers, and its plan.
+    search
+        Imports and returns what solves them.
     backends
-        Further backends for them, by name: "module:Class".
-    samples
-        What returns small instances to compare backends on, likewise (`samples.Samples`).
+        Names of further backends for them.
+    classes
+        Imports and returns the classes of these backends.
+    instances
+        Imports and returns what backends are compared on.
     drawn
-        Random problems to compare backends on.
+        What random instances are drawn from.
     usual
         What a comparison does when nothing is said.
-    package
-        Where the modules are.
     """
 
     support: Support | None = None
-    native: str | None = None
-    starts: str | None = None
-    set_bounds: str | None = None
-    over_graph: str | None = None
-    backends: Mapping[str, str] = field(default_factory=dict)
-    samples: str | None = None
+    search: Callable[[], Search] | None = None
+    backends: tuple[str, ...] = ()
+    classes: Callable[[], Iterable[type[Backend]]] = tuple
+    instances: Callable[[], Instances] | None = None
     drawn: Drawn | None = None
     usual: Usual = Usual(names=EXACT_BACKENDS)
-    package: str = ""
-
-    def load(self, home: str) -> Any:
-        """Return what stands at "module:name" of its package."""
-        module, _, name = home.partition(":")
-        return getattr(import_module(f".{module}", self.package), name)
 
 
 _families = Companions(
@@ -153,20 +158,29 @@ def families() -> dict[str, Family]:
     return {name: family_of(name) for name in formulation_names()}
 
 
+def search_of(problem: Problem) -> Search | None:
+    """Return what solves a problem; None: nothing is known that does so for its formulation alone."""
+    search = family_of(problem.formulation.name).search
+    return None if search is None else search()
+
+
 def starts_for(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """Yield what is known before an exact search of a problem begins; the last one says it all.
 
     Nothing where the search is to begin with nothing (`SolveOptions.start`).
     """
-    family = family_of(problem.formulation.name)
-    if family.starts is not None and options.start is not StartMode.NONE:
+    search = search_of(problem)
+    if search is not None and search.starts is not None and options.start is not StartMode.NONE:
         with suppress(InvalidProblemError):  # numbers that only the native search cannot count with
-            yield from family.load(family.starts)(problem, options)
+            yield from search.starts(problem, options)
 
 
 def takes_start(backend: Backend, problem: Problem) -> bool:
     """Return whether a backend begins a problem with what `SolveOptions.start` says."""
-    return backend.capabilities.starts and family_of(problem.formulation.name).starts is not None
+    if not backend.capabilities.starts:
+        return False
+    search = search_of(problem)
+    return search is not None and search.starts is not None
 
 
 def runs_of(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..formulations.availability import Availability
 from ..formulations.problem import Problem
-from .families import Solve, families, family_of
+from .families import families, family_of
 from .protocol import Capabilities, Claim, SolveOptions, Support
 
 
@@ -31,7 +31,7 @@ class _Supports(Mapping[str, Support]):
 
 
 class NativeBackend:
-    """Hands each problem to the algorithm of its formulation (`Family.native`)."""
+    """Hands each problem to the algorithm of its formulation (`Search.native`)."""
 
     name: ClassVar[str] = "native"
 
@@ -46,15 +46,13 @@ class NativeBackend:
 
     def warm_up(self, formulation: str) -> None:
         """Load the algorithm."""
-        family = family_of(formulation)
-        for home in (family.native, family.set_bounds):
-            if home is not None:
-                family.load(home)
+        search = family_of(formulation).search
+        if search is not None:
+            search()
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Find the best plans, or good ones and a bound."""
         family = family_of(problem.formulation.name)
-        assert family.native is not None
+        assert family.search is not None
         assert family.support is not None
-        solve: Solve = family.load(family.native)
-        return solve(problem, options, family.support)
+        return family.search().native(problem, options, family.support)

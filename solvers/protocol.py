@@ -165,6 +165,11 @@ EXACT = Support(
 )
 """What a search with proof can do: everything."""
 
+BOUNDED = replace(
+    EXACT, guarantee=Guarantee.BOUNDED, rules=RuleHandling.CHECKED, opaque_rules=RuleHandling.CHECKED
+)
+"""What a search with a bound can do that checks rules on finished plans."""
+
 PROPOSING = Support(
     guarantee=Guarantee.HEURISTIC, rules=RuleHandling.REPAIRED, opaque_rules=RuleHandling.REPAIRED
 )

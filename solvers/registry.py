@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 
 from ..formulations.errors import BackendError, BackendFailedError, UnknownBackendError
 from ..formulations.nearness import meant, shown
@@ -22,14 +21,26 @@ from .protocol import Backend, Capabilities, Support
 
 ENTRY_POINT_GROUP = "gapless.backends"
 
-_BUILT_IN = {
-    "native": ".native:NativeBackend",
-    "exhaustive": ".exhaustive:ExhaustiveBackend",
-    "cpsat": ".exact.cp_sat:CpSatBackend",
-    "z3": ".exact.z3:Z3Backend",
-    "pulp": ".exact.pulp:PulpBackend",
-    "pulp-cbc": ".exact.pulp:PulpCbcBackend",
-}
+_BUILT_IN = ("native", "exhaustive", "cpsat", "z3", "pulp", "pulp-cbc")
+
+
+def _built_in(name: str) -> Backend:
+    """Return a backend of `_BUILT_IN`; no other is loaded."""
+    found: type[Backend]
+    match name:
+        case "native":
+            from .native import NativeBackend as found
+        case "exhaustive":
+            from .exhaustive import ExhaustiveBackend as found
+        case "cpsat":
+            from .exact.cp_sat import CpSatBackend as found
+        case "z3":
+            from .exact.z3 import Z3Backend as found
+        case "pulp":
+            from .exact.pulp import PulpBackend as found
+        case _:
+            from .exact.pulp import PulpCbcBackend as found
+    return found()
 
 
 def backend_names() -> tuple[str, ...]:
@@ -53,13 +64,10 @@ def get_backend(name: str) -> Backend:
         An entry point could not be loaded.
     """
     if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        backend: Backend = getattr(import_module(module, __package__), attribute)()
-        return backend
+        return _built_in(name)
     family = _of_families().get(name)
     if family is not None:
-        found: Backend = family.load(family.backends[name])()
-        return found
+        return next(made for found in family.classes() if (made := found()).name == name)
     if name in entry_point_names(ENTRY_POINT_GROUP):
         try:
             return _checked(load_entry_point(ENTRY_POINT_GROUP, name, what="backend", like=Backend), name)

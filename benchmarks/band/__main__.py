@@ -6,7 +6,7 @@
     python -m benchmarks.band --parts 14,18 --pictures docs/images
 
 Its phones were not there: they are *estimated* from what the paper prints (Table 1, operators that units
-lack), and requests are served in simulated time (`gapless.profiler.coordination.phones` says what rests on
+lack), and requests are served in simulated time (`benchmarks.phone_platforms.band` says what rests on
 what). The paper's numbers stand beside ours, marked as such ("here / paper"). For the paper's Band stands
 `sel` where frames are to be short, and `lst`, its default, where requests have deadlines. The part `families`
 is ours: plans that are made before against policies, on random workloads.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean, median
 
+from benchmarks.phone_platforms.behaviours import TABLE_1_MS
 from gapless.api.coordination import with_power
 from gapless.formulations.coordination.policy import Conduct, Decision, Policy, UnitState, Waiting
 from gapless.formulations.coordination.record import Record, percentile
 from gapless.formulations.coordination.scenario import Application, Arrivals, Scenario, UnitChange, UnitEvent
 from gapless.formulations.coordination.simulation import Conditions
 from gapless.formulations.coordination.times import Times
-from gapless.profiler.coordination.behaviours import TABLE_1_MS
 from gapless.profiler.coordination.catalog import shipped_scenario, shipped_setting
 
 from ..printing import Part, Statement, beside, near, titled

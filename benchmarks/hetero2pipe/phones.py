@@ -12,6 +12,7 @@ from statistics import correlation, fmean, linear_regression
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.phone_platforms.hetero2pipe import PAPER_NETWORKS
 from gapless.formulations.flow_shop.search_space import pipelines, split_points
 from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
@@ -21,7 +22,6 @@ from gapless.formulations.simulate import simulate_workload, trace_usage
 from gapless.formulations.workload import Execution, LoadPolicy
 from gapless.profiler.analytic.costs import BatchTime, time_of
 from gapless.profiler.platforms.phone_estimates import EstimatedContention, estimate_contention
-from gapless.profiler.platforms.phones import PAPER_NETWORKS
 from gapless.profiler.platforms.workloads import phone_model, phone_network, shipped_workload
 from gapless.profiler.slowdown.contention.ridge import Form
 

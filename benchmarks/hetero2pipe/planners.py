@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import cache
 from statistics import fmean, median, pstdev
 
+from benchmarks.phone_platforms.hetero2pipe import PAPER_NETWORKS
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
-from gapless.profiler.platforms.phones import PAPER_NETWORKS
 from gapless.profiler.platforms.workloads import shipped_workload
 
 from ..printing import Part, Statement, beside, near, titled

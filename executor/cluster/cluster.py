@@ -20,7 +20,8 @@ from ...formulations.hardware import ProcessingUnit
 from ..engine import PlacementReceipt, parse_receipt
 from ..model import Piece
 from ..progress import Report, Step, silent
-from .device import DRIVER
+from ..workers import name_of
+from .device import DRIVER, Task
 from .endpoint import Endpoint, Frame, LinkRate, Outlet
 from .routes import Route
 
@@ -297,7 +298,7 @@ class Cluster:
             rate=rate,
         )
 
-    def do(self, name: str, role: str, settings: Mapping[str, Any], pieces: Iterable[Piece] = ()) -> Any:
+    def do(self, name: str, task: Task, settings: Mapping[str, Any], pieces: Iterable[Piece] = ()) -> Any:
         """Have a device do something with some pieces (`Device.do`), and return its answer as plain JSON.
 
         Raises
@@ -307,7 +308,7 @@ class Cluster:
         """
         member = self.member(name)
         _bring(member, {piece.digest: piece for piece in pieces})
-        return _answer(member, "do", role, json.dumps(settings))
+        return _answer(member, "do", name_of(task), json.dumps(settings))
 
     def _open(self, route: Route, index: int) -> Iterable[PlacementReceipt]:
         station, member = route.stations[index], self.member(route.devices[index])

@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import import_module
 from time import monotonic_ns
@@ -27,6 +27,9 @@ from .station import Station, Turns
 
 DRIVER = ""
 """Name of the process that uses the cluster, among its devices."""
+
+Task = Callable[[str, Callable[[str], bytes]], str]
+"""What a device can be asked to do: from settings, and what returns the content of a piece by its digest."""
 
 
 class Device:
@@ -93,15 +96,14 @@ class Device:
             self._stations[known.route] = station
         return json.dumps({"receipts": [asdict(receipt) for receipt in station.receipts]})
 
-    def do(self, role: str, settings: str) -> str:
+    def do(self, task: str, settings: str) -> str:
         """Have a function do something here, and return its answer; or {"error": [kind, words]}.
 
-        `role`: "module:function" of gapless; called with the settings, and with a function that returns the
-        content of a piece by its digest.
+        `task`: "module:function" of a `Task` of gapless.
         """
-        module, _, name = role.partition(":")
+        module, _, name = task.partition(":")
         if not module.startswith(f"{__name__.partition('.')[0]}."):
-            return json.dumps({"error": ["InvalidInputError", f"{role!r} is no part of gapless"]})
+            return json.dumps({"error": ["InvalidInputError", f"{task!r} is no part of gapless"]})
         try:
             answer: str = getattr(import_module(module), name)(settings, self._read)
         except GaplessError as error:

@@ -16,8 +16,7 @@ from ..workers import Message, Worker, rebuild_error
 from .requests import Accepted
 from .restarts import Restarts
 from .tally import UnitCounts
-
-ROLE = "gapless.executor.coordination.worker:serve"
+from .worker import serve
 
 LOST = "lost"
 """Why a unit may not be used that is not expected back soon."""
@@ -135,7 +134,7 @@ class Seat:
     def begin(self) -> None:
         """Start its worker: it opens what the one before had open, and is probed."""
         self.due_s, self._worked = None, False
-        self.worker = Worker(self.unit, ROLE, {})
+        self.worker = Worker(self.unit, serve, {})
         self._occupy(Errand(None), OPEN_LIMIT_S)
         self.errands.extendleft(Errand(known.message, vital=True) for known in reversed(self.opened.values()))
         self.check()

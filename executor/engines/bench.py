@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 LIMIT_S = 600.0
 """How long a worker may take for all of it."""
 
-_ROLE = "gapless.executor.engines.bench:serve"
-
 _OTHERS = 2
 """Further samples that say at which scale the numbers of each output are."""
 
@@ -122,7 +120,7 @@ def bench_engine(
             "effort": asdict(effort),
         }
         _write(tensors.path, inputs, list(inputs))
-        with Worker(unit, _ROLE, settings, descriptors=[tensors.descriptor]) as worker:
+        with Worker(unit, serve, settings, descriptors=[tensors.descriptor]) as worker:
             answer = worker.expect("measured", LIMIT_S)
         found = _read(tensors.path, outputs)
     name, worst = _worst(model, unit, found, seed)

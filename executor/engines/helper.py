@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ...formulations.errors import UnitLostError
 from ...formulations.hardware import ProcessingUnit
-from ..workers import Message, Worker
+from ..workers import Message, Role, Worker
 
 
 class Helper:
@@ -18,7 +18,7 @@ class Helper:
     """
 
     def __init__(
-        self, name: str, role: str, settings: Mapping[str, Any], *, descriptors: Sequence[int] = ()
+        self, name: str, role: Role | str, settings: Mapping[str, Any], *, descriptors: Sequence[int] = ()
     ) -> None:
         self._unit = ProcessingUnit(name=name)
         self._role = role

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...formulations.availability import Availability
 from ...formulations.errors import ConversionError, ExecutionError, UnitLostError
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, artifact_of, installed_version
 from ..model import Piece
-from ..workers import Message
+from ..workers import Link, Message, Role
 from .cache import Cache, cache_key, default_cache
 from .helper import Helper
 from .mnn_backends import WORDS
@@ -25,8 +25,6 @@ from .nameless import NamelessFile
 if TYPE_CHECKING:
     from .mnn_session import MnnSession
 
-
-ROLE = "gapless.executor.engines.mnn_converter:serve"
 
 OPTIONS = ("--bizCode", "gapless")
 """What MNN's converter is told beside the files; part of the key of what it makes."""
@@ -49,8 +47,15 @@ class Conversion:
     unsupported: tuple[str, ...] = ()  # types of the operators that MNN lacks
 
 
+def converter(link: Link, settings: Mapping[str, Any]) -> None:
+    """Role of the process in which MNN's converter runs, and is loaded."""
+    from .mnn_converter import serve
+
+    serve(link, settings)
+
+
 def convert(
-    pieces: Sequence[Piece], *, role: str = ROLE, limit_s: float = LIMIT_S
+    pieces: Sequence[Piece], *, role: Role | str = converter, limit_s: float = LIMIT_S
 ) -> Generator[Conversion, None, None]:
     """Yield what becomes of each piece; one that kills MNN's converter does not harm the next."""
     with NamelessFile() as source, NamelessFile() as target:

@@ -39,8 +39,6 @@ DEVICE_VARIABLE = "GAPLESS_OPENCL_DEVICE"
 LIMIT_S = 60.0
 """How long drivers may take to say which devices there are."""
 
-_ROLE = "gapless.executor.engines.opencl_engine:serve"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenClDevice:
@@ -91,7 +89,7 @@ def open_device(backend: str) -> OpenClDevice:
 @cache
 def opencl_backends() -> tuple[str, ...]:
     """Return the backends for which there is a device, as a child process finds out: GPUs first."""
-    with Helper("probe of opencl", _ROLE, {}) as helper:
+    with Helper("probe of opencl", serve, {}) as helper:
         try:
             return tuple(helper.ask({"kind": "list"}, limit_s=LIMIT_S)["backends"])
         except ExecutionError:  # a driver crashed or hung: nothing can be run on it

@@ -18,8 +18,6 @@ from .registry import get_engine
 LIMIT_S = 60.0
 """How long a backend may take to open a piece: graphics drivers compile their kernels then."""
 
-_ROLE = "gapless.executor.engines.probe:serve"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Relu:
@@ -52,7 +50,7 @@ def working_backends(engine: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """
     artifact = get_engine(engine).prepare([TINY])[0]
     working = []
-    with Helper(f"probe of {engine}", _ROLE, {"artifact": asdict(artifact)}) as helper:
+    with Helper(f"probe of {engine}", serve, {"artifact": asdict(artifact)}) as helper:
         for backend in candidates:
             try:
                 answer = helper.ask({"kind": "open", "backend": backend}, limit_s=LIMIT_S)

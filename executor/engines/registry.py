@@ -1,9 +1,8 @@
-"""Engines by name. An engine is one or two files and one line here; others come as plug-ins."""
+"""Engines by name. An engine is one or two files and a case here; others come as plug-ins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,13 +24,24 @@ from .by_kind import EngineByKind
 
 ENTRY_POINT_GROUP = "gapless.engines"
 
-_BUILT_IN = {
-    "mnn": ".mnn_engine:MnnEngine",
-    "onnxruntime": ".ort_engine:OrtEngine",
-    "openvino": ".openvino_engine:OpenVinoEngine",
-    "callable": ".callable_engine:CallableEngine",
-    "opencl": ".opencl_engine:OpenClEngine",
-}
+_BUILT_IN = ("mnn", "onnxruntime", "openvino", "callable", "opencl")
+
+
+def _built_in(name: str) -> Engine:
+    """Return an engine of `_BUILT_IN`; no other is loaded."""
+    found: type[Engine]
+    match name:
+        case "mnn":
+            from .mnn_engine import MnnEngine as found
+        case "onnxruntime":
+            from .ort_engine import OrtEngine as found
+        case "openvino":
+            from .openvino_engine import OpenVinoEngine as found
+        case "callable":
+            from .callable_engine import CallableEngine as found
+        case _:
+            from .opencl_engine import OpenClEngine as found
+    return found()
 
 
 def engine_names() -> tuple[str, ...]:
@@ -64,9 +74,7 @@ def get_engine(name: str) -> Engine:
     if plus and last in engine_names():
         return EngineByKind([get_engine(first), get_engine(last)])
     if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        engine: Engine = getattr(import_module(module, __package__), attribute)()
-        return engine
+        return _built_in(name)
     try:
         if name in entry_point_names(ENTRY_POINT_GROUP):
             return _plugged(load_entry_point(ENTRY_POINT_GROUP, name, what="engine", like=Engine))

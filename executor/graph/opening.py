@@ -23,14 +23,13 @@ from ...formulations.errors import (
 )
 from ...formulations.hardware import ProcessingUnit
 from ..engines.nameless import NamelessFile
-from ..workers import Message, Worker
+from ..workers import Link, Message, Worker
 from .choices import COMPARING, Simplification
 
 if TYPE_CHECKING:
     from .preparing import Prepared
     from .shapes import Shapes
 
-ROLE = "gapless.executor.graph.opening_worker:serve"
 
 SECONDS_OPTION = "--open-seconds"
 SECONDS_VARIABLE = "GAPLESS_OPEN_SECONDS"
@@ -204,7 +203,7 @@ class Opener:
                 "bytes_per_byte": self._limits.memory_for(1) - self._limits.memory_for(0),
             }
             unit = ProcessingUnit(name="opening of model files")
-            self._worker = Worker(unit, ROLE, settings, descriptors=(self._target.descriptor,))
+            self._worker = Worker(unit, open_there, settings, descriptors=(self._target.descriptor,))
         return self._worker
 
     def _prepared(self, path: Path, answer: Message) -> Prepared:
@@ -257,3 +256,10 @@ def opened_within(seconds: float) -> Iterator[None]:
             os.environ[SECONDS_VARIABLE] = before
         else:
             os.environ.pop(SECONDS_VARIABLE, None)
+
+
+def open_there(link: Link, settings: Mapping[str, Any]) -> None:
+    """Role of the process in which model files are opened; ONNX is loaded there."""
+    from .opening_worker import serve
+
+    serve(link, settings)

@@ -3,5 +3,9 @@
 DATA_KEY = None
 """It needs no data beyond networks, units and costs."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

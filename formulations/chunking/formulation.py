@@ -8,6 +8,7 @@ from typing import ClassVar
 from ..branches import order_words
 from ..chain import Chain
 from ..energy import unknown_energy
+from ..errors import InvalidPlanError
 from ..formulation import Difference, Formulation
 from ..model import Encoded
 from ..passages import Passage
@@ -16,7 +17,6 @@ from ..problem import Problem
 from ..scores import Violation
 from ..terms import PlanNumbers
 from . import judge
-from .distance import plan_distance
 from .encoding import Parts, encode_chunks
 from .operation import ChunkingOperation
 from .quantities import QUANTITIES, TERMS, PlanValues
@@ -24,6 +24,18 @@ from .rules import differs
 from .space import all_parts, count_parts
 from .tables import build_tables, chain_of
 from .view import PlanView
+
+
+def plan_distance(first: Plan, second: Plan) -> int:
+    """Return how many layers two plans of one network place on different units.
+
+    0 for equal plans, at most the number of layers; a metric (the Hamming distance of the placements).
+    """
+    names, layers = {chunk.network for chunk in first.chunks + second.chunks}, first.chunks[-1].stop
+    if len(names) > 1 or second.chunks[-1].stop != layers or first.order or second.order:
+        raise InvalidPlanError(f"[{first}] and [{second}] are not plans of one network: no distance")
+    pairs = ((a, b) for a in first.chunks for b in second.chunks if a.unit == b.unit)
+    return layers - sum(max(0, min(a.stop, b.stop) - max(a.start, b.start)) for a, b in pairs)
 
 
 class Chunking(Formulation[Chain, Parts]):

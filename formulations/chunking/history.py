@@ -11,15 +11,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..deployment import Deployment
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, InvalidPlanError
 from ..flight import Flight, cycle_for, flight_of
 from ..history import History, Interval, SteadyState, executed, simulated
 from ..plan import Plan, comes_back
 from ..problem import Problem
 from ..serving import Turns, Visit, checked_slots, saturated, steady_visits, visited
 from ..streams import Stream
-from .deployment import deploy
 from .tables import chain_of
+
+
+def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:
+    """Return a plan as a deployment: one stream for each network that it names.
+
+    `task_slots`: of each stream; None: as `Stream` says.
+    """
+    if plan.order:
+        raise InvalidPlanError(f"[{plan}] is a plan for a workload; say which one")
+    names = dict.fromkeys(chunk.network for chunk in plan.chunks)
+    return Deployment(
+        streams=tuple(
+            Stream(
+                name=name,
+                chunks=tuple(chunk for chunk in plan.chunks if chunk.network == name),
+                task_slots=task_slots,
+            )
+            for name in names
+        )
+    )
 
 
 def history(

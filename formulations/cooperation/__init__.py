@@ -4,4 +4,10 @@ Source: PICO (papers: Pipeline Cooperation), sections 3 and 5; cooperation, sect
 """
 
 DATA_KEY = "cooperation"
-HOME = "formulation:FORMULATION"
+
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

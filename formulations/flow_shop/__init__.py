@@ -3,5 +3,9 @@
 DATA_KEY = "workload"
 """Its data, a `Workload`, stands under this key in problem files."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

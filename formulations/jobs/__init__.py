@@ -6,5 +6,9 @@ Source: Band (papers: Band), section 4.3; coordination, section 5.
 DATA_KEY = "jobs"
 """Its data, `Jobs`, stands under this key in problem files."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

@@ -6,5 +6,9 @@ Source: Tarnawski et al., NeurIPS 2020 (`formulations.partitions`); partition, s
 DATA_KEY = "partition"
 """Its data, `Partition`, stands under this key in problem files."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

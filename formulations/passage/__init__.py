@@ -3,5 +3,9 @@
 DATA_KEY = "passage"
 """Its data, `Passage`, stands under this key in problem files."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

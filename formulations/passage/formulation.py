@@ -10,18 +10,52 @@ from ..chain import Chain
 from ..chunking import judge
 from ..chunking.encoding import Parts, encode_chunks
 from ..chunking.formulation import Chunking
+from ..chunking.operation import ChunkingOperation
 from ..chunking.quantities import PlanValues, Quantity
 from ..chunking.space import all_parts
 from ..chunking.tables import build_tables, chain_of
+from ..errors import InvalidInputError
 from ..model import Encoded
+from ..operation import Line
 from ..passages import Passage
-from ..plan import Plan
+from ..plan import Plan, comes_back
 from ..problem import Problem
 from ..terms import PlanNumbers
-from .operation import PassageOperation
 from .quantities import QUANTITIES, TERMS, PassageValues
-from .space import count_parts
 from .view import PassageView
+
+
+def count_parts(chain: Chain) -> int:
+    """Return the number of well-formed plans, by dynamic programming over boundaries and last units.
+
+    With N pieces and M units that can run all layers it is M^N: each piece is on some unit.
+    """
+    units = range(chain.unit_count)
+    ways = {chain.cuts[0]: [0] * chain.unit_count}
+    for at, stop in enumerate(chain.cuts[1:], start=1):
+        start = chain.cuts[at - 1]
+        before = ways[start]
+        entered = [1] * chain.unit_count if at == 1 else [sum(before)] * chain.unit_count
+        ways[stop] = [entered[unit] if chain.runs(start, stop, unit) else 0 for unit in units]
+    return sum(ways[chain.cuts[-1]])
+
+
+class PassageOperation(ChunkingOperation):
+    """One endless stream whose requests come back to units."""
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the problem with one chunk per unit, and that with pipelines side by side."""
+        yield problem.with_data(None)
+        yield from self.several(problem)
+
+    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
+        """Return the chunks of the plan, in order; refuse one whose items come back to a server."""
+        if comes_back(plan.chunks, problem.platform):
+            raise InvalidInputError(
+                f"the plan [{plan}] cannot be a task of a stream, because its items come back to a unit: a "
+                "device goes on to the next task when it has had its last item once; plan with --passage once"
+            )
+        return super().lines(problem, plan)
 
 
 class AnyPassage(Chunking):

@@ -6,5 +6,9 @@ Source: Topcuoglu, Hariri and Wu, IEEE TPDS 2002 (`formulations.task_graphs`); p
 DATA_KEY = "tasks"
 """Its data, `TaskGraph`, stands under this key in problem files."""
 
-HOME = "formulation:FORMULATION"
-"""Where its `Formulation` is."""
+
+def load() -> object:
+    """Return its `Formulation`."""
+    from .formulation import FORMULATION
+
+    return FORMULATION

@@ -18,12 +18,12 @@ from ..formulations.judge import score
 from ..formulations.network import Network
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
-from ..profiler.learned.dataset import data_path, data_platform, keep, load_dataset
 from ..profiler.learned.device import DEVICE, DeviceDescription
 from ..profiler.learned.features import NetworkFeatures, features_of, table_features, work_alone
 from ..profiler.learned.measuring import DESCRIBING, LEARNING, YARDSTICKS, Scope, describe
 from ..profiler.learned.predictors import PredictionMethod, Predictor, PredictorCard
 from ..profiler.learned.tables import UnitError, predicted_costs, unit_errors
+from ..profiler.learned.training import data_path, data_platform, keep, load_dataset
 from ..profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
 from .clusters import network_of
 from .device import this_device

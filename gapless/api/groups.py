@@ -204,17 +204,17 @@ def chunks_over_graph(
     >>> gapless.plan(problem).objective == found.period_us <= found.given_pieces_us
     True
     """
-    from ..solvers.families import family_of
+    from ..solvers.families import search_of
     from ..solvers.protocol import Deadline, TimeIsUpError
     from .models import divided_by
 
-    family = family_of(problem.formulation.name)
-    if family.over_graph is None:
+    search = search_of(problem)
+    if search is None or search.over_graph is None:
         raise InvalidInputError(
             f"{problem.formulation.label} have no plans over the graph: they are of groups"
         )
     try:
-        chunks: Problem = family.load(family.over_graph)(problem, most_sets, Deadline(time_limit_s))[0]
+        chunks = search.over_graph(problem, most_sets, Deadline(time_limit_s))[0]
     except TimeIsUpError:
         raise InvalidInputError(
             f"the chunks of network {problem.network.name!r} were not compared in {time_limit_s:g} s: give "

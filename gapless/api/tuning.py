@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..executor.engine import Engine
+from ..executor.engines.registry import engine_words, engines_on
+from ..executor.graph.choices import Granularity
 from ..executor.machine.fingerprint import fingerprint
-from ..executor.model import Model
+from ..executor.model import Model, in_order_of, reordered
 from ..executor.pipeline.runner import PipelineRunner
-from ..executor.progress import Afresh, Report, shown_on_terminal, silent
+from ..executor.progress import Afresh, Ledger, Report, shown_on_terminal, silent
 from ..executor.samples import Samples
 from ..executor.simulated import SimulatedRunner
 from ..executor.tuning.candidates import (
@@ -23,46 +27,265 @@ from ..executor.tuning.candidates import (
     ranked,
     without_duplicates,
 )
-from ..executor.tuning.options import TuningOptions
+from ..executor.tuning.options import Rung, TuningMode, TuningOptions
 from ..executor.tuning.store import Store
 from ..executor.tuning.trust import TableFacts
-from ..formulations.co_run import LEARNED
+from ..formulations.co_run import BUILT_IN_MODELS, LEARNED
 from ..formulations.costs import CostTable
+from ..formulations.energy import ENERGY, lacking
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
 from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
+from ..formulations.reordering import order_words, parse_order
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
-from ..profiler.quality import ANY_NOISE
+from ..profiler.quality import ANY_NOISE, defects
 from ..solvers.protocol import SolveOptions
-from .closed_loop import TuningSetup, close_loop
+from .closed_loop import TuningSetup, check_rounds, close_loop
 from .comparison import Comparison
-from .engines import EngineChoice
+from .engines import EngineChoice, engines_of, resolve_engine
 from .executed import executions_of
 from .execution import (
     DEFAULT_METHOD,
+    models_for,
     open_store,
+    placed,
+    profiled_problem,
+    resolve_model,
     take_profile,
 )
+from .groups import check_in_pieces, groupable, parse_groups, tables_of_groups
 from .knowledge import Intervals, keep_session, knowledge_from, known_before
+from .layer_orders import check_order_word, with_layer_order
+from .models import open_model
+from .partitions import with_parts
 from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
 from .samples import named_with
-from .trade_offs import measured_front
+from .side_by_side import with_side_by_side
+from .trade_offs import measured_front, parse_terms
 from .tuned import Tuned
-from .tuning_checks import check_layer_order, check_traded, checked, for_fronts
-from .tuning_subjects import (
-    facts_of,
-    in_layer_order,
-    opened,
-    setting_words,
-    tables_of,
-    units_of,
-)
+
+MOST_SUSTAINED_S = 86_400.0
+"""Longest time that finalists run: a day."""
+
+
+def checked(
+    subject: object,
+    objective: str | Objective | None,
+    *,
+    rounds: int,
+    sustain_s: float | None,
+    pipelines: str | int | None,
+    groups: str | int | None = None,
+) -> Objective:
+    """Return what counts, and refuse what cannot be done before anything is measured."""
+    wanted = _wanted(subject, objective)
+    if pipelines is not None and wanted.first == "latency":
+        raise InvalidInputError(
+            f"pipelines={pipelines} makes no request faster, and the latency counts first: leave one of "
+            "them out"
+        )
+    if groups is not None:
+        parse_groups(groups)
+        _check_groups(subject, rounds=rounds, pipelines=pipelines)
+    several = isinstance(subject, Problem) and not subject.formulation.correctable
+    if rounds > 1 and (pipelines is not None or (several and not _has_workload(subject))):
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned from plans of a single pipeline; leave the rounds "
+            "out, or the pipelines side by side"
+        )
+    check_rounds(rounds, objective=wanted)
+    if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
+        raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
+    return wanted
+
+
+def check_layer_order(
+    layer_order: str | None, *, rounds: int, pipelines: str | int | None, groups: str | int | None
+) -> str:
+    """Return what plans cut: the order of the network where nothing is said."""
+    order = "fixed" if layer_order is None else layer_order
+    check_order_word(order)
+    if order == "free":
+        several = rounds if rounds > 1 else None
+        for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
+            if given is not None:
+                raise InvalidInputError(
+                    f"{name}={given} is about one order of the layers: leave it out, or the free order"
+                )
+    elif order != "fixed" and groups is not None:
+        raise InvalidInputError(
+            f"groups={groups} are of pieces in the order of the network: leave them out, or the other order"
+        )
+    return order
+
+
+def _check_groups(subject: object, *, rounds: int, pipelines: str | int | None) -> None:
+    if isinstance(subject, Problem):
+        raise InvalidInputError(
+            "groups are for a model, whose tiles are measured; leave them out: a problem of groups says what "
+            "groups there may be, and other problems are about whole layers"
+        )
+    if pipelines is not None:
+        raise InvalidInputError(
+            "pipelines race beside groups without being asked for: leave one of the two out"
+        )
+    if rounds > 1:
+        raise InvalidInputError(
+            f"rounds is {rounds}: corrections are learned from plans in which each unit has layers of its "
+            "own; leave the rounds out, or the groups"
+        )
+
+
+def _wanted(subject: object, objective: str | Objective | None) -> Objective:
+    """Return what counts: what is asked for, or else what a problem says."""
+    if objective is None:
+        return subject.objective if isinstance(subject, Problem) else Objective()
+    return Objective.parse(objective) if isinstance(objective, str) else objective
+
+
+def _has_workload(subject: object) -> bool:
+    return isinstance(subject, Problem) and not subject.formulation.one_network
+
+
+def check_traded(
+    pareto: str | Sequence[str] | None,
+    backends: Sequence[str],
+    *,
+    rounds: int,
+    distance: int,
+    objective: str | Objective | None,
+) -> tuple[str, ...]:
+    """Return the terms of which trade-offs are measured, none where they are not asked for."""
+    if pareto is None:
+        return ()
+    stray = {
+        "several rounds": rounds > 1,
+        "a distance": distance > 1,
+        "an objective": objective is not None,
+        f"{len(backends)} backends": len(backends) != 1,
+    }
+    found = [what for what, there in stray.items() if there]
+    if found:
+        raise InvalidInputError(
+            f"trade-offs are all plans that no other is better than, found by one backend: leave out "
+            f"{' and '.join(found)}"
+        )
+    return parse_terms(pareto)
+
+
+def check_powers(platform: Platform, terms: Sequence[str]) -> None:
+    """Refuse trade-offs of energy on units whose powers are not known, before anything is measured."""
+    reason = lacking(platform)
+    if ENERGY in terms and reason:
+        raise InvalidInputError(reason)
+
+
+def for_fronts(options: TuningOptions) -> TuningOptions:
+    """Return how trade-offs are measured: all for the same time, in turns."""
+    return replace(options, mode=TuningMode.FIXED, rungs=options.rungs or (Rung(seconds=0.5, rounds=4),))
+
+
+def opened(subject: Model | Problem | str | Path, order: str, *, in_pieces: bool = False) -> dict[str, Model]:
+    """Return the models that are tuned, by name.
+
+    Raises InvalidInputError: an order that is given in numbers is not one of their layers; InvalidPlanError:
+    their layers run in their own order only.
+    """
+    if isinstance(subject, Problem):
+        operation_of(subject).check_executable(subject)
+        models = models_for(subject)
+    else:
+        if in_pieces and isinstance(subject, str | Path):
+            subject = open_model(subject, granularity=Granularity.PIECE)
+        model = resolve_model(subject)
+        if in_pieces:
+            check_in_pieces(model)
+        models = {model.network.name: model}
+    for each in models.values() if order[:1].isdecimal() else ():
+        reordered(each, parse_order(order, each.network))
+    return models
+
+
+def units_of(
+    subject: object,
+    platform: Platform | None,
+    engine: EngineChoice,
+    models: Mapping[str, Model],
+    *,
+    grouped: bool,
+    traded: Sequence[str],
+) -> tuple[Engine, Platform]:
+    """Return the engine, and the units: those of a problem, those that are given, or those of this device.
+
+    Raises InvalidInputError: as for `placed`; groups, which compute a chunk together, are of one engine.
+    """
+    if isinstance(subject, Problem):
+        return engines_of(subject, engine, *models.values())
+    found, units = placed(
+        resolve_engine(engine, *models.values()) if grouped else engine, platform, *models.values()
+    )
+    if grouped:
+        groupable(units)
+    check_powers(units, traded)
+    return found, units
+
+
+def setting_words(platform: Platform, engine: Engine) -> str:
+    """Return what measurements depend on besides candidates: this machine, and the engines of the units."""
+    return f"{fingerprint().digest} {engine_words(engines_on(platform.units, engine).values())}"
+
+
+def tables_of(
+    taken: Profile,
+    model: Model,
+    engine: Engine,
+    first: str,
+    *,
+    groups: str | int | None,
+    ledger: Ledger,
+    report: Report,
+) -> dict[str, Problem]:
+    """Return the problem with each table of costs, the first one being that which plans are made from."""
+    tables = {name: profiled_problem(taken, costs=name) for name in (first, *BUILT_IN_MODELS)}
+    if groups is None:
+        return tables
+    return tables_of_groups(tables, taken, model, engine, groups, ledger=ledger, report=report)
+
+
+def in_layer_order(
+    tables: Mapping[str, Problem], models: Mapping[str, Model], order: str, goal: Objective
+) -> tuple[dict[str, Problem], dict[str, Model]]:
+    """Return tables and models with their layers in an order (`with_layer_order`).
+
+    The best order is chosen by the first table, which plans are made from. Where the order is free, only that
+    one has to be a single table, and the others are left out if they are not; where the latency counts, too,
+    layers are side by side (`with_side_by_side`).
+    """
+    first = next(iter(tables))
+    if order == "free":
+        single = (name for name, table in tables.items() if name == first or table.co_run_costs is None)
+        freed = with_side_by_side if goal.first == "latency" else with_parts
+        return {name: freed(tables[name]) for name in single}, dict(models)
+    if order == "fixed":
+        return dict(tables), dict(models)
+    chosen = order_words(with_layer_order(tables[first], order).network.order) or "fixed"
+    found = {name: with_layer_order(table, chosen) for name, table in tables.items()}
+    return found, {each.name: in_order_of(models[each.name], each) for each in found[first].networks}
+
+
+def facts_of(taken: Profile) -> TableFacts:
+    """Return what is known of measured tables."""
+    unsteady = [bool(defects(one.busy)) for one in taken.measured]
+    return TableFacts(
+        sums_error=taken.check_error, unsteady=sum(unsteady) / len(unsteady) if unsteady else None
+    )
+
 
 DEFAULT_TOP = 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,27 +10,63 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
 from ..executor.engines.bench import EngineBench
 from ..executor.measurement import Measurement
 from ..executor.progress import Report, Step, silent
-from ..executor.tuning.documents import MEASUREMENT
-from ..files.run_results import load_profiled, load_tuned
+from ..executor.tuning.documents import MEASUREMENT, TUNING
+from ..files.comparison_file import load_comparison
 from ..formulations import errors
 from ..formulations.deployment import Deployment
 from ..formulations.errors import BoardError, GaplessError, InvalidInputError
-from ..formulations.files import PLATFORM, load
+from ..formulations.files import PLATFORM, load, load_problem
 from ..formulations.hardware import Platform
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..profiler.profile import Profile
+from ..profiler.profile import PROFILE, Profile
 from .checks import BoardDiagnosis, diagnose_board
 from .running import run_there
 from .session import Ran, sent
 from .ssh import Address
 from .translation import harmless
+
+_NUMBERED = re.compile(r"profile-(\d+)\.json")
+
+
+def load_profiled(place: Path) -> Profile | Together:
+    """Return what was profiled; several networks that share the units were profiled together."""
+    numbered = sorted(
+        (int(found[1]), path) for path in place.iterdir() if (found := _NUMBERED.fullmatch(path.name))
+    )
+    if not numbered:
+        return load(place / "profile.json", PROFILE)
+    profiles = tuple(load(path, PROFILE) for _, path in numbered)
+    return Together(profiles=profiles, problem=load_problem(place / "problem.json"))
+
+
+def load_tuned(place: Path) -> Tuned:
+    """Return what tuning found; opaque rules, which no file can keep, are not in its problem."""
+    comparison = load_comparison(place / "comparison.json")
+    problem = _planned(place, comparison.problem.fingerprint)
+    rounds, profile = place / "rounds.json", place / "profile.json"
+    return Tuned(
+        problem=problem,
+        profile=load(profile, PROFILE) if profile.is_file() else None,
+        comparison=comparison.answers(problem),
+        result=load(place / "tuning.json", TUNING),
+        loop=load(rounds, LOOP) if rounds.is_file() else None,
+    )
+
+
+def _planned(place: Path, fingerprint: str) -> Problem:
+    """Return the problem that was planned: of several cost models, the one that the backends were given."""
+    problems = (load_problem(path) for path in sorted(place.glob("problem*.json")))
+    found = next((problem for problem in problems if problem.fingerprint == fingerprint), None)
+    return load_problem(place / "problem.json") if found is None else found
+
 
 USAGE, INTERRUPTED = 2, 130
 

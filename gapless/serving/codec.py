@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..executor.workers import Worker
 from ..formulations.errors import ExecutionError, InvalidInputError, UnitLostError
 from ..formulations.hardware import ProcessingUnit
-from .json_process import joined, receive, send, split
+from .json_process import joined, receive, send, split, work
 from .messages import Buffer
 from .protocol import InferRequest, Interface, read_request, write_document
 from .tensors import Inputs
@@ -130,7 +130,7 @@ class _Process:
         with theirs:
             self._worker = Worker(
                 ProcessingUnit(name="JSON"),
-                "gapless.serving.json_process:work",
+                work,
                 {"descriptor": theirs.fileno()},
                 descriptors=(theirs.fileno(),),
             )

@@ -20,7 +20,7 @@ from ..formulations.nearness import meant, shown
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
 from ..profiler.platforms.catalog import shipped_names
-from ..solvers.families import Drawn, families, family_of
+from ..solvers.families import Drawn, families
 from .bases import listed
 from .spec_file import GivenProblem, given_problems, load_sweep
 
@@ -186,18 +186,21 @@ def _drawn(given: Generated) -> Iterator[tuple[str, Problem]]:
     """Yield problems of one family: each size, with each seed."""
     asked = dict(given)
     formulation = str(asked.pop("formulation", ""))
-    known = {name: one.drawn for name, one in families().items() if one.drawn is not None}
+    known = {name: one for name, one in families().items() if one.drawn is not None}
     if formulation not in known:
         hint = meant(formulation, tuple(known), listed_by=f"there are {', '.join(known)}")
         raise InvalidInputError(f"problems of {shown(formulation)} cannot be drawn; {hint}")
-    drawn = known[formulation]
+    drawn, instances = known[formulation].drawn, known[formulation].instances
+    assert drawn is not None
+    assert instances is not None
     seeds, first = _whole("seeds", asked.pop("seeds", 1), 1), _whole("seed", asked.pop("seed", 0), 0)
     switches = _switches(drawn, asked)
     sizes = _sizes(drawn, asked)
     count = len(sizes) * seeds
     if count > MOST_INSTANCES:
         raise InvalidInputError(f"these are {count} problems, at most {MOST_INSTANCES} are taken")
-    draw = family_of(formulation).load(drawn.home)
+    draw = instances().draw
+    assert draw is not None
     words = "".join(f" {name}" for name, on in switches.items() if on)
     for size, seed in product(sizes, range(first, first + seeds)):
         said = " ".join(f"{name}={count}" for name, count in size.items())

@@ -3,25 +3,66 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ...executor.cluster.cluster import Cluster
 from ...executor.engine import Engine
-from ...executor.graph.onnx_model import OnnxModel
+from ...executor.engines.registry import get_engine
+from ...executor.graph.choices import Granularity, Simplification
+from ...executor.graph.onnx_model import OnnxModel, load_onnx
+from ...executor.graph.opening import Opener
 from ...executor.model import Model
 from ...executor.progress import Report, Step, silent
-from ...executor.workers import unit_data
+from ...executor.workers import parse_unit, unit_data
 from ...formulations.cluster_platform import ClusterPlatform
 from ...formulations.costs import CostTable, NetworkCosts
-from ...formulations.errors import InvalidInputError
-from ...formulations.files import parse
+from ...formulations.errors import InvalidInputError, InvalidModelError
+from ...formulations.files import dump, parse
+from ...formulations.hardware import Platform
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
-from ..profile import PROFILE, Method, Profile, ProfileOptions
-from .there import ROLE
+from ..profile import PROFILE, Method, Profile, ProfileOptions, profile
+
+
+def take(settings: str, read: Callable[[str], bytes]) -> str:
+    """Profile a model on this device, and return the profile as JSON.
+
+    `settings`: JSON: name and granularity of the network, digest of the whole as one piece, the names of its
+    layers, for granularity "piece" the layer of each operator by name, the unit (`unit_data`), the engine,
+    and what differs from the usual `ProfileOptions`.
+    """
+    given = json.loads(settings)
+    with tempfile.TemporaryDirectory(prefix="gapless-profile-") as folder, Opener() as opener:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(read(given["digest"]))
+        model = load_onnx(
+            str(path),
+            granularity=Granularity(given["granularity"]),
+            simplification=Simplification(given["simplify"]),
+            name=given["network"],
+            opener=opener,
+            pieces=lambda found: [given["pieces"].get(node.name, -1) for node in found.nodes],
+        )
+        if list(model.network.layer_names) != given["layers"]:
+            raise InvalidModelError(
+                f"this device divides {given['network']!r} into other layers: the same version of gapless "
+                "must be installed on all devices"
+            )
+        unit = parse_unit(given["unit"])
+        taken = profile(
+            model,
+            Platform(name=unit.name, units=(unit,)),
+            get_engine(given["engine"]),
+            methods=(Method.ISOLATED,),
+            options=ProfileOptions(**given["options"]),
+        )
+    return dump(taken, PROFILE)
+
 
 Entry = TypeVar("Entry")
 
@@ -80,7 +121,7 @@ def profile_devices(
         for name in names:
             report(Step(text=f"profiling {model.network.name} on {name}"))
             given = {**settings, "unit": unit_data(cluster.member(name).unit)}
-            answer = cluster.do(name, ROLE, given, pieces)
+            answer = cluster.do(name, take, given, pieces)
             found.append((name, parse(json.dumps(answer).encode(), PROFILE, name=f"the profile of {name}")))
         return found
 

@@ -19,7 +19,8 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import STRICT
-from .executions import ExecutedPlan
+from .corrections import Corrections, fit_corrections
+from .executions import ExecutedPlan, Executions
 from .noisy_or import NOISE, Array, Items, Posterior, joined, solved
 from .session import Cells, Piece, Places, Session, units_of
 
@@ -345,3 +346,25 @@ def _side_by_side(columns: Sequence[CostTable], session: Session) -> CostTable:
             ),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """What was learned, for people, and the problem with the costs that follow from it."""
+
+    learned: Corrections | Lessons
+    problem: Problem
+
+
+def lessons_of(executions: Executions, costs: str) -> Taught:
+    """Learn from all executed plans.
+
+    `costs`: `learned`, or the co-run cost model that is corrected.
+    Raises InvalidInputError: there is no such model, or no table that it needs.
+    """
+    if costs == LEARNED:
+        found = learn(Session.of(executions))
+        return Taught(learned=found.lessons(), problem=found.problem())
+    problem = executions.problem(costs)
+    corrections = fit_corrections(problem, executions.executed)
+    return Taught(learned=corrections, problem=corrections.applied(problem))

@@ -8,9 +8,7 @@ Batch normalisations stay operators of their own, as in a file exported without 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from importlib import import_module
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,17 +88,59 @@ def zoo_path(name: str) -> Path:
 
 
 def _construct(entry: ZooEntry) -> tuple[Blocks, Outputs]:
-    module, _, function = entry.builder.partition(":")
     try:
-        builder = getattr(import_module(f".{module}", __package__), function)
-        blocks = import_module(".blocks", __package__)
+        from .blocks import Blocks
+
+        builder = _builders()[entry.name]
     except ModuleNotFoundError as error:
         raise InvalidModelError(
             f"the built-in network {entry.name!r} cannot be built, because {error.name} is not installed; "
             "install it with: pip install 'gapless[zoo]'"
         ) from error
-    net = blocks.Blocks(entry.name, entry.inputs)
+    net = Blocks(entry.name, entry.inputs)
     return net, builder(net, *net.inputs.values())
+
+
+def _builders() -> Mapping[str, Callable[..., Outputs]]:
+    """Return who builds each network; spox is loaded."""
+    from . import branches, classics, efficientnet, faces, inception, mobilenet, transformers, yolo
+
+    return {
+        "alexnet": classics.alexnet,
+        "arcface-mobilenet": faces.mobile_face_net,
+        "arcface-resnet50": faces.arcface_resnet50,
+        "bert": transformers.bert_base,
+        "bert-large": transformers.bert_large,
+        "bert-small": transformers.bert_small,
+        "deit-small": transformers.deit_small,
+        "deit-tiny": transformers.deit_tiny,
+        "efficientdet-lite0": efficientnet.efficientdet_lite0,
+        "efficientnet-lite1": efficientnet.efficientnet_lite1,
+        "efficientnet-lite2": efficientnet.efficientnet_lite2,
+        "efficientnet-lite3": efficientnet.efficientnet_lite3,
+        "fsrnet": faces.fsrnet,
+        "googlenet": classics.googlenet,
+        "inceptionv3": inception.inception_v3,
+        "inceptionv4": inception.inception_v4,
+        "lstm-attention": branches.lstm_attention,
+        "mobilenetv1": mobilenet.mobilenet_v1,
+        "mobilenetv2": mobilenet.mobilenet_v2,
+        "mobilenetv3-large": mobilenet.mobilenet_v3_large,
+        "nasnet-large": inception.nasnet_large,
+        "nasnet-single": inception.nasnet_single,
+        "resnet18": classics.resnet18,
+        "resnet34": classics.resnet34,
+        "resnet50": classics.resnet50,
+        "retinaface": faces.retinaface,
+        "squeezenet": classics.squeezenet,
+        "two-tower": branches.two_tower,
+        "vgg16": classics.vgg16,
+        "vit": transformers.vit_b16,
+        "vit-huge": transformers.vit_h14,
+        "vit-large": transformers.vit_l16,
+        "yolov2": yolo.yolo_v2,
+        "yolov4": yolo.yolo_v4,
+    }
 
 
 def digest_of(name: str) -> str:
@@ -108,9 +148,7 @@ def digest_of(name: str) -> str:
 
     Raises InvalidModelError: there is no built-in network of this name.
     """
-    entry = zoo_entry(name)
-    module, _, function = entry.builder.partition(":")
-    digest = hashlib.sha256(f"{entry.name} {function} {entry.inputs}".encode())
-    for source in ("blocks", "weights", module):
-        digest.update(files(__package__).joinpath(f"{source}.py").read_bytes())
+    digest = hashlib.sha256(f"{name} {zoo_entry(name).inputs}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
     return digest.hexdigest()

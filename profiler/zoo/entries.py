@@ -1,4 +1,4 @@
-"""What is known about each of the built-in networks."""
+"""What is known about each of the built-in networks, apart from who builds it (`catalog._builders`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class ZooEntry:
     """One built-in network."""
 
     name: str
-    builder: str  # who builds it, "module:function" in this folder
     parameters: int
     """Number of trained weights in the literature; running means and variances are not counted."""
     macs: int  # multiplications with addition of one run in the literature, as far as it is printed there
@@ -45,7 +44,6 @@ ENTRIES = {
     for entry in (
         ZooEntry(
             name="alexnet",
-            builder="alexnet:alexnet",
             parameters=61_100_840,
             macs=710_000_000,
             convolutions=5,
@@ -53,7 +51,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="arcface-mobilenet",
-            builder="faces:mobile_face_net",
             parameters=1_003_136,
             macs=221_000_000,
             convolutions=50,
@@ -64,7 +61,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="arcface-resnet50",
-            builder="faces:arcface_resnet50",
             parameters=43_590_000,
             macs=6_330_000_000,
             convolutions=53,
@@ -74,7 +70,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="bert",
-            builder="transformers:bert_base",
             parameters=109_482_240,
             macs=22_500_000_000 // 2,
             convolutions=0,
@@ -85,7 +80,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="bert-large",
-            builder="transformers:bert_large",
             parameters=335_141_888,
             macs=24 * (12 * 1024**2 * 512 + 2 * 1024 * 512**2),
             convolutions=0,
@@ -97,7 +91,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="bert-small",
-            builder="transformers:bert_small",
             parameters=28_763_648,
             macs=4 * (12 * 512**2 * 128 + 2 * 512 * 128**2),
             convolutions=0,
@@ -108,7 +101,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="deit-small",
-            builder="transformers:deit_small",
             parameters=22_050_664,
             macs=4_600_000_000,
             convolutions=1,
@@ -117,7 +109,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="deit-tiny",
-            builder="transformers:deit_tiny",
             parameters=5_717_416,
             macs=1_260_000_000,
             convolutions=1,
@@ -126,7 +117,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="efficientdet-lite0",
-            builder="efficientnet:efficientdet_lite0",
             parameters=3_240_000,
             macs=973_589_696,
             convolutions=182,
@@ -138,7 +128,6 @@ ENTRIES = {
         *(
             ZooEntry(
                 name=f"efficientnet-lite{size}",
-                builder=f"efficientnet:efficientnet_lite{size}",
                 parameters=parameters,
                 macs=macs,
                 convolutions=convolutions,
@@ -155,7 +144,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="fsrnet",
-            builder="fsrnet:fsrnet",
             parameters=8_500_742,
             macs=10_753_671_168,
             convolutions=93,
@@ -166,7 +154,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="googlenet",
-            builder="googlenet:googlenet",
             parameters=6_624_904,
             macs=1_500_000_000,
             convolutions=57,
@@ -174,7 +161,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="inceptionv3",
-            builder="inception:inception_v3",
             parameters=23_800_000,
             macs=5_700_000_000,
             convolutions=94,
@@ -184,7 +170,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="inceptionv4",
-            builder="inception:inception_v4",
             parameters=42_700_000,
             macs=12_300_000_000,
             convolutions=149,
@@ -194,7 +179,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="lstm-attention",
-            builder="branches:lstm_attention",
             parameters=12_817_664,
             macs=654_311_424,
             convolutions=0,
@@ -205,7 +189,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="mobilenetv1",
-            builder="mobilenet:mobilenet_v1",
             parameters=4_200_000,
             macs=569_000_000,
             convolutions=27,
@@ -214,7 +197,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="mobilenetv2",
-            builder="mobilenet:mobilenet_v2",
             parameters=3_504_872,
             macs=300_000_000,
             convolutions=52,
@@ -222,7 +204,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="mobilenetv3-large",
-            builder="mobilenet:mobilenet_v3_large",
             parameters=5_483_032,
             macs=220_000_000,
             convolutions=62,
@@ -230,7 +211,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="nasnet-large",
-            builder="nasnet:nasnet_large",
             parameters=88_753_150,
             macs=23_800_000_000,
             convolutions=488,
@@ -240,7 +220,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="nasnet-single",
-            builder="nasnet:nasnet_single",
             parameters=2_480_930,
             macs=229_148_352,
             convolutions=158,
@@ -250,7 +229,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="resnet18",
-            builder="resnet:resnet18",
             parameters=11_689_512,
             macs=1_810_000_000,
             convolutions=20,
@@ -258,7 +236,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="resnet34",
-            builder="resnet:resnet34",
             parameters=21_797_672,
             macs=3_660_000_000,
             convolutions=36,
@@ -266,7 +243,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="resnet50",
-            builder="resnet:resnet50",
             parameters=25_557_032,
             macs=4_090_000_000,
             convolutions=53,
@@ -274,7 +250,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="retinaface",
-            builder="faces:retinaface",
             parameters=426_608,
             macs=981_145_600,
             convolutions=56,
@@ -285,7 +260,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="squeezenet",
-            builder="squeezenet:squeezenet",
             parameters=1_235_496,
             macs=350_000_000,
             convolutions=26,
@@ -293,7 +267,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="two-tower",
-            builder="branches:two_tower",
             parameters=13_722_368,
             macs=736_095_360,
             convolutions=52,
@@ -304,7 +277,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="vgg16",
-            builder="vgg:vgg16",
             parameters=138_357_544,
             macs=15_470_000_000,
             convolutions=13,
@@ -312,7 +284,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="vit",
-            builder="transformers:vit_b16",
             parameters=86_567_656,
             macs=17_560_000_000,
             convolutions=1,
@@ -320,7 +291,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="vit-huge",
-            builder="transformers:vit_h14",
             parameters=632_045_800,
             macs=167_290_000_000,
             convolutions=1,
@@ -331,7 +301,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="vit-large",
-            builder="transformers:vit_l16",
             parameters=304_326_632,
             macs=61_550_000_000,
             convolutions=1,
@@ -340,7 +309,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="yolov2",
-            builder="yolo:yolo_v2",
             parameters=50_962_889,
             macs=29_475_000_000 // 2,
             convolutions=23,
@@ -351,7 +319,6 @@ ENTRIES = {
         ),
         ZooEntry(
             name="yolov4",
-            builder="yolo:yolo_v4",
             parameters=64_363_101,
             macs=60_137_000_000 // 2,
             convolutions=110,

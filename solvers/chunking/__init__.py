@@ -1,10 +1,11 @@
 """Native algorithms for one network: exact dynamic programming and best-first search."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...formulations.chunking.quantities import Term as T
-from ..families import Drawn, Family, Usual
-from ..protocol import EXACT
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import EXACT, Backend
 
 _TERMS = frozenset(
     (
@@ -24,14 +25,31 @@ _TERMS = frozenset(
 )
 """What the native algorithms compute of plans that are not finished (`ranking.py`)."""
 
+
+def _search() -> Search:
+    from .solving import cheap_bounds, solve_chunking, starts_of
+
+    return Search(solve_chunking, starts_of, set_bounds=cheap_bounds)
+
+
+def _classes() -> Iterable[type[Backend]]:
+    from .z3_paper import Z3PaperBackend
+
+    return (Z3PaperBackend,)
+
+
+def _instances() -> Instances:
+    from .samples import random_problem, samples
+
+    return Instances(samples, random_problem)
+
+
 FAMILY = Family(
     support=replace(EXACT, terms=_TERMS),
-    native="solving:solve_chunking",
-    set_bounds="cheap_bounds:cheap_bounds",
-    starts="start:starts_of",
-    backends={"z3-paper": "z3_paper:Z3PaperBackend"},
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_problem", sizes=("layers", "units")),
+    search=_search,
+    backends=("z3-paper",),
+    classes=_classes,
+    instances=_instances,
+    drawn=Drawn(sizes=("layers", "units")),
     usual=Usual(names=("native", "exhaustive", "cpsat", "z3", "pulp")),
-    package=__name__,
 )

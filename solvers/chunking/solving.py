@@ -32,9 +32,18 @@ bubbles without rules that couple chunks.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...formulations.chunking.tables import chain_of
+from ...formulations.costs import CostTable
+from ...formulations.judge import examined
+from ...formulations.parts import Part
 from ...formulations.problem import Problem
+from ...formulations.validation import MAX_COUNT
+from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .facts import Facts, is_known
 from .instance import Instance, build_instance
@@ -132,3 +141,98 @@ class ChainSolve:
             handling=self.handling,
             statistics={"boundaries": instance.tables.last + 1},
         )
+
+
+_SHARE = 0.1
+"""Share of a time limit that the native search may take."""
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
+
+    The first takes no time, so that there is an answer even if the time is up before a solver is loaded.
+    Without a limit the searches find better plans by themselves.
+    """
+    if options.time_limit_s is None:
+        return
+    chain = chain_of(problem)
+    whole = [
+        ((0, chain.layer_count, unit),)
+        for unit in range(chain.unit_count)
+        if chain.runs(0, chain.layer_count, unit)
+    ]
+    rated = [(code, *examined(problem, code)) for code in whole]
+    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
+    known = Start(code=min(valid)[1]) if valid else Start()
+    if valid:
+        yield known
+    from . import FAMILY  # which names this module
+
+    support = FAMILY.support
+    if support is None or support.missing(problem):
+        return
+    limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
+    claim = solve_chunking(problem, limited, support)
+    code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known.code
+    if code is not None and examined(problem, code)[1]:
+        code = known.code
+    yield Start(code=code, at_least=claim.bound)
+
+
+# Bounds of the first term for each set of units, by a few sums: which sets cannot have the best plan.
+#
+# Every unit in use is busy for at most a period. So with any weights w_u >= 0 of the units of a set S
+#
+#     period >= sum_u w_u busy_u / sum_u w_u >= sum_l min_{u in S} w_u t_lu / sum_u w_u ,
+#
+# whatever is cut where: copies cost at least nothing. The weights are raised where the units that attain the
+# minima are busier than others (multiplicative weights), and the best bound is kept. With all weights 1 and
+# without the division it is a bound of the latency.
+
+_STEPS = 25
+_PACE = 0.5
+_FINE = 1000
+"""Weights are whole numbers that add up to about this: bounds are exact."""
+
+
+def cheap_bounds(problem: Problem) -> dict[Part, int]:
+    """Return a lower bound on the first term of the objective for each part of a problem with costs by set.
+
+    Nothing where costs do not depend on sets, or where nothing is known of the term.
+    """
+    term = problem.objective.first
+    if not problem.by_set or term not in ("period", "latency"):
+        return {}
+    tables = {Part(table.units): table for table in problem.co_run_costs or ()}
+    bound = _least_period if term == "period" else _least_latency
+    found = {part: bound(_times(problem, table)) for part, table in tables.items()}
+    alone = _times(problem, problem.costs).sum(axis=0)
+    return {Part(1): int(min(alone.min(), MAX_COUNT)), **found}
+
+
+def _times(problem: Problem, table: CostTable) -> NDArray[np.int64]:
+    """Return times by [layer][unit]; where a layer cannot run, more than any plan may take."""
+    layers = table.of(problem.network.name).layer_us
+    whole = sum(max((time for time in row if time is not None), default=0) for row in layers)
+    most = min(whole + 1, MAX_COUNT)
+    return np.array([[most if time is None else time for time in row] for row in layers], dtype=np.int64)
+
+
+def _least_latency(time_us: NDArray[np.int64]) -> int:
+    return int(time_us.min(axis=1).sum())
+
+
+def _least_period(time_us: NDArray[np.int64]) -> int:
+    weight = 1.0 / time_us.sum(axis=0)
+    best, chosen = 0.0, weight
+    for _ in range(_STEPS):
+        weight = weight / weight.sum()
+        charged = time_us * weight
+        unit = charged.argmin(axis=1)
+        value = float(charged.min(axis=1).sum())
+        if value > best:
+            best, chosen = value, weight
+        load = np.bincount(unit, time_us[np.arange(len(unit)), unit], time_us.shape[1])
+        weight = weight * np.exp(_PACE * (load / max(load.max(), 1.0) - 1))
+    whole = np.maximum(np.rint(_FINE * chosen), 1).astype(np.int64)
+    return -(-int((time_us * whole).min(axis=1).sum()) // int(whole.sum()))

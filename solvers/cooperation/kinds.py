@@ -15,7 +15,7 @@ from ...formulations.cooperation.tables import Groups
 from ...formulations.expr import variables
 from ...formulations.problem import Problem
 from ..pipelines.arrays import Ints
-from ..pipelines.states import States
+from ..pipelines.program import States
 
 Bools = npt.NDArray[np.bool_]
 

@@ -66,10 +66,9 @@ class ExactBackend(ABC):
     def warm_up(self, formulation: str) -> None:
         """Load the solver, and what finds plans for it to start from."""
         self.port(SolveOptions(), Structure.CHOICE)
-        family = family_of(formulation)
-        for home in (family.starts, family.native):
-            if home is not None:
-                family.load(home)
+        search = family_of(formulation).search
+        if search is not None:
+            search()
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Enumerate the best plans with one model that grows by a cut a plan.

@@ -1,8 +1,11 @@
 """Native algorithms for workloads: bounds, slicing, ordering, alignment and joint local search."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from ...formulations.flow_shop.quantities import FlowTerm as T
-from ..families import Drawn, Family, Usual
-from ..protocol import Guarantee, RuleHandling, Support
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import BOUNDED, Backend
 
 _TERMS = frozenset(
     (
@@ -23,32 +26,57 @@ _TERMS = frozenset(
 )
 """What the native algorithms compute."""
 
+
+def _search() -> Search:
+    from .solving import solve_flow_shop
+    from .start import starts_of
+
+    return Search(solve_flow_shop, starts_of)
+
+
+def _classes() -> Iterable[type[Backend]]:
+    from . import annealing, baselines
+    from . import hetero2pipe as paper
+
+    return (
+        paper.Hetero2PipeBackend,
+        paper.NoContentionNoTailBackend,
+        paper.NoContentionBackend,
+        paper.NoTailBackend,
+        paper.HungarianBackend,
+        annealing.AnnealingBackend,
+        baselines.SerialBackend,
+        paper.PipeItBackend,
+        baselines.BandBackend,
+    )
+
+
+def _instances() -> Instances:
+    from .drawn import random_workload
+    from .samples import samples
+
+    return Instances(samples, random_workload)
+
+
 FAMILY = Family(
-    support=Support(
-        guarantee=Guarantee.BOUNDED,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        gives_bound=True,
-        terms=_TERMS,
+    support=replace(BOUNDED, terms=_TERMS),
+    search=_search,
+    backends=(
+        "hetero2pipe",
+        "hetero2pipe-noct",
+        "hetero2pipe-noc",
+        "hetero2pipe-not",
+        "hungarian",
+        "annealing",
+        "serial",
+        "pipe-it",
+        "band",
     ),
-    native="solving:solve_flow_shop",
-    starts="start:starts_of",
-    backends={
-        "hetero2pipe": "hetero2pipe:Hetero2PipeBackend",
-        "hetero2pipe-noct": "hetero2pipe:NoContentionNoTailBackend",
-        "hetero2pipe-noc": "hetero2pipe:NoContentionBackend",
-        "hetero2pipe-not": "hetero2pipe:NoTailBackend",
-        "hungarian": "hetero2pipe:HungarianBackend",
-        "annealing": "annealing:AnnealingBackend",
-        "serial": "baselines:SerialBackend",
-        "pipe-it": "hetero2pipe:PipeItBackend",
-        "band": "baselines:BandBackend",
-    },
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_workload", sizes=("requests", "units"), switches=("slowdown", "balanced")),
+    classes=_classes,
+    instances=_instances,
+    drawn=Drawn(sizes=("requests", "units"), switches=("slowdown", "balanced")),
     usual=Usual(
         names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
         time_limit_s=10.0,
     ),
-    package=__name__,
 )

@@ -1,31 +1,48 @@
 """Native algorithms for single requests: list schedules, annealing, and a bound by prices."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from ...formulations.jobs.quantities import JobTerm as T
-from ..families import Drawn, Family, Usual
-from ..protocol import Guarantee, RuleHandling, Support
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import BOUNDED, Backend
 
 _TERMS = frozenset((T.MAKESPAN, T.LATE, T.LATENESS, T.LATENCY, T.WORK))
 """What the native algorithms compute."""
 
+
+def _search() -> Search:
+    from .solving import solve_jobs
+    from .start import starts_of
+
+    return Search(solve_jobs, starts_of)
+
+
+def _classes() -> Iterable[type[Backend]]:
+    from . import dispatching as policies
+
+    return (
+        policies.LeastSlackBackend,
+        policies.LongestFirstBackend,
+        policies.ShortestFirstBackend,
+        policies.EarliestFinishBackend,
+        policies.EarliestDeadlineBackend,
+    )
+
+
+def _instances() -> Instances:
+    from .drawn import random_jobs
+    from .samples import samples
+
+    return Instances(samples, random_jobs)
+
+
 FAMILY = Family(
-    support=Support(
-        guarantee=Guarantee.BOUNDED,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        gives_bound=True,
-        terms=_TERMS,
-    ),
-    native="solving:solve_jobs",
-    starts="start:starts_of",
-    backends={
-        "lst": "dispatching:LeastSlackBackend",
-        "sel": "dispatching:LongestFirstBackend",
-        "shortest": "dispatching:ShortestFirstBackend",
-        "heft": "dispatching:EarliestFinishBackend",
-        "edf": "dispatching:EarliestDeadlineBackend",
-    },
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_jobs", sizes=("requests", "units")),
+    support=replace(BOUNDED, terms=_TERMS),
+    search=_search,
+    backends=("lst", "sel", "shortest", "heft", "edf"),
+    classes=_classes,
+    instances=_instances,
+    drawn=Drawn(sizes=("requests", "units")),
     usual=Usual(names=("native", "cpsat", "pulp", "z3", "sel", "lst", "heft"), time_limit_s=10.0),
-    package=__name__,
 )

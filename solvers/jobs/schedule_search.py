@@ -145,7 +145,7 @@ class ScheduleSearch:
 
             def cost(passage: Passage, number: int = number) -> float:
                 times = self.instance.networks[number].times_us(passage)
-                return sum(time * price for time, price in zip(times, prices[number], strict=True))
+                return float(sum(time * price for time, price in zip(times, prices[number], strict=True)))
 
             self._pool[number] = sorted(filter(network.allows, known), key=cost)
         self.walk.price(bound.prices)

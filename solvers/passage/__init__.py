@@ -1,21 +1,42 @@
 """Native algorithms for one network whose units may have several chunks: prices, labels and local search."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...formulations.chunking.quantities import Term as T
-from ..families import Drawn, Family, Usual
-from ..protocol import EXACT
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import EXACT, Backend
 
 _TERMS = frozenset(T)
 """What the native algorithms compute of plans that are not finished (`outlook.py`)."""
 
+
+def _search() -> Search:
+    from .solving import solve_passage
+    from .start import starts_of
+
+    return Search(solve_passage, starts_of)
+
+
+def _classes() -> Iterable[type[Backend]]:
+    from .baselines import FallbackBackend, OneUnitBackend
+
+    return FallbackBackend, OneUnitBackend
+
+
+def _instances() -> Instances:
+    from .drawn import random_problem
+    from .samples import samples
+
+    return Instances(samples, random_problem)
+
+
 FAMILY = Family(
     support=replace(EXACT, terms=_TERMS),
-    native="solving:solve_passage",
-    starts="start:starts_of",
-    backends={"fallback": "baselines:FallbackBackend", "one-unit": "baselines:OneUnitBackend"},
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_problem", sizes=("layers", "units")),
+    search=_search,
+    backends=("fallback", "one-unit"),
+    classes=_classes,
+    instances=_instances,
+    drawn=Drawn(sizes=("layers", "units")),
     usual=Usual(names=("native", "exhaustive", "cpsat", "pulp", "z3", "fallback", "one-unit")),
-    package=__name__,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...formulations.problem import Problem
-from ..chunking import drawn
+from ..chunking import samples as drawn
 from .samples import passing
 
 

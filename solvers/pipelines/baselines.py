@@ -12,16 +12,34 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...formulations.pipelines.plans import Pipes
+from ...formulations.pipelines.formulation import FORMULATION
+from ...formulations.pipelines.plans import Pipes, ordered, whole_plans
 from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
+from ..proposing import Proposing, proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import NEVER, Ints, KindArrays, build_arrays
-from .heuristic import PipelineHeuristic, heuristic_capabilities
 from .large import Parts
 from .relaxed import Relaxation
 from .solving import MOST_CELLS, MOST_STATES
+
+
+def heuristic_capabilities(summary: str) -> Capabilities:
+    """Return what a heuristic can do: plans that break rules are repaired or dropped."""
+    return proposing(summary, FORMULATION.name)
+
+
+class PipelineHeuristic(Proposing[Pipes]):
+    """A planner that proposes pipelines."""
+
+    def tidy(self, code: Pipes) -> Pipes:
+        """Return pipelines in their order."""
+        return ordered(code)
+
+    def whole(self, problem: Problem) -> Iterator[Pipes]:
+        """Yield the network whole on each device."""
+        yield from whole_plans(cluster_of(problem))
 
 
 def single(problem: Problem, arrays: KindArrays, deadline: Deadline) -> Iterator[Pipes]:

@@ -19,7 +19,7 @@ from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import build_arrays, merged
-from .heuristic import PipelineHeuristic, heuristic_capabilities
+from .baselines import PipelineHeuristic, heuristic_capabilities
 from .relaxed import Relaxation
 from .solving import MOST_CELLS, MOST_STATES
 

@@ -7,9 +7,10 @@ largest period. Its plan is the best one if it passes everything else; its value
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations, product
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,27 @@ from ...formulations.pipelines.tables import Cluster
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Ints, KindArrays
-from .program import ADDITIVE, Program, costs_of
-from .states import States
+from .program import ADDITIVE, Program, States, costs_of
+
+
+def copies(pipes: Pipes, kinds: tuple[int, ...]) -> Iterator[Pipes]:
+    """Yield every plan with the same cuts on devices of the same kinds, each once."""
+    of_kind = {kind: [device for device, own in enumerate(kinds) if own == kind] for kind in set(kinds)}
+    places: dict[int, list[int]] = {}
+    for *_, device in (part for pipe in pipes for part in pipe):
+        places.setdefault(kinds[device], []).append(device)
+    seen = set()
+    for choice in product(*(permutations(of_kind[kind], len(used)) for kind, used in places.items())):
+        other = {
+            device: new
+            for used, chosen in zip(places.values(), choice, strict=True)
+            for device, new in zip(used, chosen, strict=True)
+        }
+        plan = ordered(tuple(tuple((i, j, other[device]) for i, j, device in pipe) for pipe in pipes))
+        if plan not in seen:
+            seen.add(plan)
+            yield plan
+
 
 NONE = -(1 << 61)
 """Stands for the rate of a set that no pipelines use whole; with the rates of others added it is negative."""

@@ -27,7 +27,7 @@ from ...formulations.rules import Rule
 from ..protocol import Deadline, SolveOptions, StopReason
 from .arrays import NEVER, KindArrays
 from .bounds import Begun, Bounds, Done, completed, values_of
-from .copies import copies
+from .relaxed import copies
 
 _SO_FAR: dict[str, str] = {
     Q.LATENCY: "latency_us",

@@ -20,18 +20,18 @@ import numpy as np
 from ...formulations.chain import Part
 from ...formulations.expr import Expr, Interval, IntVar, Variable, variables
 from ...formulations.judge import examined
-from ...formulations.pipelines.plans import Pipes
+from ...formulations.pipelines.plans import Pipes, whole_plans
 from ...formulations.pipelines.quantities import PipelineQuantity as Q
 from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
+from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
 from ..showing import Showing
 from .arrays import NEVER, KindArrays, build_arrays, merged
 from .bounds import Bounds
-from .copies import copies
 from .large import Parts, highest, interval_bound
-from .relaxed import Optimum, Relaxation
+from .relaxed import Optimum, Relaxation, copies
 from .search import Search
 
 _OF_DEVICE = {Q.USES: 0, Q.ON: 1, Q.BUSY: 0, Q.MEMORY: 0}
@@ -282,3 +282,35 @@ class PipelineSolve:
             handling=self._handling,
             statistics={"sets": self._sets},
         )
+
+
+_START_SHARE = 0.3
+"""Share of a time limit that the programs may take."""
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
+
+    With a time limit the first plan is there before any search: the network whole on one device.
+    """
+    cluster, limit_s, known = cluster_of(problem), options.time_limit_s, Start()
+    if limit_s is not None:
+        known = Start(code=_whole(problem, cluster))
+        yield known
+    from .arrays import build_arrays
+
+    root = Root(problem, build_arrays(cluster), None if limit_s is None else _START_SHARE * limit_s)
+    if root.infeasible:
+        yield known
+        return
+    best = None if root.optimum is None else root.optimum.pipes
+    if best is None or examined(problem, best)[1]:
+        best = known.code
+    yield Start(code=best, at_least=root.bound)
+
+
+def _whole(problem: Problem, cluster: Cluster) -> Pipes | None:
+    """Return the best valid plan of a single chunk, or None."""
+    rated = [(code, *examined(problem, code)) for code in whole_plans(cluster)]
+    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
+    return min(valid)[1] if valid else None

@@ -1,24 +1,33 @@
 """Native algorithms for layers side by side: list schedules, moves along the critical path, bounds."""
 
+from dataclasses import replace
+
 from ...formulations.task_graph.quantities import ScheduleTerm as T
-from ..families import Drawn, Family, Usual
-from ..protocol import Guarantee, RuleHandling, Support
+from ..families import Drawn, Family, Instances, Search, Usual
+from ..protocol import BOUNDED
 
 _TERMS = frozenset((T.LATENCY, T.WORK, T.UNITS))
 """What the native algorithms compute."""
 
+
+def _search() -> Search:
+    from .solving import solve_schedule
+    from .start import starts_of
+
+    return Search(solve_schedule, starts_of)
+
+
+def _instances() -> Instances:
+    from .drawn import random_tasks
+    from .samples import samples
+
+    return Instances(samples, random_tasks)
+
+
 FAMILY = Family(
-    support=Support(
-        guarantee=Guarantee.BOUNDED,
-        rules=RuleHandling.CHECKED,
-        opaque_rules=RuleHandling.CHECKED,
-        gives_bound=True,
-        terms=_TERMS,
-    ),
-    native="solving:solve_schedule",
-    starts="start:starts_of",
-    samples="samples:samples",
-    drawn=Drawn(home="drawn:random_tasks", sizes=("layers", "units")),
+    support=replace(BOUNDED, terms=_TERMS),
+    search=_search,
+    instances=_instances,
+    drawn=Drawn(sizes=("layers", "units")),
     usual=Usual(names=("native", "cpsat", "z3", "pulp"), time_limit_s=10.0),
-    package=__name__,
 )

@@ -52,9 +52,12 @@ def test_a_name_that_is_not_there_is_an_ordinary_error() -> None:
 
 @pytest.mark.slow
 def test_sub_modules_of_the_public_face_are_there_at_once() -> None:
-    code = "import gapless; print(gapless.rules.pin.__name__, gapless.plots.plot_trace.__name__)"
+    code = (
+        "import gapless; print(gapless.rules.pin.__name__, gapless.plots.plot_trace.__name__, "
+        "gapless.testing.EngineConformance.__name__)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["pin", "plot_trace"]
+    assert run.stdout.split() == ["pin", "plot_trace", "EngineConformance"]
 
 
 def unexplained(name: str, value: object) -> list[str]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.phone_platforms.files import describe_hetero2pipe as describe
+from benchmarks.phone_platforms.files import hetero2pipe_files as documents
+from benchmarks.phone_platforms.hetero2pipe import PAPER_NETWORKS
 from gapless.formulations.files import INTERFERENCE, NETWORK
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.judge import score
@@ -14,8 +17,6 @@ from gapless.formulations.network import Network
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.analytic.costs import network_costs, time_of
 from gapless.profiler.platforms.catalog import shipped_platform
-from gapless.profiler.platforms.generate import describe, documents
-from gapless.profiler.platforms.phones import PAPER_NETWORKS
 from gapless.profiler.platforms.shipped import read_shipped
 from gapless.profiler.platforms.workloads import (
     phone_model,

@@ -16,7 +16,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.parts import narrowed
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
-from gapless.solvers.chunking.cheap_bounds import cheap_bounds
+from gapless.solvers.chunking.solving import cheap_bounds
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.protocol import Backend, SolveOptions, SolveStatus
 from gapless.solvers.session import solve

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.solvers.conformance import BackendConformance
 from gapless.solvers.flow_shop import annealing
 from gapless.solvers.jobs import annealing as jobs_annealing
 from gapless.solvers.pipelines import genetic
@@ -12,6 +11,7 @@ from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
 from gapless.solvers.task_graph import solving as schedules
+from gapless.testing import BackendConformance
 
 
 @pytest.fixture(

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.api.problems import load_problem, table_problem
-from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.formulation import plan_distance
 from gapless.formulations.chunking.rules import differs, pin
 from gapless.formulations.errors import BackendDisagreementError, InvalidInputError, InvalidPlanError
 from gapless.formulations.judge import rank_key, score

@@ -7,7 +7,7 @@ import pytest
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers import exhaustive
 from gapless.solvers.exhaustive import walked
-from gapless.solvers.partition.drawn import random_graph
+from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.pool import Pool
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus, StopReason
 

@@ -26,7 +26,6 @@ from gapless.solvers.families import (
 )
 from gapless.solvers.protocol import EXACT, SolveOptions, Support
 from gapless.solvers.registry import backend_names, get_backend
-from gapless.solvers.samples import Samples
 from gapless.solvers.session import solve
 from tests.entry_points import install
 from tests.toy.family import TOY, Toy
@@ -53,9 +52,9 @@ def toy_problem() -> Problem:
 def test_what_a_family_names_is_there(name: str) -> None:
     family = family_of(name)
     assert families()[name] is family
-    for home in (family.native, family.starts, family.samples, *family.backends.values()):
-        assert home is None or callable(family.load(home))
-    assert (family.native is None) == (family.support is None)
+    assert (family.search is None) == (family.support is None)
+    assert family.search is None or callable(family.search().native)
+    assert tuple(found().name for found in family.classes()) == family.backends
     assert set(family.usual.names) <= set(backend_names())
     assert set(family.backends) <= set(backend_names())
     assert all(get_backend(backend).name == backend for backend in family.backends)
@@ -64,8 +63,9 @@ def test_what_a_family_names_is_there(name: str) -> None:
 @pytest.mark.parametrize("name", formulation_names())
 def test_samples_are_of_the_formulation(name: str) -> None:
     family = family_of(name)
-    assert family.samples is not None
-    samples: Samples = family.load(family.samples)()
+    assert family.instances is not None
+    samples = family.instances().samples()
+    assert (family.instances().draw is None) == (family.drawn is None)
     for problem in (samples.plain, *samples.problems.values()):
         assert problem.formulation.name == name
     assert samples.plain.features == frozenset()
@@ -118,13 +118,13 @@ def test_with_a_time_limit_a_valid_plan_comes_first(problem: Problem) -> None:
 
 FAMILY = """
 from gapless.solvers.exhaustive import ExhaustiveBackend
-from gapless.solvers.families import Family
+from gapless.solvers.families import Family, Search
 from gapless.solvers.protocol import EXACT
 
 def walk(problem, options, support):
     return ExhaustiveBackend().solve(problem, options)
 
-FAMILY = Family(support=EXACT, native="toys:walk", package=__package__)
+FAMILY = Family(support=EXACT, search=lambda: Search(walk))
 """
 
 
@@ -136,7 +136,7 @@ def test_families_come_as_entry_points(monkeypatch: pytest.MonkeyPatch, tmp_path
     (site / "toys.py").write_text(FAMILY)
     targets = {"toy": "toyshop.toys:FAMILY", "lost": "gapless.nowhere:X"}
     install(monkeypatch, tmp_path, module.ENTRY_POINT_GROUP, targets)
-    assert family_of("toy").native == "toys:walk"
+    assert family_of("toy").support == EXACT
     assert solve(toy_problem(), "native").values == (3,)
     with pytest.raises(BackendFailedError, match=r"'lost' .*gapless\.nowhere:X: ModuleNotFoundError"):
         family_of("lost")

@@ -329,7 +329,7 @@ def _benches(
 
 
 def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None) -> Answer:
-    from ...executor.engines.conformance_check import check_engine
+    from ...executor.engines.conformance import check_engine
     from ...executor.progress import Step
     from ...view.terminal import models as views
     from ..base.progress import StepLine

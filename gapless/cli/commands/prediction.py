@@ -45,7 +45,7 @@ def predict(
     from ...formulations.errors import InvalidInputError
     from ...formulations.files import dump_problem
     from ...profiler.prediction.evaluation import evaluation_of
-    from ...profiler.prediction.lessons import lessons_of
+    from ...profiler.prediction.learned import lessons_of
     from ...profiler.prediction.published import load_executions
     from ...view.terminal.prediction import lessons_view, prediction_view
     from ..base.progress import StepLine

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 
@@ -54,23 +53,46 @@ def _paths(word: str, suffixes: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _from(*places: str, also: tuple[str, ...] = ()) -> Callable[[Mapping[str, str]], Iterable[str]]:
-    """Return what asks functions for names, each "module:function"; modules are loaded when they are used."""
+def _from(*lists: str, also: tuple[str, ...] = ()) -> Callable[[Mapping[str, str]], Iterable[str]]:
+    """Return what gives the names of some lists (`_list`); their modules are loaded when it is used."""
 
     def names(said: Mapping[str, str]) -> Iterable[str]:
-        for place in places:
-            module, _, function = place.partition(":")
-            yield from getattr(import_module(f"...{module}", __package__), function)()
+        for each in lists:
+            yield from _list(each)()
         yield from also
 
     return names
 
 
-_NETWORKS = "api.models:built_in_names"
-_PLATFORMS = "profiler.platforms.catalog:platform_names"
-_PHONES = "profiler.platforms.workloads:phone_names"
-_PROBLEMS = "profiler.platforms.catalog:shipped_names"
-_REQUEST_PHONES = "profiler.coordination.catalog:setting_names"
+def _list(name: str) -> Callable[[], Iterable[str]]:
+    """Return what gives the names of a list; no other is loaded."""
+    names: Callable[[], Iterable[str]]
+    match name:
+        case "networks":
+            from ...api.models import built_in_names as names
+        case "platforms":
+            from ...profiler.platforms.catalog import platform_names as names
+        case "phones":
+            from ...profiler.platforms.workloads import phone_names as names
+        case "networks of phones":
+            from ...profiler.platforms.workloads import phone_network_names as names
+        case "problems":
+            from ...profiler.platforms.catalog import shipped_names as names
+        case "phones of requests":
+            from ...profiler.coordination.catalog import setting_names as names
+        case "scenarios":
+            from ...profiler.coordination.catalog import scenario_names as names
+        case "clusters":
+            from ...profiler.clusters.catalog import cluster_names as names
+        case "costs":
+            from ...formulations.co_run import co_run_model_names as names
+        case "engines":
+            from ...executor.engines.registry import engine_names as names
+        case "backends":
+            from ...solvers.registry import backend_names as names
+        case _:
+            raise AssertionError(name)
+    return names
 
 
 def _requested(said: Mapping[str, str]) -> Iterable[str]:
@@ -79,7 +101,7 @@ def _requested(said: Mapping[str, str]) -> Iterable[str]:
     platform = said.get("platform", "")
     if platform in platform_names():
         return network_names(platform)
-    return _from("profiler.platforms.workloads:phone_network_names")(said)
+    return _from("networks of phones")(said)
 
 
 def _units(said: Mapping[str, str]) -> Iterable[str]:
@@ -91,7 +113,7 @@ def _units(said: Mapping[str, str]) -> Iterable[str]:
 
 def _before_a_plan(said: Mapping[str, str]) -> Iterable[str]:
     """Shipped problems; behind one stands a plan, which is a file."""
-    return () if "files" in said else _from(_PROBLEMS)(said)
+    return () if "files" in said else _from("problems")(said)
 
 
 def _objectives(said: Mapping[str, str]) -> Iterable[str]:
@@ -116,10 +138,10 @@ def _modes(said: Mapping[str, str]) -> Iterable[str]:
 JSON = (".json",)
 PYTHON = (".py",)
 YAML = (".yml", ".yaml")
-_costs = _from("formulations.co_run:co_run_model_names")
-_backends = _from("solvers.registry:backend_names")
-MODEL = Values(names=_from(_NETWORKS), suffixes=(".onnx", ".py"))
-PROBLEM = Values(names=_from(_PROBLEMS), suffixes=JSON)
+_costs = _from("costs")
+_backends = _from("backends")
+MODEL = Values(names=_from("networks"), suffixes=(".onnx", ".py"))
+PROBLEM = Values(names=_from("problems"), suffixes=JSON)
 FILE = Values(suffixes=JSON)
 
 VALUES: Mapping[str, Values] = {
@@ -132,9 +154,7 @@ VALUES: Mapping[str, Values] = {
     "emulate": Values(names=_units, ending="="),
     "device_types": Values(suffixes=YAML),
     "devices": Values(),
-    "engine": Values(
-        names=_from("executor.engines.registry:engine_names", also=("simulated",)), suffixes=PYTHON
-    ),
+    "engine": Values(names=_from("engines", also=("simulated",)), suffixes=PYTHON),
     "executions": FILE,
     "files": Values(names=_before_a_plan, suffixes=JSON),
     "folder": Values(suffixes=("/",)),
@@ -149,16 +169,14 @@ VALUES: Mapping[str, Values] = {
     "networks": MODEL,
     "objective": Values(names=_objectives, listed=True),
     "plan": FILE,
-    "platform": Values(
-        names=_from("profiler.clusters.catalog:cluster_names", _PHONES, _PLATFORMS), suffixes=JSON
-    ),
+    "platform": Values(names=_from("clusters", "phones", "platforms"), suffixes=JSON),
     "problem": PROBLEM,
     "rules": Values(suffixes=PYTHON),
-    "scenario": Values(names=_from("profiler.coordination.catalog:scenario_names"), suffixes=JSON),
+    "scenario": Values(names=_from("scenarios"), suffixes=JSON),
     "spec": Values(suffixes=(".json", ".py")),
-    "subjects": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")),
-    "support": Values(names=_from(_REQUEST_PHONES, also=("trials",)), suffixes=JSON),
-    "tasks": Values(names=_from(_NETWORKS, _PROBLEMS), suffixes=JSON, ending=":"),
+    "subjects": Values(names=_from("networks", "problems"), suffixes=(".onnx", ".py", ".json")),
+    "support": Values(names=_from("phones of requests", also=("trials",)), suffixes=JSON),
+    "tasks": Values(names=_from("networks", "problems"), suffixes=JSON, ending=":"),
     "truth": Values(names=_costs),
     "units": Values(names=_units, listed=True),
     "workload": Values(names=_requested, listed=True),
@@ -166,12 +184,12 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
-    ("coordinate", "platform"): Values(names=_from(_REQUEST_PHONES)),
+    ("coordinate", "platform"): Values(names=_from("phones of requests")),
     ("import", "devices"): Values(suffixes=YAML),
     ("import", "models"): Values(suffixes=YAML),
     ("import", "model"): Values(),
     ("interference", "subjects"): Values(
-        names=_from(_NETWORKS, _PLATFORMS, _PROBLEMS), suffixes=(".onnx", ".py", ".json")
+        names=_from("networks", "platforms", "problems"), suffixes=(".onnx", ".py", ".json")
     ),
 }
 """Where a command means something else by a name."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,11 @@ def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | 
             f"{name} has the format {kind!r}, which is none of gapless; `gapless schema` lists them all"
         )
     asked = _Asked(path=Path(name), problem=problem, layers=layers)
-    return _by_schema(asked, kind) if kind in _VIEWS else _READERS.get(kind, _other)(asked)
+    view = _view(kind)
+    if view is None:
+        return _READERS.get(kind, _other)(asked)
+    found = load(asked.path, file_format(kind).schema)
+    return _shown(asked, kind, lambda: view(found))
 
 
 def _shown(asked: _Asked, kind: str, view: Callable[[], RenderableType], **more: Any) -> Shown:
@@ -266,33 +269,46 @@ def _other(asked: _Asked) -> Shown:
     return _shown(asked, kind, lambda: other_view(str(asked.path), kind, what_is(kind), tree))
 
 
-def _by_schema(asked: _Asked, kind: str) -> Shown:
-    """Read a file by the schema of its format, for a view that needs nothing but what it holds."""
-    module, _, name = _VIEWS[kind].partition(":")
-    view = getattr(import_module(f"...view.terminal.{module}", __package__), name)
-    found = load(asked.path, file_format(kind).schema)
-    return _shown(asked, kind, lambda: view(found))
+def _view(kind: str) -> Callable[[Any], RenderableType] | None:
+    """Return the view of what a file of a format holds, if it needs nothing else."""
+    view: Callable[[Any], RenderableType]
+    match kind:
+        case "gapless.sweep":
+            from ...view.terminal.sweeps import spec_view as view
+        case "gapless.instances":
+            from ...view.terminal.contest import instance_set_view as view
+        case "gapless.scenario":
+            from ...view.terminal.scenarios import scenario_view as view
+        case "gapless.behaviour":
+            from ...view.terminal.scenarios import behaviour_view as view
+        case "gapless.measurement":
+            from ...view.terminal.running import measurement_view as view
+        case "gapless.tuning":
+            from ...view.terminal.tuning import tuning_view as view
+        case "gapless.run":
+            from ...view.terminal.showing import run_view as view
+        case "gapless.platform":
+            from ...view.terminal.describe import platform_view as view
+        case "gapless.cluster":
+            from ...view.terminal.clusters import cluster_view as view
+        case "gapless.links":
+            from ...view.terminal.links import measured_view as view
+        case "gapless.device":
+            from ...view.terminal.estimates import device_view as view
+        case "gapless.predictor":
+            from ...view.terminal.estimates import card_view as view
+        case "gapless.network":
+            from ...view.terminal.showing import network_view as view
+        case "gapless.contention":
+            from ...view.terminal.contention import contention_view as view
+        case "gapless.comparison":
+            from ...view.terminal.showing import written_comparison_view as view
+        case "gapless.interference":
+            from ...view.terminal.interference import interference_view as view
+        case _:
+            return None
+    return view
 
-
-_VIEWS = {
-    "gapless.sweep": "sweeps:spec_view",
-    "gapless.instances": "contest:instance_set_view",
-    "gapless.scenario": "scenarios:scenario_view",
-    "gapless.behaviour": "scenarios:behaviour_view",
-    "gapless.measurement": "running:measurement_view",
-    "gapless.tuning": "tuning:tuning_view",
-    "gapless.run": "showing:run_view",
-    "gapless.platform": "describe:platform_view",
-    "gapless.cluster": "clusters:cluster_view",
-    "gapless.links": "links:measured_view",
-    "gapless.device": "estimates:device_view",
-    "gapless.predictor": "estimates:card_view",
-    "gapless.network": "showing:network_view",
-    "gapless.contention": "contention:contention_view",
-    "gapless.comparison": "showing:written_comparison_view",
-    "gapless.interference": "interference:interference_view",
-}
-"""Views of what a file holds, by format."""
 
 _READERS: dict[str, Callable[[_Asked], Shown]] = {
     FOLDER: _folder,
@@ -303,4 +319,4 @@ _READERS: dict[str, Callable[[_Asked], Shown]] = {
     "gapless.executions": _executions,
     "gapless.chrome_trace": _trace,
 }
-"""Readers of other formats; those of gapless that are in neither table get a list of their keys."""
+"""Readers of other formats; those of gapless that have no view either get a list of their keys."""

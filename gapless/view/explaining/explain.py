@@ -3,28 +3,311 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 
+from ...api.planning import default_backend
 from ...api.problems import given_problem
 from ...executor.progress import Report, Step, silent
-from ...formulations.demands import Demand
-from ...formulations.errors import InvalidInputError, InvalidPlanError
+from ...formulations.costs import CostTable
+from ...formulations.demands import Demand, demands_of
+from ...formulations.errors import InvalidInputError, InvalidPlanError, MalformedPlanError
+from ...formulations.expr import BoolExpr, any_of
 from ...formulations.flight import Flight
 from ...formulations.judge import check, score
+from ...formulations.objective import Objective
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
-from ...formulations.scores import Violation
-from ...solvers.protocol import Deadline, SolveStatus
-from ...solvers.result import SolveResult
+from ...formulations.rules import RuleFunction, named
+from ...formulations.scores import Score, Violation
+from ...formulations.terms import QuantityInfo
+from ...solvers.conflict import NO_COVERAGE, explain_infeasible
+from ...solvers.families import Start, starts_for
+from ...solvers.protocol import LEAST_S, Deadline, RuleHandling, SolveOptions, SolveStatus
+from ...solvers.registry import get_backend
+from ...solvers.result import ConflictItem, SolveResult
+from ...solvers.session import solve
 from ..presenter import presenter_of
 from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, SetReason, UnitReason
-from .inquiry import Inquiry
-from .nearby import without_unit
 from .reasons import cannot_run, only_here, summary_of
-from .variants import demands, slack_words, variant_of
+
+_CAP = "max_period_us"
+"""The limit that the cap of slack mode becomes."""
+
+_USE = ("uses", "on")
+"""Quantities that say what a unit runs, as far as formulations have them; the first one counts."""
+
+_UNITS = ("unit", "device")
+"""What formulations call the index of a unit."""
+
+
+def variant_of(problem: Problem, unit: str, name: str, *, used: bool, searched: bool) -> tuple[Problem, str]:
+    """Return the problem without a used unit, or with an unused one, and the demand that makes it so.
+
+    `used`: whether the explained plan uses the unit. `searched`: whether the backend that is asked reasons
+    about rules. One that only checks them would hardly find a plan, but it knows from the costs where nothing
+    can run: there the unit is taken out of the costs.
+    The second text is how a conflict names the demand.
+    """
+    if searched or not used:
+        return problem.with_rules(_use_rule(problem, name, unit, wanted=not used)), name
+    return replace(problem, costs=_without_unit(problem.costs, unit)), NO_COVERAGE
+
+
+def _without_unit(costs: CostTable, unit: str) -> CostTable:
+    """Return a cost table of the same units, one of which cannot run anything."""
+    column = costs.units.index(unit)
+    networks = tuple(
+        replace(
+            entry,
+            layer_us=tuple(
+                tuple(None if place == column else time for place, time in enumerate(row))
+                for row in entry.layer_us
+            ),
+        )
+        for entry in costs.networks
+    )
+    return replace(costs, networks=networks)
+
+
+def _use_rule(problem: Problem, name: str, unit: str, *, wanted: bool) -> RuleFunction:
+    """Return the rule that a unit is used, or that it is not."""
+    used = _used(problem, problem.platform.unit_names.index(unit))
+    text = f"{unit!r} is {'' if wanted else 'not '}used"
+    return named(name, text, lambda _: used if wanted else ~used)
+
+
+def _used(problem: Problem, unit: int) -> BoolExpr:
+    """Return "the unit runs something": any of the quantities that say what it runs."""
+    formulation, tables = problem.formulation, problem.tables
+    variables = formulation.variables(problem)
+    for name in _USE:
+        info = formulation.quantities.get(name)
+        if info is not None and info.most is None and any(index.name in _UNITS for index in info.indices):
+            return any_of(variables.truth(name, *args) for args in _places(info, tables, unit))
+    raise InvalidInputError(f"rules about {formulation.label} cannot say that a unit is used")
+
+
+def _places(info: QuantityInfo, tables: Any, unit: int) -> list[tuple[int, ...]]:
+    """Return all indices of a quantity that are about one unit."""
+    found: list[tuple[int, ...]] = [()]
+    for index in info.indices:
+        found = [
+            (*args, value)
+            for args in found
+            for value in index.allowed(tables, *args)
+            if index.name not in _UNITS or value == unit
+        ]
+    return found
+
+
+def slack_words(given: Problem, problem: Problem) -> dict[str, str]:
+    """Return what the cap of slack mode demands, by the name of the limit that it has become; or nothing."""
+    slack, cap = given.objective.period_slack_permille, problem.limits.max_period_us
+    if slack is None or cap == given.limits.max_period_us:
+        return {}
+    return {_CAP: f"the period is within {slack / 10:.1f} % of the least one: at most {cap} us"}
+
+
+def demands(given: Problem, problem: Problem, slack: dict[str, str]) -> list[Demand]:
+    """Return the demands of a problem; the cap of slack mode is one of them.
+
+    `slack`: what that cap demands (`slack_words`).
+    """
+
+    def uncapped(variant: Problem) -> Problem:
+        return variant.with_limits(max_period_us=given.limits.max_period_us)
+
+    return [
+        Demand(name="slack", text=slack[_CAP], without=uncapped) if demand.name in slack else demand
+        for demand in demands_of(problem)
+    ]
+
+
+def without_unit(problem: Problem, plan: Plan, unit: str) -> Iterator[Plan]:
+    """Yield the plan with the chunks of a unit elsewhere; the judge has to say whether that is valid.
+
+    A chunk joins the one before or behind it. Where neither unit can run it, or there is none, it goes to the
+    unit that is done with it first.
+    """
+    for step in (-1, 1):
+        chunks = _Elsewhere(problem, plan, unit).chunks(step)
+        if chunks is not None:
+            yield replace(plan, chunks=chunks)
+
+
+class _Elsewhere:
+    """Where the chunks of one unit may go."""
+
+    def __init__(self, problem: Problem, plan: Plan, unit: str) -> None:
+        self._problem, self._plan, self._unit = problem, plan, unit
+        self._load_us: Counter[str] = Counter()
+
+    def chunks(self, step: int) -> tuple[Chunk, ...] | None:
+        """Return all chunks, those of the unit with the neighbour at a distance; None if one has no place."""
+        found: list[Chunk] = []
+        for _, group in groupby(self._plan.chunks, key=lambda chunk: (chunk.request, chunk.network)):
+            own = list(group)
+            for place, chunk in enumerate(own):
+                near = [own[at].unit for at in (place + step, place - step) if 0 <= at < len(own)]
+                unit = self._place(chunk, near) if chunk.unit == self._unit else chunk.unit
+                if unit is None:
+                    return None
+                self._load_us[unit] += self._time_us(chunk, unit) or 0
+                if place and found[-1].unit == unit:
+                    found[-1] = replace(found[-1], stop=chunk.stop)
+                else:
+                    found.append(replace(chunk, unit=unit))
+        return tuple(found)
+
+    def _place(self, chunk: Chunk, near: list[str]) -> str | None:
+        for unit in near:
+            if unit != self._unit and self._time_us(chunk, unit) is not None:
+                return unit
+        others = [unit for unit in self._problem.platform.unit_names if unit != self._unit]
+        times = {unit: self._time_us(chunk, unit) for unit in others}
+        ends = [(self._load_us[unit] + time, unit) for unit, time in times.items() if time is not None]
+        return min(ends)[1] if ends else None
+
+    def _time_us(self, chunk: Chunk, unit: str) -> int | None:
+        """Return the time of the layers, or None where the unit cannot run one of them."""
+        column = self._problem.platform.unit_names.index(unit)
+        rows = self._problem.costs.of(chunk.network).layer_us[chunk.start : chunk.stop]
+        times = [row[column] for row in rows]
+        return None if None in times else sum(time for time in times if time is not None)
+
+
+# Questions about other plans: what would be if the problem, or the plan, were a little different.
+#
+# All questions share one time limit. Every answer is judged; plans that also keep the problem as it is are
+# remembered, because a search that proves nothing may stumble on a better plan while it looks for another.
+
+Values = tuple[int, ...]
+
+_OPEN = 4
+"""The search for the least period of slack mode may take one part in this many of the time."""
+
+_NO_TIME = "no plan was found in time, and nothing is proved"
+
+
+class Inquiry:
+    """Questions about one problem and one plan.
+
+    `problem`: what is asked of plans. In slack mode it becomes the problem with the cap on the period.
+    `time_limit_s`: seconds for all questions together, or None.
+    `problem`: what is asked of plans, without slack mode; `sure`: whether that is certain: the least period
+    of slack mode may not have been found.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, *, time_limit_s: float | None) -> None:
+        self._deadline = Deadline(time_limit_s)
+        self.backend = default_backend(problem)  # name of the backend that answers
+        support = get_backend(self.backend).capabilities.support(problem)
+        # whether it reasons about rules, and does not only check them
+        self.searched = support is not None and support.rules is not RuleHandling.CHECKED
+        self.problem, self.sure = self._settled(problem, plan, self.share(_OPEN))
+        self._known: dict[Plan, Values] = {}
+
+    def share(self, questions: int) -> Deadline:
+        """Return a deadline for one of a given number of questions that are still open."""
+        left = self._deadline.left_s
+        return Deadline(None if left is None else left / questions)
+
+    def judge(self, plan: Plan) -> tuple[Score | None, tuple[Violation, ...]]:
+        """Return the score of a plan, if it has one, and what it breaks; a valid plan is remembered."""
+        try:
+            judged = score(self.problem, plan)
+        except MalformedPlanError as error:
+            return None, error.violations
+        if judged.valid:
+            self._known[plan] = judged.values(self.problem.objective.terms)
+        return judged, judged.violations
+
+    def solve(self, variant: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult | None:
+        """Return the best plans of a variant of the problem; None: the time is up before it is asked."""
+        if deadline.passed:
+            return None
+        result = self._solve(variant, deadline, top=top)
+        for candidate in result.candidates:
+            self.judge(candidate.plan)
+        return result
+
+    def best(
+        self, variant: Problem, deadline: Deadline, why: Callable[[Problem, Deadline], str]
+    ) -> Alternative:
+        """Return the best plan of a variant; `why` says why it has none, where that is proven."""
+        result = self.solve(variant, deadline)
+        if result is None or result.status is SolveStatus.NO_SOLUTION:
+            return self._first(variant)
+        if result.status is SolveStatus.INFEASIBLE:
+            return Alternative(plan=None, reason=why(variant, deadline), proven=self.sure)
+        return Alternative(
+            plan=result.plan, values=result.values, proven=self.sure and result.status is SolveStatus.OPTIMAL
+        )
+
+    def _first(self, variant: Problem) -> Alternative:
+        """Return a plan of a variant that takes no search, for want of a better one."""
+        start = Start()
+        if variant.co_run_costs is None:  # one table of costs holds for all plans
+            start = next(starts_for(variant, SolveOptions(time_limit_s=LEAST_S)), start)
+        if start.code is None:
+            return Alternative(plan=None, reason=_NO_TIME, proven=False)
+        plan = variant.formulation.plan(variant, start.code)
+        self.judge(plan)
+        values = score(variant, plan).values(variant.objective.terms)
+        return Alternative(plan=plan, values=values, proven=False)
+
+    def improved(self, found: Alternative, suits: Callable[[Plan], bool]) -> Alternative:
+        """Return what was found, or a better plan of its kind that another question has brought up."""
+        if found.plan is None and found.proven:
+            return found
+        known = [(values, plan) for plan, values in self._known.items() if suits(plan)]
+        values, plan = min(known, key=lambda entry: entry[0], default=((), None))
+        if plan is None or (found.values is not None and found.values <= values):
+            return found
+        return Alternative(plan=plan, values=values, proven=False)
+
+    def contradiction(
+        self, problem: Problem, deadline: Deadline, *, but: Collection[str]
+    ) -> tuple[ConflictItem, ...] | None:
+        """Return the demands that leave an infeasible problem no plan; None: not found in time.
+
+        `but`: names of demands that are known to take part and are not repeated.
+        """
+
+        def again(variant: Problem, by: str | None, limit_s: float | None, *, best: bool) -> SolveResult:
+            return self._solve(variant, Deadline(limit_s))
+
+        conflict, _ = explain_infeasible(problem, again, self.backend, deadline)
+        if not conflict.irreducible:
+            return None
+        return tuple(item for item in conflict.items if item.name not in but)
+
+    def _settled(self, problem: Problem, plan: Plan, deadline: Deadline) -> tuple[Problem, bool]:
+        """Return the problem of which the optimum is asked, and whether that is certain.
+
+        In slack mode it is the one with the cap on the period. What the plans are shown by is left out, too:
+        only what is best counts here.
+        """
+        objective = replace(problem.objective, present_by=None)
+        slack = objective.period_slack_permille
+        if slack is None:
+            return problem.with_objective(objective), True
+        fastest = self._solve(problem.with_objective(Objective(terms=("period",))), deadline)
+        own_us = score(problem, plan).period_us
+        least_us = own_us if fastest.objective is None else min(own_us, fastest.objective)
+        cap, given = least_us * (1000 + slack) // 1000, problem.limits.max_period_us
+        bare = problem.with_objective(replace(objective, period_slack_permille=None))
+        capped = bare.with_limits(max_period_us=cap if given is None else min(cap, given))
+        return capped, fastest.status is SolveStatus.OPTIMAL
+
+    def _solve(self, problem: Problem, deadline: Deadline, *, top: int = 1) -> SolveResult:
+        limit_s = None if deadline.left_s is None else max(deadline.left_s, LEAST_S)
+        return solve(problem, self.backend, SolveOptions(top=top, time_limit_s=limit_s), explain=False)
 
 
 def explain(

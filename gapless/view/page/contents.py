@@ -2,28 +2,412 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
+from ...executor.engine import SIMULATED, PlacementReceipt
+from ...executor.measurement import LinkTimes
+from ...formulations.costs import Provenance
+from ...formulations.hardware import ProcessingUnit
+from ...formulations.history import is_message, link_name
+from ...formulations.limits import LIMIT_NAMES
+from ...formulations.reordering import order_words
+from ...formulations.usage import Usage
 from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
-from ..words import microseconds, size, term_name, term_value
+from ..words import microseconds, objective_words, percent, size, term_name, term_value
 from .answers import Answers, answers
-from .execution import achieved, predicted_pace_us
+from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
-from .memory import Memory, memory
-from .messages import messages
-from .origin import OriginSection, origin
 from .race import RaceSection, race
 from .reasoning import Reasoning, reasoning
-from .receipts import Receipts, receipts
+from .scale import Tick, nice_step, share, time_ticks
 from .standing import standing
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
 from .utilisation import Utilisation, chunk_table, utilisation
+
+_MOST_ROWS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipts:
+    """Receipts as a table; what to think of them in a word; how many mismatch, what is emulated in words."""
+
+    tag: str
+    words: str
+    kind: str
+    table: Table
+
+
+def receipts(subject: Subject) -> Receipts | None:
+    """Return the receipts of a subject: of its execution, or else of the race; None: there are none."""
+    found = _known(subject)
+    if not found:
+        return None
+    wrong = sum(bool(receipt.mismatches) for receipt in found)
+    emulated = {r.unit: r.quota_permille for r in found if r.quota_permille is not None}
+    if subject.observed != "measured":
+        return Receipts(
+            tag="simulated",
+            words="No engine was asked for anything: the device is simulated.",
+            kind="warn",
+            table=_grid(found),
+        )
+    words = [
+        "All sessions were granted as asked."
+        if not wrong
+        else f"{wrong} of {len(found)} sessions were not granted as asked."
+    ]
+    words += [
+        f"{unit} is emulated: a quota of {quota / 10:g} % of its cores' time."
+        for unit, quota in emulated.items()
+    ]
+    unknown = sum(receipt.compared is False for receipt in found)
+    if unknown:
+        words.append(f"Numbers of {unknown} of {len(found)} were not compared with those of the uncut model.")
+    return Receipts(
+        tag="mismatch" if wrong else "as asked",
+        words=" ".join(words),
+        kind="bad" if wrong else "good",
+        table=_grid(found),
+    )
+
+
+def _grid(found: Sequence[PlacementReceipt]) -> Table:
+    titles = columns("unit", "chunk", "engine", "backend", "threads", "cores", "precision, memory", "granted")
+    return table("Asked and granted", titles, map(list, map(_receipt_row, found)), most=_MOST_ROWS)
+
+
+def _known(subject: Subject) -> Sequence[PlacementReceipt]:
+    if subject.measurement is not None and subject.measurement.receipts:
+        return subject.measurement.receipts
+    row = race_row(subject)
+    return () if row is None else row.receipts
+
+
+def _receipt_row(receipt: PlacementReceipt) -> Iterator[TableCell | str]:
+    wrong = receipt.mismatches
+    yield TableCell(text=receipt.unit, kind="name")
+    yield TableCell(text=receipt.piece, kind="name")
+    yield TableCell(text=receipt.engine, kind="name")
+    yield _pair(receipt.asked_backend, receipt.granted_backend)
+    yield _pair(_number(receipt.asked_threads), _number(receipt.granted_threads))
+    yield _pair(_cores(receipt.asked_cores), _cores(receipt.granted_cores))
+    quota = "" if receipt.quota_permille is None else f"; emulated at {receipt.quota_permille / 10:g} %"
+    yield f"{receipt.precision}, {receipt.memory}{quota}"
+    if receipt.engine == SIMULATED:
+        yield TableCell(text="nothing: simulated", kind="warn")
+    else:
+        yield TableCell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
+
+
+def _pair(asked: str, granted: str) -> TableCell:
+    """Return what was asked, and what was granted where that is something else."""
+    if granted in ("", asked):
+        return TableCell(text=asked or "-")
+    if not asked:
+        return TableCell(text=granted)
+    return TableCell(text=f"asked {asked}, got {granted}", kind="bad")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _cores(cores: tuple[int, ...] | None) -> str:
+    return "" if cores is None else ",".join(map(str, cores))
+
+
+_MOST_LETTERS = 2000
+
+Fact = tuple[str, str]
+"""Name and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginSection:
+    """Where everything comes from: facts, tables of costs, units, rules."""
+
+    facts: tuple[Fact, ...]
+    tables: Table
+    units: Table
+    rules: Table
+
+
+def origin(subject: Subject) -> OriginSection:
+    """Return where a subject comes from."""
+    problem = subject.problem
+    rules = (
+        (TableCell(text=rule.name, kind="name"), TableCell(text=rule.text or "(no words)", kind="text"))
+        for rule in problem.rules
+    )
+    return OriginSection(
+        facts=tuple((name, text) for name, text in _facts(subject) if text),
+        tables=_tables(subject),
+        units=_origin_units(subject),
+        rules=table("Rules", columns("rule", "what it asks"), rules),
+    )
+
+
+def _facts(subject: Subject) -> Iterator[Fact]:
+    problem = subject.problem
+    yield "problem", f"fingerprint {problem.fingerprint}"
+    yield "objective", objective_words(problem.formulation.terms, problem.objective)
+    limits = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
+    yield "limits", ", ".join(f"{name} {value}" for name, value in limits if value is not None) or "none"
+    for network in problem.networks:
+        models = ", ".join(f"{model.locator} (digest {model.digest[:12]})" for model in network.models)
+        moved = f"in the order {clipped(order_words(network.order), _MOST_LETTERS)}" if network.order else ""
+        words = [f"{len(network.layers)} layers", moved, models or network.source]
+        yield f"network {network.name}", "; ".join(filter(None, words))
+    memory = problem.platform.memory_bytes
+    capacity = "memory not known" if memory is None else f"memory {size(memory)}"
+    words = [f"{len(problem.platform.units)} units", capacity, problem.platform.source]
+    yield f"platform {problem.platform.name}", "; ".join(filter(None, words))
+    yield from presenter_of(problem).facts(problem)
+    plan = subject.plan
+    yield "plan", "replicas, no plan" if plan is None else f"plan_id {plan.plan_id}"
+    yield "deployment", f"deployment_id {subject.deployment.deployment_id}"
+    yield "runs", clipped(str(subject.deployment), _MOST_LETTERS)
+    yield from _execution_facts(subject)
+    yield "files", ", ".join(subject.sources)
+
+
+def _execution_facts(subject: Subject) -> Iterator[Fact]:
+    found, result = subject.measurement, subject.tuning
+    if found is not None:
+        times = f"{found.requests:,} requests in {found.seconds:.1f} s"
+        yield subject.observed, "; ".join(filter(None, (found.device, found.taken_at, times)))
+    if result is not None:
+        session = f"run {result.run}, {result.measured_s:.1f} s {subject.observed}"
+        yield "race", "; ".join(filter(None, (result.device, session)))
+
+
+def _tables(subject: Subject) -> Table:
+    problem = subject.problem
+    known = [("costs", problem.costs.provenance)]
+    beside = problem.co_run_costs or ()
+    if problem.by_set:  # all of one kind
+        known.append((f"costs on {len(beside)} sets of units", beside[0].provenance))
+    else:
+        known += [(f"costs on {used} units", costs.provenance) for used, costs in enumerate(beside, start=2)]
+    if problem.interference is not None:
+        known.append(("interference", problem.interference.provenance))
+    titles = columns("table", "method", "device, engine, when", "source, notes")
+    return table("Tables of costs", titles, (_provenance(name, entry) for name, entry in known))
+
+
+def _provenance(name: str, entry: Provenance) -> list[TableCell | str]:
+    taken = "; ".join(filter(None, (entry.device, entry.engine, entry.taken_at)))
+    return [
+        name,
+        TableCell(text="estimated", kind="warn", note=entry.method)
+        if entry.estimated
+        else TableCell(text=entry.method or "-"),
+        TableCell(text=taken or "-", kind="text"),
+        TableCell(text=entry.source or "-", kind="long", note=entry.notes),
+    ]
+
+
+def _origin_units(subject: Subject) -> Table:
+    units = (_unit(unit) for unit in subject.problem.platform.units)
+    return table("Units", columns("unit", "kind", "cores", "threads", "engine", "speed"), units)
+
+
+def _unit(unit: ProcessingUnit) -> list[TableCell | str]:
+    engine = unit.engine
+    return [
+        TableCell(text=unit.name, kind="name"),
+        str(unit.kind),
+        ", ".join(map(str, unit.cores)) or "-",
+        "-" if unit.threads is None else str(unit.threads),
+        f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip(),
+        "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}",
+    ]
+
+
+_FAR = 0.2
+"""Error of a prediction, as a share, from which on it is marked."""
+
+
+def messages(subject: Subject) -> Table | None:
+    """Return the messages of an execution by link; None: none were measured."""
+    links = () if subject.measurement is None else subject.measurement.links
+    if not links:
+        return None
+    foretold = _predicted_us(subject)
+    titles = (
+        *columns("pipeline", "link"),
+        *numbers("bytes", "predicted", "took", "p95", "error", "waited before"),
+    )
+    caption = "Messages between devices: predicted, and measured (median)"
+    return table(caption, titles, [_row(link, foretold) for link in links])
+
+
+def _predicted_us(subject: Subject) -> Mapping[str, float]:
+    """Return what a message takes on each link in the simulation.
+
+    What goes there and back inside a group is one message in it, which nothing measured compares with.
+    """
+    trace = subject.predicted
+    if trace is None:
+        return {}
+    layers = {chunk.unit: (chunk.start, chunk.stop) for stream in trace.streams for chunk in stream.chunks}
+    inside = {link_name(*pair) for pair in permutations(layers, 2) if len({layers[one] for one in pair}) == 1}
+    return {
+        event.unit: (event.end_ns - event.start_ns) / 1000
+        for event in trace.events
+        if is_message(event, trace.streams) and event.unit not in inside
+    }
+
+
+def _row(link: LinkTimes, foretold: Mapping[str, float]) -> list[TableCell | str]:
+    name = link_name(link.source, link.target)
+    predicted_us = foretold.get(name)
+    error = None if predicted_us is None else predicted_us / link.time_us.median - 1
+    return [
+        TableCell(text=link.stream, kind="name"),
+        TableCell(text=name, kind="name"),
+        size(link.size),
+        microseconds(predicted_us),
+        microseconds(link.time_us.median),
+        microseconds(link.time_us.p95),
+        TableCell(text="-")
+        if error is None
+        else TableCell(text=f"{100 * error:+.0f} %", kind="warn" if abs(error) > _FAR else ""),
+        microseconds(link.queued_us.median),
+    ]
+
+
+WIDTH, HEIGHT = 4000, 1000
+"""Units of the drawing: how fine it is."""
+
+_NEAR = 2.5
+"""A capacity of at most so many times the peak is drawn; a larger one would flatten the chart."""
+
+_BINARY = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChart:
+    """Memory over time."""
+
+    path: str  # the steps as an SVG path in a box of `WIDTH` x `HEIGHT`
+    peak: float  # percent from the top
+    peak_text: str
+    capacity: float | None  # percent from the top; None: not known, or far above the chart
+    capacity_text: str
+    times: tuple[Tick, ...]
+    sizes: tuple[Tick, ...]
+    words: str  # peak and capacity, in words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Memory: over time (None: no trace is known), and of each unit."""
+
+    chart: MemoryChart | None
+    units: Table
+
+
+def memory(subject: Subject) -> Memory | None:
+    """Return what is known of the memory of a subject; None: nothing."""
+    usage, has_units = subject.memory, subject.score is not None or subject.measurement is not None
+    drawn = usage is not None and bool(usage.steps) and usage.peak_bytes > 0
+    if not drawn and not has_units:
+        return None
+    return Memory(chart=_chart(subject, usage) if drawn and usage else None, units=_units(subject))
+
+
+def _chart(subject: Subject, usage: Usage) -> MemoryChart:
+    capacity, peak = subject.problem.platform.memory_bytes, usage.peak_bytes
+    shown = capacity is not None and peak <= capacity <= _NEAR * peak
+    too_little = capacity is not None and capacity < peak
+    top = 1.12 * max(peak, capacity if shown and capacity else 0)
+    end = max(usage.steps[-1][0], 1)
+    if capacity is None and any(unit.memory_bytes is not None for unit in subject.problem.platform.units):
+        words = f"Peak {size(peak)} on all units together; what each of them has is in the table."
+    elif capacity is None:
+        words = f"Peak {size(peak)}; the capacity of the device is not known."
+    else:
+        part = percent(round(1000 * peak / capacity))
+        words = f"Peak {size(peak)}, {part} of the {size(capacity)} of the device."
+        if not shown and not too_little:
+            words += " The capacity is far above this chart."
+    return MemoryChart(
+        path=_path(usage, end, top),
+        peak=_down(peak, top),
+        peak_text=f"peak {size(peak)}",
+        capacity=_down(capacity, top) if capacity is not None and (shown or too_little) else None,
+        capacity_text="" if capacity is None else f"capacity {size(capacity)}",
+        times=time_ticks(end),
+        sizes=tuple(_size_ticks(top)),
+        words=words,
+    )
+
+
+def _down(value: float, top: float) -> float:
+    return round(100 - share(value, top), 3)
+
+
+def _path(usage: Usage, end: int, top: float) -> str:
+    """Return the steps; of those that fall on one pixel column the largest and the last are kept."""
+    columns: dict[int, tuple[int, int]] = {}
+    for time, used in usage.steps:
+        x = round(WIDTH * time / end)
+        most, _ = columns.get(x, (0, 0))
+        columns[x] = max(most, used), used
+    parts, at = [f"M0 {HEIGHT}"], HEIGHT
+    for x, values in columns.items():
+        parts.append(f"H{x}")
+        for value in dict.fromkeys(values):
+            y = round(HEIGHT * (1 - value / top))
+            if y != at:
+                parts.append(f"V{y}")
+            at = y
+    return "".join([*parts, f"H{WIDTH}V{HEIGHT}Z"])
+
+
+def _size_ticks(top: float) -> Iterator[Tick]:
+    """Yield round numbers of the largest binary unit that fits."""
+    unit = 1.0
+    while top / unit >= 2 * _BINARY:
+        unit *= _BINARY
+    step = nice_step(top / unit, 5)
+    names = {1.0: "B", _BINARY: "KiB", _BINARY**2: "MiB", _BINARY**3: "GiB"}
+    count = int(top / unit / step)
+    for number in range(count + 1):
+        value = number * step
+        yield Tick(at=_down(value * unit, top), text=f"{value:g} {names.get(unit, 'TiB')}")
+
+
+def _units(subject: Subject) -> Table:
+    judged, found = subject.score, subject.measurement
+    count = len(subject.problem.platform.units)
+    by_unit = (None if judged is None else judged.columns.get("memory_bytes")) or (None,) * count
+    worker = {} if found is None else {unit.unit: unit.rss_bytes for unit in found.units}
+    titles = columns(
+        "unit", *numbers("plan", "own capacity", "share"), *(numbers("its worker") if worker else ())
+    )
+    rows = []
+    for index, unit in enumerate(subject.problem.platform.units):
+        needs = by_unit[index]
+        if needs is None and unit.name not in worker:
+            continue
+        row: list[TableCell | str] = [TableCell(text=unit.name, kind="name"), size(needs)]
+        if unit.memory_bytes is None:
+            row += ["none of its own", "-"]
+        else:
+            part = None if needs is None else round(1000 * needs / max(1, unit.memory_bytes))
+            row += [size(unit.memory_bytes), percent(part)]
+        rows.append(row + ([size(worker.get(unit.name))] if worker else []))
+    return table("Memory of each unit", titles, rows)
+
 
 _MOST_TITLE = 120
 """Letters; subjects without a title are called by what runs, which can be long."""

@@ -13,7 +13,7 @@ from ...api.branching import Branching
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
 from ...executor.engines.cache import Cache, CacheEntry
-from ...executor.engines.conformance_check import ConformanceCheck
+from ...executor.engines.conformance import ConformanceCheck
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table

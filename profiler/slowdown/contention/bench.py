@@ -19,8 +19,6 @@ from ...worker import Workbench, answer
 from .features import EVENTS, Features, features_of
 from .probe import open_piece
 
-ROLE = "gapless.profiler.slowdown.contention.bench:serve"
-
 
 class CountingBench(Bench, Protocol):
     """Where pieces are timed beside other pieces, and their use of the processor is counted."""
@@ -41,7 +39,7 @@ class ContentionBench(WorkerBench):
 
     def __init__(self, platform: Platform, model: Model, *, seed: int) -> None:
         self.feed = Feed(model, seed=seed)
-        super().__init__(platform, self.feed, role=ROLE)
+        super().__init__(platform, self.feed, role=serve)
 
     def features(self, unit: str, prepared: PreparedPiece, *, runs: int) -> Features:
         """Return how a piece uses the processor of a unit; see `CountingBench`."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from gapless.executor.engine import Engine
-from gapless.executor.engines.conformance import EngineConformance
-from gapless.executor.engines.conformance_check import check_engine
+from gapless.executor.engines.conformance import check_engine
 from gapless.executor.engines.registry import get_engine
 from gapless.formulations.errors import InvalidInputError
+from gapless.testing import EngineConformance
 
 from . import liars
 from .pieces import direction

@@ -118,7 +118,7 @@ def hanging(link: Link, settings: Mapping[str, Any]) -> None:
 def test_a_comparison_without_end_leaves_time_to_open_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "ROLE", f"{__name__}:hanging")
+    monkeypatch.setattr(opening, "open_there", f"{__name__}:hanging")
     limits: list[float | None] = []
     receive = Worker.receive
 
@@ -150,7 +150,7 @@ def test_a_death_and_a_surprise_are_errors_that_name_the_step(
     role: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = at(tmp_path, tiny().SerializeToString())
-    monkeypatch.setattr(opening, "ROLE", f"{__name__}:{role.__name__}")
+    monkeypatch.setattr(opening, "open_there", f"{__name__}:{role.__name__}")
     with Opener() as opener:
         with pytest.raises(InvalidModelError, match=said):
             opener.prepare(path, shapes={})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.graph.ordering import order_in_runs, thrifty_order
+from gapless.executor.graph.grouping import order_in_runs, thrifty_order
 from gapless.formulations.network import Layer, Network, Tensor
 
 

@@ -16,7 +16,7 @@ from gapless.formulations.partition.bounds import PartBounds, bounds_of
 from gapless.formulations.partition.separators import least_cut, stretches_of
 from gapless.formulations.partition.tables import chain_of, graph_of
 from gapless.formulations.problem import Problem
-from gapless.solvers.partition.drawn import random_graph
+from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.session import solve
 
 PARTS = 3

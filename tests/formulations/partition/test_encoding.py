@@ -9,8 +9,7 @@ import pytest
 from gapless.formulations.expr import variables
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
-from gapless.solvers.partition.drawn import random_graph
-from gapless.solvers.partition.samples import samples
+from gapless.solvers.partition.samples import random_graph, samples
 
 SAMPLES = samples()
 PROBLEMS = [SAMPLES.plain, *SAMPLES.problems.values()]

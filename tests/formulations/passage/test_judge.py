@@ -12,8 +12,8 @@ from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import InvalidInputError, MalformedPlanError
 from gapless.formulations.judge import score
+from gapless.formulations.passage.formulation import count_parts
 from gapless.formulations.passage.quantities import PassageValues
-from gapless.formulations.passage.space import count_parts
 from gapless.formulations.passages import Passage
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.weights import Weights

@@ -10,7 +10,7 @@ import pytest
 import gapless
 from gapless.api.tuning import tune_simulated
 from gapless.cli.base.exits import ExitCode
-from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.formulation import plan_distance
 from gapless.formulations.plan import Chunk, Plan
 
 from ..conftest import Cli

@@ -26,7 +26,7 @@ from gapless.executor.tuning.candidates import (
     plan_candidates,
 )
 from gapless.executor.tuning.store import Store
-from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.formulation import plan_distance
 from gapless.profiler.platforms.catalog import shipped_tables
 from gapless.profiler.prediction.session import Session
 from tests.profiler.prediction.executed import document, executions

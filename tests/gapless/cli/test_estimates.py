@@ -16,9 +16,9 @@ from gapless.formulations.errors import LayerNotRunnableError
 from gapless.formulations.files import NETWORK, dump, dump_problem, load, save
 from gapless.formulations.hardware import Platform
 from gapless.formulations.network import Layer, Network
-from gapless.profiler.learned.dataset import data_path, keep, load_dataset
 from gapless.profiler.learned.device import DEVICE, DeviceDescription
 from gapless.profiler.learned.predictors import PredictionMethod
+from gapless.profiler.learned.training import data_path, keep, load_dataset
 
 from ...profiler.learned.samples import branching_model, device
 from ..conftest import Cli

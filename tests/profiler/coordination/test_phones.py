@@ -8,6 +8,9 @@ from math import log
 
 import pytest
 
+from benchmarks.phone_platforms.band import PAPER_NETWORKS
+from benchmarks.phone_platforms.files import band_files as documents
+from benchmarks.phone_platforms.files import describe_band as describe
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.sections import sections_of
 from gapless.formulations.coordination.simulation import Conditions
@@ -23,8 +26,6 @@ from gapless.profiler.coordination.catalog import (
     shipped_scenario,
     shipped_setting,
 )
-from gapless.profiler.coordination.generate import describe, documents
-from gapless.profiler.coordination.phones import PAPER_NETWORKS
 from gapless.profiler.platforms.workloads import phone_names
 from gapless.solvers.coordination.policies import make_policy
 

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.executor.tuning.candidates import APART
 from gapless.formulations import co_run
-from gapless.formulations.chunking.distance import plan_distance
+from gapless.formulations.chunking.formulation import plan_distance
 from gapless.formulations.costs import CostTable
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform

@@ -24,7 +24,7 @@ from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.model import TensorSpec, allowed_of, references
 from gapless.formulations.hardware import Precision, ProcessingUnit, UnitKind
-from gapless.profiler.zoo import efficientnet, fsrnet, transformers, yolo
+from gapless.profiler.zoo import efficientnet, faces, transformers, yolo
 from gapless.profiler.zoo.blocks import Activation, Blocks, Outputs
 from gapless.profiler.zoo.catalog import build, zoo_entry
 from tests.numbers import relative_error
@@ -186,9 +186,9 @@ def test_lstm_and_attention_both_reach_the_output() -> None:
 
 @pytest.mark.slow
 def test_engines_agree_on_a_thin_fsrnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsrnet, "WIDTH", 16)
-    monkeypatch.setattr(fsrnet, "PRIOR", 16)
-    assert mnn_error(small_images(fsrnet.fsrnet), tmp_path) < 5e-4
+    monkeypatch.setattr(faces, "WIDTH", 16)
+    monkeypatch.setattr(faces, "PRIOR", 16)
+    assert mnn_error(small_images(faces.fsrnet), tmp_path) < 5e-4
 
 
 @pytest.mark.slow

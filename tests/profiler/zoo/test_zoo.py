@@ -213,9 +213,9 @@ def test_unknown_names_are_refused_with_near_ones(name: str, hint: str) -> None:
 
 
 def test_a_missing_builder_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str, package: str) -> None:
+    def missing() -> None:
         raise ModuleNotFoundError("No module named 'spox'", name="spox")
 
-    monkeypatch.setattr(catalog, "import_module", missing)
+    monkeypatch.setattr(catalog, "_builders", missing)
     with pytest.raises(InvalidModelError, match=r"spox is not installed.*gapless\[zoo\]"):
         build("squeezenet")

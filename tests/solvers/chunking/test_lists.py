@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.solvers.chunking import instance, search, widening
-from gapless.solvers.chunking.drawn import random_problem as drawn
+from gapless.solvers.chunking.samples import random_problem as drawn
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 

@@ -12,7 +12,7 @@ from gapless.solvers.chunking.facts import Facts
 from gapless.solvers.chunking.lattice import Lattice, group_units
 from gapless.solvers.chunking.ordering import less, runs, smallest
 from gapless.solvers.chunking.tables import Restrictions, Tables, TooLargeError, Window
-from gapless.solvers.chunking.totals import NEVER, completion_totals, windowed_totals
+from gapless.solvers.chunking.widening import NEVER, completion_totals, windowed_totals
 
 from .random_problems import random_problem
 from .test_large import chain_problem

@@ -18,8 +18,7 @@ from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
-from gapless.solvers.chunking.drawn import random_problem
-from gapless.solvers.chunking.samples import sample_problem
+from gapless.solvers.chunking.samples import random_problem, sample_problem
 from gapless.solvers.flow_shop.samples import sample_workloads
 from gapless.solvers.protocol import Backend, SolveOptions, SolveStatus
 from gapless.solvers.session import solve

@@ -17,8 +17,8 @@ from gapless.formulations.partition.tables import graph_of
 from gapless.solvers.down_sets import TooManySetsError, down_sets
 from gapless.solvers.partition.arrays import build_arrays
 from gapless.solvers.partition.chains import best_chain
-from gapless.solvers.partition.drawn import random_graph
 from gapless.solvers.partition.line import best_cuts
+from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.partition.solving import Parts
 from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
 from gapless.solvers.session import solve

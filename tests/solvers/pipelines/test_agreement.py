@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from gapless.formulations.problem import Problem
-from gapless.solvers.pipelines.drawn import random_cluster
+from gapless.solvers.pipelines.samples import random_cluster
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
 from tests.pipeline_instances import drawn_problem, restricted_problem

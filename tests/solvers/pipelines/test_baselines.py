@@ -8,8 +8,8 @@ import pytest
 
 from gapless.formulations.problem import Problem
 from gapless.solvers.families import family_of
-from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.genetic import GeneticBackend
+from gapless.solvers.pipelines.samples import random_cluster
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 

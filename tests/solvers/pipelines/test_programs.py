@@ -15,11 +15,9 @@ from gapless.formulations.pipelines.quantities import PipelineValues
 from gapless.formulations.pipelines.tables import Cluster, cluster_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.pipelines.arrays import NEVER, build_arrays, merged
-from gapless.solvers.pipelines.copies import copies
-from gapless.solvers.pipelines.drawn import random_cluster
-from gapless.solvers.pipelines.program import ADDITIVE, Program, costs_of
-from gapless.solvers.pipelines.relaxed import NONE, Packing, Relaxation, useful_types
-from gapless.solvers.pipelines.states import States
+from gapless.solvers.pipelines.program import ADDITIVE, Program, States, costs_of
+from gapless.solvers.pipelines.relaxed import NONE, Packing, Relaxation, copies, useful_types
+from gapless.solvers.pipelines.samples import random_cluster
 from gapless.solvers.protocol import Deadline, TimeIsUpError
 from tests.pipeline_instances import restricted_problem
 

@@ -12,8 +12,8 @@ from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.families import starts_for
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.pipelines import solving
-from gapless.solvers.pipelines.drawn import random_cluster
 from gapless.solvers.pipelines.large import interval_bound
+from gapless.solvers.pipelines.samples import random_cluster
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
 from tests.pipeline_instances import restricted_problem

@@ -15,7 +15,7 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.solvers.protocol import Deadline, SolveStatus
 from gapless.solvers.result import Candidate, SolveResult
-from gapless.view.explaining.inquiry import Inquiry
+from gapless.view.explaining.explain import Inquiry
 from gapless.view.page.reasoning import reasoning
 from gapless.view.page.standing import standing
 from gapless.view.page.subjects import subject

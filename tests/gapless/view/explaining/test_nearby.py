@@ -7,7 +7,7 @@ import pytest
 import gapless
 from gapless.formulations.judge import check
 from gapless.formulations.plan import Chunk, Plan
-from gapless.view.explaining.nearby import without_unit
+from gapless.view.explaining.explain import without_unit
 
 PROBLEM = gapless.table_problem(
     [[1, 9, 3], [1, 9, 3], [None, 2, 3], [1, None, 3]], ["a", "b", "c"], network="net", objective="period"

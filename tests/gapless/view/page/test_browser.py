@@ -238,9 +238,12 @@ def test_the_way_of_a_request_over_the_units_stands_out(opened: Open) -> None:
     names = [subject.predicted.names[event.stream] for event in subject.predicted.events]
     own = names.count(found["name"])
     assert 0 < own < len(names)
-    assert found == {"all": len(names), "left": len(names), "blurred": len(names), "name": found["name"]} | {
-        key: own for key in ("one", "focused", "still")
-    }
+    assert found == {
+        "all": len(names),
+        "left": len(names),
+        "blurred": len(names),
+        "name": found["name"],
+    } | dict.fromkeys(("one", "focused", "still"), own)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from gapless.executor.measurement import LinkTimes, Spread
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.operation import operation_of
-from gapless.view.page.messages import messages
+from gapless.view.page.contents import messages
 from gapless.view.page.subject import Subject
 from tests.formulations.cooperation.test_judge import plan, two_convolutions
 

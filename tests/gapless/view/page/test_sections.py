@@ -14,14 +14,12 @@ from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers
+from gapless.view.page.contents import HEIGHT, WIDTH, memory, origin, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.layers import heat_maps
-from gapless.view.page.memory import HEIGHT, WIDTH, memory
-from gapless.view.page.origin import origin
 from gapless.view.page.race import race
 from gapless.view.page.reasoning import reasoning
-from gapless.view.page.receipts import receipts
 from gapless.view.page.standing import standing
 from gapless.view.page.subject import Subject
 from gapless.view.page.table import Table

@@ -33,11 +33,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
-from ...formulations.network import Network
-from ..analytic.fitting import fit_rates
-from ..analytic.model import AnalyticModel, KnownTotal, UnitModel
-from ..platforms.workloads import phone_model
+from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
+from gapless.formulations.network import Network
+from gapless.profiler.analytic.fitting import fit_rates
+from gapless.profiler.analytic.model import AnalyticModel, KnownTotal, UnitModel
+from gapless.profiler.platforms.workloads import phone_model
 
 PAPER = (
     "Jeong et al., Band: Coordinated Multi-DNN Inference on Heterogeneous Mobile Processors (MobiSys 2022)"
@@ -157,7 +157,7 @@ _NOTES = (
     "All other times are computed: rates fitted to the printed times of InceptionV4, bandwidths and the "
     "times of launches and copies guessed; one big core is its share, by the clocks, of the big cores of the "
     "Kirin 990, and no time on a CPU is printed. Sizes of inputs, and which operators NPU and DSP lack "
-    "besides the transposed convolution, are assumed. See gapless.profiler.coordination.phones."
+    "besides the transposed convolution, are assumed. See benchmarks/phone_platforms/band.py."
 )
 
 

@@ -17,7 +17,7 @@ estimate, and each is said here:
 * Snapdragon 870: the 778G by the ratio of the clocks.
 * The paper names no NPU of the two Snapdragons (their NPU backend would be another one than the HiAI that
   it uses), so they have three units.
-* Contention: see `phone_contention`.
+* Contention: see `contention`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
-from ...formulations.network import Network
-from ..analytic.costs import time_of
-from ..analytic.fitting import fit_rates
-from ..analytic.model import AnalyticModel, KnownTotal, UnitModel
-from ..slowdown.contention.paper import table_ii
+from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
+from gapless.formulations.network import Network
+from gapless.profiler.analytic.costs import time_of
+from gapless.profiler.analytic.fitting import fit_rates
+from gapless.profiler.analytic.model import AnalyticModel, KnownTotal, UnitModel
+from gapless.profiler.slowdown.contention.paper import table_ii
 
 PAPER = (
     "Shen et al., Hetero2Pipe: Pipelining Multi-DNN Inference on Heterogeneous Mobile Processors under "

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...formulations.costs import Interference
-from ...formulations.hardware import ProcessingUnit
-from ...formulations.network import Network
-from ..analytic.model import UnitModel
-from .phones import BIG, KIRIN_CLOCKS, LITTLE, Phone, following, slower
+from gapless.formulations.costs import Interference
+from gapless.formulations.hardware import ProcessingUnit
+from gapless.formulations.network import Network
+from gapless.profiler.analytic.model import UnitModel
+
+from .hetero2pipe import BIG, KIRIN_CLOCKS, LITTLE, Phone, following, slower
 
 NAME = "split-kirin990"
 
@@ -36,7 +37,7 @@ _GROUPS = ((0, 3), (3, 4), (0, 2), (2, 4))
 _CLOCKS = {BIG: KIRIN_CLOCKS.big, LITTLE: KIRIN_CLOCKS.little}
 
 
-def divided(phone: Phone, networks: Sequence[Network]) -> Phone:
+def divided_kirin(phone: Phone, networks: Sequence[Network]) -> Phone:
     """Return the Kirin 990 with groups of cores behind each cluster."""
     known = {network.name: network for network in networks}
     units: list[ProcessingUnit] = []

@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from ...formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
+from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
 
 COLD_PERMILLE, TAIL_PERMILLE = 2610, 1530
 """Fig. 7."""
@@ -47,7 +47,7 @@ _TAIL_SHARE_PERMILLE = 50
 _SOURCE = (
     "Band: in company Table 1 (three at once interpolated), slow when cold and tails Fig. 7. Estimated: how "
     "long until cold, how often tails, all powers (by Table 2), the model of heat (near Fig. 19), and "
-    "units that Table 1 does not have. See gapless.profiler.coordination.behaviours."
+    "units that Table 1 does not have. See benchmarks/phone_platforms/behaviours.py."
 )
 
 

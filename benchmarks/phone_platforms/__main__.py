@@ -4,7 +4,7 @@
     python -m benchmarks.phone_platforms --check    # compares only
 
 The papers' networks are read from the built-in ones, layer by layer; platforms, models, interference and
-behaviours follow from them (`gapless.profiler.platforms.phones`, `gapless.profiler.coordination.phones`).
+behaviours follow from them (`hetero2pipe`, `band`).
 Then the times of whole networks are shown: without the layers that a unit lacks (marked *), those that the
 paper prints in bold, with what the fitted rates alone would give.
 """
@@ -23,12 +23,11 @@ from rich.text import Text
 from gapless.formulations.network import Network
 from gapless.profiler.analytic.costs import network_costs, time_of
 from gapless.profiler.analytic.model import AnalyticModel, UnitModel
-from gapless.profiler.coordination import generate as band
-from gapless.profiler.coordination import phones as band_phones
-from gapless.profiler.platforms import generate as hetero2pipe
-from gapless.profiler.platforms import phones as hetero2pipe_phones
 
-PROFILER = Path(__file__).parent.parent / "profiler"
+from . import band, hetero2pipe
+from .files import band_files, describe_band, describe_hetero2pipe, hetero2pipe_files
+
+PROFILER = Path(__file__).parents[2] / "profiler"
 
 
 def main() -> int:
@@ -38,14 +37,14 @@ def main() -> int:
     check = parser.parse_args().check
     console = Console(width=110)
 
-    networks = [hetero2pipe.describe(name) for name in hetero2pipe_phones.PAPER_NETWORKS]
-    stale = _refresh(PROFILER / "platforms", dict(hetero2pipe.documents(networks)), check=check)
-    for phone in hetero2pipe_phones.phones(networks):
+    networks = [describe_hetero2pipe(name) for name in hetero2pipe.PAPER_NETWORKS]
+    stale = _refresh(PROFILER / "platforms", dict(hetero2pipe_files(networks)), check=check)
+    for phone in hetero2pipe.phones(networks):
         console.print(_times(phone.platform.name, phone.model, networks))
 
-    networks = [band.describe(name) for name in band_phones.PAPER_NETWORKS]
-    stale += _refresh(PROFILER / "coordination", dict(band.documents(networks)), check=check)
-    for coordinated in band_phones.coordinated_phones(networks):
+    networks = [describe_band(name) for name in band.PAPER_NETWORKS]
+    stale += _refresh(PROFILER / "coordination", dict(band_files(networks)), check=check)
+    for coordinated in band.coordinated_phones(networks):
         console.print(_times(coordinated.platform.name, coordinated.model, networks))
 
     console.print(f"{'stale' if check else 'written anew'}: {', '.join(stale) or 'nothing'}")

@@ -2,8 +2,8 @@
 
 Table II tells about three of the networks, and Section III about a fourth, YOLOv4. What another one causes
 and suffers is estimated as the paper does it: Eq. (1), fitted to Table II's three and applied to the features
-of the others, which are computed here (`profiler.slowdown.contention.estimated`), since our copy of the paper
-has no numbers of its Fig. 2(b). Estimates never leave the range of the three.
+of the others, which are computed here (`gapless.profiler.platforms.phone_estimates`), since our copy of
+the paper has no numbers of its Fig. 2(b). Estimates never leave the range of the three.
 
 Three rows cannot say how far such a line reaches, so the estimate is held against the paper's Observations 2
 and 3. They name SqueezeNet, GoogLeNet, BERT and VGG16: high are all networks of at least the least intensity
@@ -19,25 +19,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod, sqrt
 
-from ...formulations.costs import Interference, Provenance
-from ...formulations.hardware import Platform
-from ...formulations.network import Network
-from ..analytic.model import UnitModel
-from ..slowdown.contention.estimated import computed_features, mean_features
-from ..slowdown.contention.features import Features
-from ..slowdown.contention.paper import PAPER_UNITS, paper_contention, paper_rank_one
-from ..slowdown.contention.rank_one import NetworkFactors, RankOne, UnitPair
-from ..slowdown.contention.ridge import Form, Ridge, fit_ridge
-from .phones import BIG, LITTLE, LITTLE_BYTES, PAPER
+from gapless.formulations.costs import Interference, Provenance
+from gapless.formulations.hardware import Platform
+from gapless.formulations.network import Network
+from gapless.profiler.analytic.model import UnitModel
+from gapless.profiler.platforms.phone_estimates import computed_features, mean_features, table_ii_regression
+from gapless.profiler.slowdown.contention.features import Features
+from gapless.profiler.slowdown.contention.paper import PAPER_UNITS, paper_contention, paper_rank_one
+from gapless.profiler.slowdown.contention.rank_one import NetworkFactors, RankOne, UnitPair
+
+from .hetero2pipe import BIG, LITTLE, LITTLE_BYTES, PAPER
 
 NAMED_HIGH = ("squeezenet", "googlenet", "bert", "vgg16")
 """Networks of high contention by the paper's Observations 2 and 3."""
 
 NO_OUTLIERS = ("mobilenetv2",)
 """Light networks that Observation 3 does not name among its outliers."""
-
-ALPHA = 0.1
-"""Regularisation of Eq. (1): little. Leaving one of three rows out says nothing about it."""
 
 
 def phone_interference(platform: Platform, networks: Sequence[Network], kirin_big: UnitModel) -> Interference:
@@ -71,20 +68,6 @@ _NOTES = (
     f"{', '.join(NO_OUTLIERS)}, no "
     "outlier there, is kept below. The Snapdragons were not measured: they have the numbers of the Kirin 990."
 )
-
-
-def table_ii_regression(
-    features: Mapping[str, Features], *, form: Form = Form.CENTRED, sensitivity: bool = False
-) -> Ridge:
-    """Return Eq. (1) fitted to the intensities that Table II tells, of three networks.
-
-    `features`: of these networks on the big cores of the Kirin 990, and of any others; `form`: what the
-    equation is applied to; `sensitivity`: whether it is to predict what networks suffer instead, which the
-    paper does not do.
-    """
-    rows = paper_rank_one().networks
-    targets = [each.sensitivity if sensitivity else each.intensity for each in rows]
-    return fit_ridge([features[each.network].row for each in rows], targets, alpha=ALPHA, form=form)
 
 
 def _with_little(model: RankOne) -> RankOne:
