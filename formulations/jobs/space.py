@@ -74,7 +74,9 @@ def count_plans(tables: JobTables) -> int:
     counts = [by_chain[chain] for chain in tables.chain_of]
     most = [max(own, default=0) for own in counts]
     if sum(most) > _MOST_COUNTED:
-        return prod(sum(own.values()) for own in counts) * factorial(sum(most)) // prod(map(factorial, most))
+        ways: int = prod(sum(own.values()) for own in counts)
+        orders: int = factorial(sum(most)) // prod(map(factorial, most))
+        return ways * orders
     found = {0: 1}
     for own in counts:
         before, found = found, {}
@@ -88,8 +90,9 @@ def count_plans(tables: JobTables) -> int:
 def _more_plans(tables: JobTables) -> int:
     """Return a number of plans that is too large: as if each unit could run every section."""
     sections = [tables.section_count(request) for request in range(tables.request_count)]
-    ways = prod(tables.unit_count * (tables.unit_count + 1) ** (count - 1) for count in sections)
-    return ways * factorial(sum(sections)) // prod(map(factorial, sections))
+    ways: int = prod(tables.unit_count * (tables.unit_count + 1) ** (count - 1) for count in sections)
+    orders: int = factorial(sum(sections)) // prod(map(factorial, sections))
+    return ways * orders
 
 
 def _counts(tables: JobTables, chain: int) -> dict[int, int]:

@@ -15,13 +15,13 @@ from gapless.formulations.errors import InvalidInputError, InvalidPlanError, Inv
 from gapless.formulations.files import dump_plan, load_plan
 from gapless.formulations.flow_shop.deployment import deploy
 from gapless.formulations.flow_shop.formulation import WorkloadFeature
-from gapless.formulations.flow_shop.play import Run
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.play import Run
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.shares import unit_shares
 from gapless.formulations.simulate import simulate

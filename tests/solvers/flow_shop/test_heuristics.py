@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from benchmarks.workload_instances import random_workload
-from gapless.formulations.flow_shop.play import Run
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.hardware import UnitKind
+from gapless.formulations.play import Run
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
