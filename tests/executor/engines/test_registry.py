@@ -124,8 +124,13 @@ def test_workers_load_no_problems() -> None:
 
 
 def test_versions_are_found_without_reading_all_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    monkeypatch.setattr(metadata, "packages_distributions", lambda: read.append(1) or {"no": ["numpy"]})
+    read: list[str] = []
+
+    def all_packages() -> dict[str, list[str]]:
+        read.append("all")
+        return {"no": ["numpy"]}
+
+    monkeypatch.setattr(metadata, "packages_distributions", all_packages)
     onnx_pieces.package_version.cache_clear()
     assert onnx_pieces.package_version("onnxruntime") == metadata.version("onnxruntime")
     assert read == []
