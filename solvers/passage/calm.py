@@ -34,8 +34,11 @@ _HOPS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
 _STRAY = 0.02
 """By which share a plan that is near one may be longer."""
 
-_NEAR, _FRESH = 0.2, 0.3
-"""Shares of the looks that stay near the plan of the least period, and of those that start anywhere."""
+_NEAR, _FRESH = 0.35, 0.25
+"""Shares of the looks that stay near plans that missed the limits, and of those that start anywhere."""
+
+_CLOSEST = 3
+"""Plans that are kept which miss the limits least, to stay near them."""
 
 _HEATS = (0.01, 0.05)
 """Temperatures at first, in shares of the period."""
@@ -84,6 +87,7 @@ class Calm:
         self.found: list[tuple[int, ...]] = []
         self.period_us = sys.maxsize
         self._seen: set[tuple[int, ...]] = set()
+        self._missed: list[tuple[float, int, tuple[int, ...]]] = []
 
     def keep(self, units: Sequence[int]) -> bool:
         """Take in a plan if it keeps the limits, and its period is shorter than that of the best one."""
@@ -95,7 +99,9 @@ class Calm:
         self._seen.add(tuple(units))
         if not self._valid(units):
             return False
-        if self._latency_us(units, most_us) > most_us:
+        latency_us = self._latency_us(units, most_us)
+        if latency_us > most_us:
+            self._missed.append(((latency_us - most_us) / period_us, period_us, tuple(units)))
             return False
         self.found.append(tuple(units))
         self.period_us = period_us
@@ -104,11 +110,14 @@ class Calm:
     def look(self, least: Sequence[int], starts: Sequence[Sequence[int]]) -> bool:
         """Search once; return whether a better plan was found.
 
-        Starts are the plan of the least period, which may need other borders only, the best plan, and others.
+        Starts are plans that missed the limits by little and may need other borders only, the best plan, and
+        any others.
         """
         turn = self._draw.random()
         if turn < _NEAR:
-            return self.keep(self._strayed(least))
+            missed = [entry for entry in self._missed if entry[1] < self.period_us]
+            self._missed = sorted(missed)[:_CLOSEST]
+            return self.keep(self._strayed(self._draw.choice(self._missed)[2] if self._missed else least))
         fresh = not self.found or turn < _NEAR + _FRESH
         rooms, hop, share = self._drawn() if fresh or self._aim is None else self._varied(*self._aim)
         start = self._draw.choice(starts) if fresh else self.found[-1]

@@ -64,7 +64,7 @@ _LONG = 80
 _ENUMERABLE = 3_000
 """Spaces of at most this number of plans are swept without a limit at once."""
 
-_FIRST_LOOKS, _LABELS_PER_LOOK = 6, 32
+_FIRST_LOOKS, _LABELS_PER_LOOK = 12, 16
 """Looks for plans whose requests wait little: after the first sweeps, and labels of later ones for each."""
 
 _DONE = object()
