@@ -5,7 +5,8 @@ Its schedules are on a floating clock; the judge plays each again before it coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 
 from ...formulations.jobs.tables import JobPlan, tables_of
@@ -16,6 +17,7 @@ from .bounds import windows_bound
 from .dispatching import dispatched
 from .fines import fine_of
 from .instance import instance_of
+from .playing import Measure, measure_of
 from .price_bound import PriceBound, price_bound
 from .schedule_search import STEPS, ScheduleSearch
 from .unit_sets import MOST_SETS, unit_sets
@@ -67,10 +69,16 @@ class MakespanSearch:
         if not self._possible:
             return
         fine = fine_of(self._problem, self._tables, self._work_us)
+        scalar = self._scalar if len(self._problem.objective.terms) > 1 else None
         for units in islice(unit_sets(self._problem, self._tables), MOST_SETS):
             instance = instance_of(self._tables, units)
             search = ScheduleSearch(
-                instance, seed=self._seed, deadline=deadline, steps=self._most_steps, fine=fine
+                instance,
+                seed=self._seed,
+                deadline=deadline,
+                steps=self._most_steps,
+                fine=fine,
+                scalar=scalar,
             )
             self._searches.append(search)
             for kept in search.begin():
@@ -83,6 +91,14 @@ class MakespanSearch:
         if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
             for code in dispatched(self._problem, self._tables):
                 self.pool.offer(code)
+
+    @cached_property
+    def _measure(self) -> Measure:
+        return measure_of(self._problem, self._tables)
+
+    def _scalar(self, ends: Sequence[float], work: float) -> float:
+        """Return the makespan with a little of the second term."""
+        return self._measure.scalar([round(end) for end in ends], round(work))
 
     def bound(self, deadline: Deadline) -> int:
         """Return a lower bound on the makespan; the search goes by its prices from now on.

@@ -81,7 +81,7 @@ class Play:
             frozenset((request, *before, *behind))
             for request, (before, behind) in enumerate(zip(tables.after, tables.followers, strict=True))
         ]
-        self.measure = _measure(problem, tables)
+        self.measure = measure_of(problem, tables)
 
     def able(self, request: int, start: int, stop: int) -> tuple[int, ...]:
         """Return the units that can run sections [start, stop) of a request."""
@@ -168,7 +168,8 @@ def _routes(parts: Sequence[Part], count: int, time_us: dict[Part, int], visits:
     return [route for _, route in sorted(found)[:MOST_ROUTES]]
 
 
-def _measure(problem: Problem, tables: JobTables) -> Measure:
+def measure_of(problem: Problem, tables: JobTables) -> Measure:
+    """Return what a problem minimises."""
     weights = [request.weight for request in tables.jobs.requests]
     releases = sum(request.weight * request.release_us for request in tables.jobs.requests)
     due = [(i, w, d) for i, (w, d) in enumerate(zip(weights, tables.due_us, strict=True)) if d is not None]

@@ -7,7 +7,7 @@ descents, and from the best plan again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import log
 from random import Random
 
@@ -61,7 +61,8 @@ STEPS = 20_000
 class ScheduleSearch:
     """One search on one set of units: a generator of better and better schedules.
 
-    `deadline`, `steps`: when to stop: at a time, or after so many changes. `fine`: as for `Walk`.
+    `deadline`, `steps`: when to stop: at a time, or after so many changes. `fine`, `scalar`: as for
+    `Walk`.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class ScheduleSearch:
         deadline: Deadline,
         steps: int | None = None,
         fine: Fine | None = None,
+        scalar: Callable[[Sequence[float], float], float] | None = None,
     ) -> None:
-        self.instance, self.walk = instance, Walk(instance, fine=fine)
+        self.instance, self.walk = instance, Walk(instance, fine=fine, scalar=scalar)
         self.steps, self._fined = 0, fine is not None
         self.best: Kept | None = None
         self._random = Random(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -47,7 +47,8 @@ class Walk(Replay):
     """Schedules one after the other, each a change away from the one before.
 
     `fine`: what a schedule breaks, as a time that is added to its makespan, from its order and its chunks;
-    None: nothing can be broken.
+    None: nothing can be broken. `scalar`: what stands for the makespan where more is asked, never less than
+    it, from the ends of the requests and the time of all chunks.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class Walk(Replay):
         prices: Floats | None = None,
         *,
         fine: Fine | None = None,
+        scalar: Callable[[Sequence[float], float], float] | None = None,
     ) -> None:
         super().__init__(instance, Rates(instance, prices))
         self.networks = [instance.networks[network] for network in instance.network_of]
         self.parts: list[list[Part]] = [[] for _ in self.requests]
         self.holds: list[set[int]] = [set() for _ in self.requests]
         self.makespan = self.value = inf
-        self._fine, self._once = fine, instance.visits.once
+        self._fine, self._scalar, self._once = fine, scalar, instance.visits.once
         self.slack_until: list[float] = []  # by event
         self.work = 0.0  # priced
         self._prices = [[0.0] * instance.unit_count for _ in instance.networks]
@@ -154,7 +156,7 @@ class Walk(Replay):
     def _take(self, at: int, makespan: float, found: Sequence[Event], most: float) -> bool:
         """Take in what was played from an event on, if it is at most so bad with what it breaks."""
         before = self.ends, self.events, self.slack_until
-        if self._fine is not None:
+        if self._fine is not None or self._scalar is not None:
             self.ends = [own.copy() for own in self.ends]
             self.events, self.slack_until = self.events.copy(), self.slack_until.copy()
         ends = self.ends
@@ -167,12 +169,21 @@ class Walk(Replay):
         self.slack_until += [event[1] for event in found]
         for number, event in enumerate(found, at + 1):
             ends[event[6]].append(number)
-        value = makespan if self._fine is None else makespan + self._fine(self.order(), self.parts)
+        value = makespan if self._scalar is None else self._scalar(self._done_at(), self._alone())
+        value += 0.0 if self._fine is None else self._fine(self.order(), self.parts)
         if value > most:
             self.ends, self.events, self.slack_until = before
             return False
         self.makespan, self.value = makespan, value
         return True
+
+    def _done_at(self) -> list[float]:
+        """Return when each request is done."""
+        return [self.events[own[-1]][0] for own in self.ends]
+
+    def _alone(self) -> float:
+        """Return what all chunks take alone."""
+        return sum(chunk[1] for own in self.chunks for chunk in own)
 
     def attempt(self, changes: Sequence[Change], most: float) -> bool:
         """Make changes of different requests if the value is at most so large then; return whether."""

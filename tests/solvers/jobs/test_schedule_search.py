@@ -20,6 +20,7 @@ from gapless.solvers.jobs.instance import instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
 from gapless.solvers.jobs.moves import Moves
 from gapless.solvers.jobs.price_bound import price_bound
+from gapless.solvers.jobs.samples import samples
 from gapless.solvers.jobs.walk import Walk
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
@@ -196,3 +197,14 @@ def test_many_requests_are_dealt_the_passages_of_the_bound() -> None:
     next(search.rounds(NEVER))
     values = problem.formulation.numbers(problem, search.pool.codes[0]).values(("makespan",))
     assert bound <= values[0] < 1.06 * bound
+
+
+def test_the_second_term_counts_among_equal_makespans() -> None:
+    problem = samples().problems["equal"].with_limits(max_units=1)
+    assert problem.objective.terms == ("makespan", "latency")
+    search = MakespanSearch(problem, seed=0, fixed=True)
+    search.begin(NEVER)
+    search.bound(NEVER)
+    list(search.rounds(NEVER))
+    found = problem.formulation.numbers(problem, search.pool.codes[0]).values(problem.objective.terms)
+    assert found == solve(problem, "exhaustive", explain=False).values
