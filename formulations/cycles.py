@@ -147,15 +147,15 @@ def cycle_of(
     return replace(found, starts_us=tuple(starts))
 
 
-def brief_latency_us(times_us: Sequence[int], units: Sequence[int], *, enough_us: int) -> int:
+def brief_latency_us(times_us: Sequence[int], units: Sequence[int], *, enough_us: int, patient: bool) -> int:
     """Return the latency of a cycle of the least period that is looked for until it is short enough.
 
-    The search is given up early where it is far from that. `cycle_of` takes the same steps and more, so its
-    latency is no longer. Nothing is kept.
+    Without patience the search is given up early where it is far from that. `cycle_of` takes the same steps
+    and more, so its latency is no longer. Nothing is kept.
     """
     rows, whole_us, alike = _merged(times_us, units)
     circles = _Circles(whole_us, alike, largest_load(times_us, units))
-    return circles.latency(circles.best(_rounds(len(rows), None), enough_us))
+    return circles.latency(circles.best(_rounds(len(rows), None), enough_us, patient=patient))
 
 
 def _rounds(chunks: int, most: int | None) -> int:
@@ -204,7 +204,7 @@ class _Circles:
             self.own.setdefault(unit, []).append(chunk)
         self.random = random.Random(0)
 
-    def best(self, rounds: int, enough: int = 0) -> list[int]:
+    def best(self, rounds: int, enough: int = 0, *, patient: bool = True) -> list[int]:
         """Return the starts with the shortest latency that was found, or the first that is short enough."""
         flowing = [at % self.period for at in accumulate(self.times[:-1], initial=0)]
         best = self._improved(flowing, noise=0)
@@ -212,7 +212,8 @@ class _Circles:
         if shortest <= enough or not rounds:
             return best
         whole, allowed = sum(self.times), max(enough - sum(self.times), 0)
-        far = {turn: whole + times * allowed for turn, times in _FAR.items()} if enough else {}
+        far = {turn: whole + times * allowed for turn, times in _FAR.items()}
+        far = {} if patient else far
         enough = max(enough, whole + self._least_waits())
         for turn in range(rounds):
             if shortest <= enough or shortest > far.get(turn, math.inf):

@@ -89,7 +89,7 @@ class Calm:
         self._seen: set[tuple[int, ...]] = set()
         self._missed: list[tuple[float, int, tuple[int, ...]]] = []
 
-    def keep(self, units: Sequence[int]) -> bool:
+    def keep(self, units: Sequence[int], *, patient: bool = False) -> bool:
         """Take in a plan if it keeps the limits, and its period is shorter than that of the best one."""
         loads = self._paths.pooled(units)
         period_us = max(loads)
@@ -99,7 +99,7 @@ class Calm:
         self._seen.add(tuple(units))
         if not self._valid(units):
             return False
-        latency_us = self._latency_us(units, most_us)
+        latency_us = self._latency_us(units, most_us, patient=patient)
         if latency_us > most_us:
             self._missed.append(((latency_us - most_us) / period_us, period_us, tuple(units)))
             return False
@@ -157,13 +157,13 @@ class Calm:
         return varied, self._draw.choice((hop, hop, *_HOPS)), min(1.0, max(0.3, share + gauss(0.05, 0.1)))
 
     def _room(self) -> float:
-        return _LEAST * (_MOST / _LEAST) ** self._draw.random()
+        return _LEAST * math.pow(_MOST / _LEAST, self._draw.random())
 
-    def _latency_us(self, units: Sequence[int], enough_us: int) -> int:
+    def _latency_us(self, units: Sequence[int], enough_us: int, *, patient: bool) -> int:
         """Return the latency of a cycle, once it is short enough; with a chunk per resource nobody waits."""
         parts = self._table.parts_of(units)
         times_us = [self._table.chain.busy_us(*part) for part in parts]
         shared = [self._first[unit] for _, _, unit in parts]
         if len(set(shared)) == len(shared):
             return sum(times_us)
-        return brief_latency_us(times_us, shared, enough_us=enough_us)
+        return brief_latency_us(times_us, shared, enough_us=enough_us, patient=patient)

@@ -315,22 +315,22 @@ class Search:
         known = (self._outlook.root(self.ranking.terms[0]), self._options.at_least or 0, self._floor)
         self.frontier = (max(known),)
         for units in {tuple(path) for path in self._pricing.paths} | set(single_units(self.table)):
-            self.offer(units)
+            self.offer(units, patient=False)
         return self._sweeps()
 
-    def offer(self, units: tuple[int, ...]) -> None:
+    def offer(self, units: tuple[int, ...], *, patient: bool = True) -> None:
         """Keep a plan if it is valid, waits apart where they are for `calm`, and wanted."""
         numbers, broken = examined(self._loose, self.table.parts_of(units))
-        if not broken and self._keeps_facts(units) and self._may_wait(units):
+        if not broken and self._keeps_facts(units) and self._may_wait(units, patient=patient):
             path = path_rows(np.array(units, dtype=np.int64)[:, None], self.table.units)
             terms = np.array(least_values(numbers, self.ranking.terms), dtype=np.int64)[:, None]
             self.pool.add(np.concatenate([terms, path]))
 
-    def _may_wait(self, units: tuple[int, ...]) -> bool:
+    def _may_wait(self, units: tuple[int, ...], *, patient: bool) -> bool:
         """Return whether a plan keeps limits on waits if nobody waits; with luck it keeps them anyway."""
         if self.calm is None:
             return True
-        self.calm.keep(units)
+        self.calm.keep(units, patient=patient)
         loads = self._paths.pooled(units)
         return sum(loads) <= allowed_us(self._problem.limits, max(loads))
 
