@@ -96,6 +96,9 @@ MAX_FILE_BYTES = 64 * 2**20
 MAX_DEPTH = 200
 """Deepest nesting that is read: a rule needs some tens at most, and every later step walks it recursively."""
 
+_MOST_DIGITS = 300
+"""Most digits of an integer that is read: it can still be shown as a floating-point number."""
+
 MAX_DEFECTS_SHOWN = 50
 LINE_LENGTH = 100
 
@@ -276,6 +279,9 @@ def json_tree(data: bytes, name: str) -> dict[str, Any]:
         number = float(digits)
         return number if math.isfinite(number) else refuse(digits)
 
+    def whole(digits: str) -> int:
+        return int(digits) if len(digits) <= _MOST_DIGITS else refuse(digits)
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -284,7 +290,9 @@ def json_tree(data: bytes, name: str) -> dict[str, Any]:
         return found
 
     try:
-        tree = json.loads(data, parse_float=finite, parse_constant=refuse, object_pairs_hook=unique)
+        tree = json.loads(
+            data, parse_float=finite, parse_int=whole, parse_constant=refuse, object_pairs_hook=unique
+        )
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{name} is not a text file in UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
@@ -294,7 +302,7 @@ def json_tree(data: bytes, name: str) -> dict[str, Any]:
         raise InvalidInputError(f"{name} is nested too deeply") from None
     except InvalidInputError:
         raise
-    except ValueError as error:  # e.g. an integer with more digits than Python converts
+    except ValueError as error:
         raise InvalidInputError(f"{name} is not valid JSON: {error}") from None
     if not isinstance(tree, dict):
         raise InvalidInputError(f"{name} holds a {type(tree).__name__}, not an object")

@@ -312,6 +312,7 @@ def test_keys_that_stand_twice_are_found_in_linear_time(tmp_path: Path) -> None:
         ('{"a": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply: more than 200 levels"),
         ('{"a": ' + "[" * 100_000, "nested too deeply"),
         ('{"a": 1e999}', "1e999 is not a number"),
+        ('{"a": -' + "9" * 301 + "}", "-9{39} is not a number"),
         ('{"a": ' + "9" * 50 + ".0e400}", "9{40} is not a number"),
     ],
 )

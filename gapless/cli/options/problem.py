@@ -122,7 +122,7 @@ PipelinesOption = Annotated[
 PassageOption = Annotated[
     str | None,
     _asked_option(
-        metavar="any|once|ordered[:UNITS]",
+        metavar="PASSAGE",
         help="Whether a unit may have several chunks of a request (any), so that requests come back to it, "
         "or one (once); of a workload also one, in the order of the platform (ordered) or in this one "
         "(ordered:gpu,npu,cpu). A workload with it is cut anywhere, and each unit has an order of its own.",

@@ -88,7 +88,7 @@ DOCUMENTS: dict[str, tuple[bytes, tuple[str, ...]]] = {
         ),
         ("nested too deeply: more than 200 levels",),
     ),
-    "number without end": (times("9" * 5000), ("not valid JSON", "4300 digits")),
+    "number without end": (times("9" * 5000), ("9" * 40, "is not a number")),
     "huge time": (times("1" + "0" * 30), ("layer_us[0][0]",)),
     "float time": (times("3.5"), ("layer_us[0][0]", "integer", "3.5")),
     "whole float time": (times("3.0"), ("layer_us[0][0]", "3.0")),
