@@ -34,6 +34,7 @@ COMMANDS = {
     "hetero2pipe-limited": ("benchmarks.hetero2pipe", "--parts", "7,8,steps,exact"),
     "hetero2pipe-pipe-it": ("benchmarks.hetero2pipe", "--parts", "pipe-it"),
     "passage": ("benchmarks.passage", "--tables", "gain", "--only", "pixel7a,oneplus11,jetson"),
+    "passage-exact": ("benchmarks.passage", "--tables", "exact", "--exact-limits", "45"),
     "passage-phones": (
         *("benchmarks.passage", "--tables", "gain"),
         *("--only", "kirin990,snapdragon778g,snapdragon870"),
@@ -46,7 +47,7 @@ PAGES = {
     "band": ("band", "band-families"),
     "bettertogether": ("bettertogether", "bettertogether-executed"),
     "hetero2pipe": ("hetero2pipe", "hetero2pipe-limited", "hetero2pipe-pipe-it", "hetero2pipe-here"),
-    "passage": ("passage", "passage-phones", "passage-here"),
+    "passage": ("passage", "passage-phones", "passage-exact", "passage-here"),
     "pico": ("pico",),
 }
 """The outputs of each page. One without a command was measured on a machine of then, and the page says so."""
