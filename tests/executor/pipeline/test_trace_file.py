@@ -155,7 +155,7 @@ def _overlap(tree: Tree) -> None:
 
 
 def _delay(tree: Tree) -> None:
-    slices(tree)[0]["ts"] = 10**400
+    slices(tree)[0]["ts"] = 10**290
 
 
 def _replan(tree: Tree) -> None:
