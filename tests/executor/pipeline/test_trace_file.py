@@ -173,7 +173,7 @@ def _replan(tree: Tree) -> None:
         (_drop, "was written with|was '"),
         (_count, r"args is \{'requests': 5\}"),
         (_overlap, "overlaps the end of|lies inside of"),
-        (_delay, "too large|inside of|begins|must be"),
+        (_delay, "ts is 1000"),
         (_replan, "tid is|was written with|was "),
     ],
 )
