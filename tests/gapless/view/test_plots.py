@@ -337,7 +337,7 @@ def _check_candidates(axes: Axes, result: TuningResult) -> None:
     assert [tick.endswith("(winner)") for tick in ticks(axes)] == [True] + [False] * (len(result.rows) - 1)
     assert sum(line.get_gid() == "spread" for line in axes.lines) == len(result.rows)
     with pytest.raises(InvalidInputError, match="nothing was measured"):
-        plot_candidates(replace(result, rows=()))
+        plot_candidates(replace(result, rows=(), ties=()))
 
 
 def test_given_axes_are_drawn_into_and_returned() -> None:
