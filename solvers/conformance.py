@@ -183,7 +183,9 @@ class BackendConformance:
                 wanted = SolveStatus.INFEASIBLE if golden.best is None else SolveStatus.OPTIMAL
                 assert result.status is wanted, golden.name
                 continue
-            assert result.values is not None or not golden.easy, f"no plan for {golden.name}"
+            # An easy plan may lie outside of what a backend says that it looks at.
+            needed = golden.easy and not self._support(golden.problem).searches
+            assert result.values is not None or not needed, f"no plan for {golden.name}"
             if result.values is not None:
                 assert golden.optimum is not None, golden.name
                 assert result.values >= golden.optimum, golden.name
