@@ -143,7 +143,7 @@ def test_the_schemas_lie_beside_the_pages(built: Path) -> None:
 def test_every_public_name_is_in_the_reference(built: Path, pages: dict[Path, Page]) -> None:
     names = pages[built / "reference" / "python.html"].names
     modules = {name for name in dir(gapless) if isinstance(getattr(gapless, name), ModuleType)}
-    assert modules == {"plots", "rules"}
+    assert modules == {"plots", "rules", "testing"}
     assert [name for name in dir(gapless) if name not in modules and f"gapless.{name}" not in names] == []
     assert [name for name in modules if not any(one.startswith(f"gapless.{name}.") for one in names)] == []
 
