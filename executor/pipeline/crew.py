@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from time import monotonic
+from typing import NoReturn
 
 from ...formulations.descriptors import readable
 from ...formulations.errors import UnitLostError
@@ -195,7 +196,10 @@ class Crew:
 
     def take(self, stream: int) -> Hop | None:
         """Read from the exit of a stream: what is through, or None while a tile of it is still missing."""
-        return self._exits[stream].take()
+        try:
+            return self._exits[stream].take()
+        except NeighbourGoneError:  # of a process that ends, this pipe may close before that of its news
+            self._tell_loss(stream, self._blueprint.streams[stream].stream.last[0])
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -287,9 +291,13 @@ class Crew:
             for _ in self._blueprint.streams[hop.stream].stream.last:
                 send_hop(self._pipes.entries[hop.stream], hop)
         except NeighbourGoneError:
-            self.wait(timeout_s=_NEWS_LIMIT_S)  # raises what has happened
-            unit = self._blueprint.deployment.streams[hop.stream].chunks[0].unit
-            raise UnitLostError(f"the worker of unit {unit!r} has closed its pipe") from None
+            self._tell_loss(hop.stream, 0)
+
+    def _tell_loss(self, stream: int, chunk: int) -> NoReturn:
+        """Raise what has happened to the worker of a chunk, whose pipe is closed."""
+        self.wait(timeout_s=_NEWS_LIMIT_S)
+        unit = self._blueprint.deployment.streams[stream].chunks[chunk].unit
+        raise UnitLostError(f"the worker of unit {unit!r} has closed its pipe")
 
     def _listen(self, index: int) -> None:
         try:

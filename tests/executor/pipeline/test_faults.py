@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from gapless.executor.pipeline import watch
+from gapless.executor.pipeline.crew import Crew
+from gapless.executor.pipeline.hops import Hop
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
@@ -55,6 +57,29 @@ def test_a_worker_that_dies_is_named_with_its_request() -> None:
         assert not pipeline.is_open
         with pytest.raises(ExecutionError, match="is closed"):
             pipeline.measure(Budget(requests=1))
+
+
+def test_a_pipe_that_closes_before_the_news_of_a_death_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    listen, take = Crew._listen, Crew.take
+
+    def later(crew: Crew, index: int) -> None:
+        if asked:
+            listen(crew, index)
+
+    def noted(crew: Crew, stream: int) -> Hop | None:
+        asked.append(stream)
+        return take(crew, stream)
+
+    model = chain("crash", name="net")
+    with opened([model], stream("net", (1, "a"))) as pipeline:
+        monkeypatch.setattr(Crew, "_listen", later)
+        monkeypatch.setattr(Crew, "take", noted)
+        with pytest.raises(UnitLostError, match=r"the worker of unit 'a'.*killed by SIGKILL"):
+            list(pipeline.map(frames(2)))
+    assert asked
 
 
 def test_a_worker_that_is_killed_between_runs_is_missed(kill_worker: Callable[[], None]) -> None:
