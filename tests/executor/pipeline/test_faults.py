@@ -31,6 +31,7 @@ from tests.processes import alive, soon
 def _clean() -> Iterator[None]:
     before = left()
     yield
+    soon(lambda: left() == before, within_s=5.0)  # what was killed may take a moment to be gone
     assert left() == before
 
 
