@@ -33,7 +33,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Verification
 from gapless.formulations.deployment import Deployment
-from gapless.formulations.hardware import UnitKind
+from gapless.formulations.hardware import Platform, UnitKind
 from gapless.formulations.judge import score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan, comes_back
@@ -107,12 +107,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def planned(name: str) -> tuple[Problem, list[Case]]:
     """Profile a network on unlike cores, and return its problem and what is measured."""
-    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
-    first, *others = units.units
-    platform = replace(units, units=(replace(first, unsupported=NETWORKS[name]), *others))
+    platform = unlike_cores(NETWORKS[name])
     taken = gapless.profile(name, platform=platform, engine=ENGINE, methods=(Method.HEAVY,), options=SHORT)
     problem = gapless.with_passage(profiled_problem(taken, costs=Method.HEAVY))
     return problem, list(_cases(problem))
+
+
+def unlike_cores(lacks: tuple[str, ...]) -> Platform:
+    """Return core0, which lacks some operators, and core1 at half its speed."""
+    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
+    first, *others = units.units
+    return replace(units, units=(replace(first, unsupported=lacks), *others))
 
 
 def _cases(problem: Problem) -> Iterator[Case]:

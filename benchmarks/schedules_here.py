@@ -26,7 +26,7 @@ from statistics import median
 from rich.console import Console
 
 import gapless
-from benchmarks.passage_here import ENGINE, SHORT, Case, measured
+from benchmarks.passage_here import ENGINE, SHORT, Case, measured, unlike_cores
 from benchmarks.printing import WIDTH, show, titled
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Verification
@@ -75,13 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def profiled(text: str) -> Problem:
     """Profile the networks of a workload on unlike cores, and return its problem."""
-    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
-    first, *others = units.units
-    platform = replace(units, units=(replace(first, unsupported=LACKS), *others))
     requests = requests_of(text, zoo_names())
     taken = gapless.profile_together(
         list(dict.fromkeys(request.network for request in requests)),
-        platform=platform,
+        platform=unlike_cores(LACKS),
         engine=ENGINE,
         options=SHORT,
     )

@@ -297,7 +297,7 @@ class Crew:
         """Raise what has happened to the worker of a chunk, whose pipe is closed."""
         self.wait(timeout_s=_NEWS_LIMIT_S)
         unit = self._blueprint.deployment.streams[stream].chunks[chunk].unit
-        raise UnitLostError(f"the worker of unit {unit!r} has closed its pipe")
+        raise UnitLostError(f"the worker of unit {unit!r} has closed its pipe") from None
 
     def _listen(self, index: int) -> None:
         try:

@@ -19,6 +19,7 @@ from ..objective import Objective
 from ..operation import Line, Server, ServerKind, StreamOperation, operation_of
 from ..partitions import Partition
 from ..passages import Passage
+from ..placed_layers import units_of_layers
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..scores import Violation
@@ -35,15 +36,7 @@ from .view import PartView
 
 def well_formed(graph: LayerGraph, plan: Plan) -> Code:
     """Return the unit of each layer."""
-    wrong, code = [*_unknown(graph, plan)], [-1] * graph.layer_count
-    if not wrong:
-        index = {unit: position for position, unit in enumerate(graph.units)}
-        covered = [0] * graph.layer_count
-        for chunk in plan.chunks:
-            for layer in range(chunk.start, chunk.stop):
-                covered[layer] += 1
-                code[layer] = index[chunk.unit]
-        wrong += _gaps(graph, covered)
+    code, wrong = units_of_layers(plan, network=graph.network, layers=graph.layers, units=graph.units)
     if not wrong and chain_of(graph, code) is None:
         wrong.append(Violation(rule="convexity", message=_circle(graph, code)))
     if wrong:
@@ -59,31 +52,6 @@ def plan_of(graph: LayerGraph, code: Code) -> Plan:
         chunks.append(Chunk(network=graph.network, start=start, stop=stop, unit=graph.units[unit]))
         start = stop
     return Plan(chunks=tuple(chunks))
-
-
-def _unknown(graph: LayerGraph, plan: Plan) -> Iterator[Violation]:
-    for chunk in plan.chunks:
-        where = f"layers [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-        if chunk.network != graph.network:
-            text = f"network {chunk.network!r}; the problem has {graph.network!r}"
-            yield Violation(rule="names", message=f"{where}: {text}")
-        if chunk.unit not in graph.units:
-            text = f"no such unit; the platform has {', '.join(graph.units)}"
-            yield Violation(rule="names", message=f"{where}: {text}")
-        if chunk.stop > graph.layer_count:
-            text = f"the network has only {graph.layer_count} layers"
-            yield Violation(rule="names", message=f"{where}: {text}")
-
-
-def _gaps(graph: LayerGraph, covered: list[int]) -> Iterator[Violation]:
-    for what, wrong in (
-        ("no unit", [layer for layer, times in enumerate(covered) if not times]),
-        ("several units", [layer for layer, times in enumerate(covered) if times > 1]),
-    ):
-        if wrong:
-            named = ", ".join(repr(graph.layers[layer]) for layer in wrong[:5])
-            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            yield Violation(rule="coverage", message=f"{what} for layer {named}{more}")
 
 
 def _circle(graph: LayerGraph, code: list[int]) -> str:

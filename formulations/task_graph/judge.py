@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ..errors import MalformedPlanError
+from ..placed_layers import units_of_layers
 from ..plan import Chunk, Plan
 from ..scores import Violation
 from .quantities import ScheduleValues
@@ -14,15 +15,7 @@ from .tables import Schedule, TaskTables
 
 def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
     """Return a plan by index; where it names no order, its layers start in that of the network."""
-    wrong = [*_unknown(tables, plan)]
-    unit_of = [-1] * len(tables.layers)
-    if not wrong:
-        covered = [0] * len(tables.layers)
-        for chunk in plan.chunks:
-            for layer in range(chunk.start, chunk.stop):
-                covered[layer] += 1
-                unit_of[layer] = tables.units.index(chunk.unit)
-        wrong += _gaps(tables, covered)
+    unit_of, wrong = units_of_layers(plan, network=tables.network, layers=tables.layers, units=tables.units)
     if not wrong:
         wrong += [*_divided(tables, unit_of), *_disorder(tables, plan.order)]
     if wrong:
@@ -42,31 +35,6 @@ def plan_of(tables: TaskTables, code: Schedule) -> Plan:
         start = stop
     order = tuple(tables.layers[layer] for task in code.order for layer in tables.tasks.members[task])
     return Plan(chunks=tuple(chunks), order=order)
-
-
-def _unknown(tables: TaskTables, plan: Plan) -> Iterator[Violation]:
-    count = len(tables.layers)
-    for chunk in plan.chunks:
-        where = f"layers [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-        if chunk.network != tables.network:
-            text = f"network {chunk.network!r}; the problem has {tables.network!r}"
-            yield Violation(rule="names", message=f"{where}: {text}")
-        if chunk.unit not in tables.units:
-            text = f"no such unit; the platform has {', '.join(tables.units)}"
-            yield Violation(rule="names", message=f"{where}: {text}")
-        if chunk.stop > count:
-            yield Violation(rule="names", message=f"{where}: the network has only {count} layers")
-
-
-def _gaps(tables: TaskTables, covered: list[int]) -> Iterator[Violation]:
-    for what, wrong in (
-        ("no unit", [layer for layer, times in enumerate(covered) if not times]),
-        ("several units", [layer for layer, times in enumerate(covered) if times > 1]),
-    ):
-        if wrong:
-            named = ", ".join(repr(tables.layers[layer]) for layer in wrong[:5])
-            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            yield Violation(rule="coverage", message=f"{what} for layer {named}{more}")
 
 
 def _divided(tables: TaskTables, unit_of: list[int]) -> Iterator[Violation]:

@@ -99,7 +99,8 @@ class Replay:
         self, at: int, run: Sequence[int], now: float
     ) -> tuple[list[int], list[list[tuple[float, int]]]]:
         """Return how many chunks of each request have started at an event, and who waits for each unit."""
-        begun, queues = [], [[] for _ in run]  # type: ignore[var-annotated]
+        begun: list[int] = []
+        queues: list[list[tuple[float, int]]] = [[] for _ in run]
         ends = self.ends
         for request, own in enumerate(self.chunks):
             runs = request in run
