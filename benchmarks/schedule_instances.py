@@ -23,7 +23,7 @@ _OBJECTIVES = (
 
 
 def small_schedule(seed: int, most: int = 2_000) -> Problem:
-    """Return requests of up to four layers on two or three units, with at most so many plans."""
+    """Return requests of up to four layers on two or three units, which have at most `most` plans."""
     draw = random.Random(f"schedule {seed}")
     while True:
         problem = _ruled(_drawn(draw), draw)

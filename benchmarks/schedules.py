@@ -63,7 +63,7 @@ def mixes() -> tuple[tuple[str, str], ...]:
 
 
 def searched(problem: Problem, limit_s: float, seed: int) -> Searched:
-    """Search for so many seconds of the processor."""
+    """Search for `limit_s` seconds of the processor."""
     deadline = Deadline(limit_s, Clock(time.thread_time))
     search = MakespanSearch(problem, seed=seed)
     search.begin(deadline)

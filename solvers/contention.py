@@ -23,7 +23,7 @@ from .protocol import Deadline
 from .simplex import Floats, Simplex
 
 PRICE_SCALE = 2**20
-"""Prices are integers: so many are 1."""
+"""Prices are integers, in parts of this: it stands for 1."""
 
 _MOST_ROUNDS, _SETS_PER_ROUND = 400, 40
 """Most times that the program is solved; most sets that come in at once."""

@@ -100,7 +100,7 @@ def passing(problem: Problem, passage: str, *, cuts: Cuts = Cuts.ALL) -> Problem
 
 
 def longer(problem: Problem, factor: int) -> Problem:
-    """Return a problem whose layers take so many times as long, so that rounding matters less."""
+    """Return a problem whose layers take `factor` times as long, so that rounding matters less."""
     networks = tuple(
         replace(
             costs,

@@ -96,7 +96,7 @@ def _silent_stderr() -> Iterator[None]:
 
 
 def forget_token() -> None:
-    """Have Ray read the token from the environment anew: it keeps what it has read first."""
+    """Have Ray read the token from the environment again: it keeps what it has read first."""
     from ray._raylet import AuthenticationTokenLoader, Config
 
     Config.initialize("")

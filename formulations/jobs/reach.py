@@ -13,7 +13,7 @@ Window = tuple[int, tuple[tuple[int, Option], ...]]
 """Time before and behind all of some chunks of a unit, and these: each with its request."""
 
 _MOST_PAIRS, _SPREAD = 10_000, 24
-"""Where a unit has more pairs of heads and tails, windows are made of so many of each, evenly spread."""
+"""Where a unit has more pairs of heads and tails, windows are made of this number of each, evenly spread."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept

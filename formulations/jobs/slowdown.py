@@ -276,6 +276,6 @@ def at(cell: Cell, unit: int) -> BoolVar:
 
 
 def _floor(part: IntVar, whole: Expr) -> Iterator[BoolExpr]:
-    """Yield that a number is so many thousandths, rounded down."""
+    """Yield that `part` is a thousandth of `whole`, rounded down."""
     yield 1000 * part <= whole
     yield 1000 * part >= whole - 999

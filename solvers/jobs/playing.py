@@ -15,10 +15,8 @@ from ...formulations.jobs.visits import Visits
 from ...formulations.problem import Problem
 
 MOST_ROUTES, _MOST_STEPS = 200, 100_000
-"""Most ways through the sections of a network that a search looks at: the shortest ones.
-
-Fewer are carried from border to border where networks have many chunks: about so many steps are made.
-"""
+"""Most ways through the sections of a network that a search looks at: the shortest ones. Where networks have
+many chunks, fewer are carried from border to border, in about the second number of steps."""
 
 _GUIDE = 0.02
 """How much of what comes second counts beside the first term."""
@@ -147,7 +145,7 @@ class Play:
 
 
 def _routes(parts: Sequence[Part], count: int, time_us: dict[Part, int], visits: Visits) -> list[Route]:
-    """Return the shortest ways through so many sections, at most `MOST_ROUTES`."""
+    """Return the shortest ways through `count` sections, at most `MOST_ROUTES`."""
     most = max(4, min(MOST_ROUTES, _MOST_STEPS // max(1, len(parts))))
     starting: list[list[Part]] = [[] for _ in range(count)]
     for part in parts:

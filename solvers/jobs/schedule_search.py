@@ -49,7 +49,7 @@ _DRAWN = 2.0
 """Mean place of the passage that a descent begins with, the cheapest first."""
 
 _NEAR = 1.0001
-"""A makespan at most so many times the bound is good enough."""
+"""A makespan up to this multiple of the bound is good enough."""
 
 _ASK_EVERY = 16
 """Changes between two looks at the clock."""
@@ -61,7 +61,7 @@ STEPS = 20_000
 class ScheduleSearch:
     """One search on one set of units: a generator of better and better schedules.
 
-    `deadline`, `steps`: when to stop: at a time, or after so many changes. `fine`, `scalar`: as for
+    `deadline`, `steps`: when to stop: at a time, or after a number of changes. `fine`, `scalar`: as for
     `Walk`.
     """
 

@@ -42,7 +42,7 @@ def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Cla
 class JobsSearch:
     """Rounds of annealing for one problem, each from the best plan or from a list schedule.
 
-    `fixed`: search so many rounds, whatever time there is.
+    `fixed`: search `ROUNDS` rounds, whatever time there is.
     """
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:

@@ -215,7 +215,7 @@ def random_cluster(
 
 
 def drawn_cluster(layers: int, devices: int, types: int, seed: int = 0) -> Problem:
-    """Return what `random_cluster` does, with devices of so many types, as even in number as can be.
+    """Return what `random_cluster` does, with devices of `types` types, as even in number as can be.
 
     `layers`, `devices`, `types`: how many there are; at least one device of each type.
     """

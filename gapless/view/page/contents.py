@@ -240,13 +240,13 @@ def messages(subject: Subject) -> Table | None:
     links = () if subject.measurement is None else subject.measurement.links
     if not links:
         return None
-    foretold = _predicted_us(subject)
+    predicted_by_name = _predicted_us(subject)
     titles = (
         *columns("pipeline", "link"),
         *numbers("bytes", "predicted", "took", "p95", "error", "waited before"),
     )
     caption = "Messages between devices: predicted, and measured (median)"
-    return table(caption, titles, [_row(link, foretold) for link in links])
+    return table(caption, titles, [_row(link, predicted_by_name) for link in links])
 
 
 def _predicted_us(subject: Subject) -> Mapping[str, float]:
@@ -266,9 +266,9 @@ def _predicted_us(subject: Subject) -> Mapping[str, float]:
     }
 
 
-def _row(link: LinkTimes, foretold: Mapping[str, float]) -> list[TableCell | str]:
+def _row(link: LinkTimes, predicted_by_name: Mapping[str, float]) -> list[TableCell | str]:
     name = link_name(link.source, link.target)
-    predicted_us = foretold.get(name)
+    predicted_us = predicted_by_name.get(name)
     error = None if predicted_us is None else predicted_us / link.time_us.median - 1
     return [
         TableCell(text=link.stream, kind="name"),
@@ -288,7 +288,7 @@ WIDTH, HEIGHT = 4000, 1000
 """Units of the drawing: how fine it is."""
 
 _NEAR = 2.5
-"""A capacity of at most so many times the peak is drawn; a larger one would flatten the chart."""
+"""A capacity of at most this multiple of the peak is drawn; a larger one would flatten the chart."""
 
 _BINARY = 1024
 
