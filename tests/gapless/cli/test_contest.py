@@ -77,7 +77,17 @@ def test_one_more_backend_stands_beside_the_usual_ones(cli: Cli) -> None:
         "vit,squeezenet",
         "--platform",
         "kirin990",
-        *("--backends", "serial,band", "--backend", MINE, "--time-limit", "5", "--json"),
+        *(
+            "--passage",
+            "ordered",
+            "--backends",
+            "serial,band",
+            "--backend",
+            MINE,
+            "--time-limit",
+            "5",
+            "--json",
+        ),
     )
     results = run.document["results"]
     assert [one["backend"] for one in results] == ["serial", "band", "longest-first"]
