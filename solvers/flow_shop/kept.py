@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...formulations.flow_shop.alike import Groups, settled
+from ...formulations.flow_shop.space import Groups, settled
 from ...formulations.flow_shop.tables import Schedule
 from .measure import Key
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.alike import groups_of, neighbours_in
 from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.space import groups_of, neighbours_in
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
