@@ -1,7 +1,7 @@
 """Joint local search over the order and the cuts of a workload (formulations, section 6).
 
 A step proposes another schedule and keeps it if it is not worse, or hardly. For the makespan the moves
-re-plan single requests exactly (`reinsertion`), so few steps go far; every other objective and every
+re-plan single requests exactly (`Reinsertion`), so few steps go far; every other objective and every
 constraint is served by moves that know less, and by measuring each proposal in full.
 """
 
@@ -30,8 +30,7 @@ from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
 from .guided import guided_drafts
-from .kept import KeptSchedules
-from .measure import Key, Measure
+from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
 from .starts import serial_drafts, starting_drafts
 from .units import MOST_SETS, compatible_units, confine
