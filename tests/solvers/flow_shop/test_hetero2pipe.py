@@ -1,4 +1,4 @@
-"""Hetero2Pipe's planner: its assignment is that of scipy, its columns are aligned, its plans fit the device (Eq. 6)."""
+"""Hetero2Pipe's planner: its assignment is scipy's, its columns are aligned, its plans fit the device."""
 
 from __future__ import annotations
 
