@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.solvers.flow_shop.arrays import ChainArrays
-from gapless.solvers.flow_shop.assignment import order_by_assignment
+from gapless.solvers.flow_shop.hetero2pipe import order_by_assignment
 from gapless.solvers.flow_shop.ordering import displacement_of, order_by_contention, violation_of
 from gapless.solvers.flow_shop.slicing import (
     bottleneck_by_pointer,

@@ -13,7 +13,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import count_plans
-from gapless.solvers.flow_shop.drawn import UNITS, random_workload
+from gapless.solvers.flow_shop.samples import UNITS, random_workload
 
 __all__ = ["UNITS", "crowded_workload", "random_workload", "small_workload"]
 

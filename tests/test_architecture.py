@@ -28,7 +28,6 @@ ONLY_IN = {
     "pulp": {"solvers/exact/pulp.py"},
     "highspy": {"solvers/exact/pulp.py"},
     "scipy": {
-        "solvers/flow_shop/assignment.py",
         "profiler/applications/convolutions.py",
         "profiler/links/fitting.py",
         "profiler/learned/device.py",

@@ -24,16 +24,15 @@ from ..expr import BoolExpr, VariableKey, any_of
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from ..workload import Execution
-from .alignment import AsynchronousClocks
-from .alike import alike, settled
+from .alignment import AsynchronousClocks, ColumnClocks
 from .clocks import Clocks
-from .columns import ColumnClocks
 from .needs import Needs, needs_of
 from .occupancy import Occupancy
 from .ordering import FixedOrder, Pattern, Places, Precedences, RankedOrder, order_definitions
 from .quantities import FlowQuantity
 from .slicing import Slicing
 from .slowdown import Lengths
+from .space import alike, settled
 from .tables import Schedule, shop_of
 from .totals import Totals
 from .values import WorkloadValues

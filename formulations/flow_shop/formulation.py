@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import ClassVar
 
 from ..branches import order_words
@@ -21,13 +23,10 @@ from ..schedules import as_schedules
 from ..scores import Violation
 from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
-from . import judge
-from .demands import workload_demands
-from .distance import DIFFERENCE
 from .encoding import encode_workload
 from .operation import FlowShopOperation
 from .quantities import QUANTITIES, TERMS
-from .space import all_schedules, count_schedules, near_schedules
+from .space import DIFFERENCE, all_schedules, count_schedules, near_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
 from .values import WorkloadValues
 from .view import WorkloadView
@@ -114,7 +113,20 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return deadlines and the order."""
-        return workload_demands(problem)
+        workload = workload_of(problem)
+        found = [
+            Demand(
+                name=f"deadline of {request.name}",
+                text=f"request {request.name!r} takes at most {request.deadline_us} us",
+                without=_without_deadline(request.name),
+            )
+            for request in workload.requests
+            if request.deadline_us is not None
+        ]
+        if workload.order is RequestOrder.FIXED:
+            text = f"the requests are served in the order {', '.join(workload.names)}"
+            found.append(Demand(name="order", text=text, without=_without_order))
+        return found
 
     def code(self, problem: Problem, plan: Plan) -> Schedule:
         """Return order and cuts by index."""
@@ -131,7 +143,12 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def broken(self, problem: Problem, code: Schedule, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield cuts, conflicts, capacities, deadlines and the order, as far as a plan breaks them."""
         assert isinstance(numbers, WorkloadValues)
-        return judge.broken(numbers.shop, numbers)
+        yield from _structure(numbers.shop, numbers)
+        requests, order = numbers.shop.workload.requests, code.order
+        if not numbers.shop.order_is_free and list(order) != sorted(order):
+            names = [requests[request].name for request in order]
+            yield Violation(rule="order", message=f"the order is fixed, the plan has {names}")
+        yield from _deadlines(numbers)
 
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
         """Return load, bubble and bytes by unit, and the latency of each request."""
@@ -208,6 +225,52 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     ) -> Encoded[Schedule]:
         """Return the formulation that suits what is asked (`encoding.py`)."""
         return encode_workload(problem, top=top, known=known)
+
+
+def _deadlines(values: WorkloadValues) -> Iterator[Violation]:
+    pairs = zip(values.shop.workload.requests, values.request_latency_us, strict=True)
+    for request, took in pairs:
+        if request.deadline_us is not None and took > request.deadline_us:
+            text = f"request {request.name!r} takes {took} us, its deadline is {request.deadline_us} us"
+            yield Violation(rule="deadline", message=text)
+
+
+def _structure(shop: FlowShop, values: WorkloadValues) -> Iterator[Violation]:
+    first = shop.chains[0]
+    used = set(values.busy_us)
+    for unit in sorted(used):
+        for other in sorted(first.exclusive[unit] & used):
+            if other > unit:
+                names = f"{shop.units[unit]!r} and {shop.units[other]!r}"
+                yield Violation(rule="conflict", message=f"units {names} share cores")
+    for request, cuts in enumerate(values.schedule.cuts):
+        chain, name = shop.chain(request), shop.workload.requests[request].name
+        for unit, (start, stop) in enumerate(pairwise(cuts)):
+            where = f"request {name!r}, chunk [{start}, {stop}) on {shop.units[unit]!r}"
+            if start < stop and stop not in chain.cuts:
+                yield Violation(rule="cut", message=f"{where} ends where no cut is allowed")
+            if start < stop and not chain.fits(start, stop, unit):
+                needs, has = chain.memory_bytes(start, stop), chain.unit_memory[unit]
+                yield Violation(rule="unit_memory", message=f"{where} needs {needs} bytes, has {has}")
+    if first.device_memory is not None and values.peak_bytes > first.device_memory:
+        message = f"the plan needs {values.peak_bytes} bytes, the device has {first.device_memory}"
+        yield Violation(rule="device_memory", message=message)
+
+
+def _without_deadline(name: str) -> Callable[[Problem], Problem]:
+    def drop(problem: Problem) -> Problem:
+        workload = workload_of(problem)
+        requests = tuple(
+            replace(request, deadline_us=None) if request.name == name else request
+            for request in workload.requests
+        )
+        return replace(problem, data=replace(workload, requests=requests))
+
+    return drop
+
+
+def _without_order(problem: Problem) -> Problem:
+    return replace(problem, data=replace(workload_of(problem), order=RequestOrder.FREE))
 
 
 FORMULATION = FlowShopFormulation()

@@ -1,13 +1,20 @@
-"""Every well-formed plan for a workload, and how many there are."""
+"""All plans for a workload: how many, which are near, which count as one plan, how far apart two are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise, permutations, product, zip_longest
+from itertools import combinations, pairwise, permutations, product, zip_longest
 from math import comb, factorial, prod
 
-from .tables import Cuts, FlowShop, Schedule
+from ..expr import BoolExpr, count
+from ..formulation import Difference
+from ..plan import Plan
+from ..problem import Problem
+from ..rules import RuleFunction, named
+from .needs import needs_of
+from .tables import Cuts, FlowShop, Schedule, shop_of, workload_of
+from .view import WorkloadView
 
 
 def all_schedules(shop: FlowShop) -> Iterator[Schedule]:
@@ -76,3 +83,106 @@ def count_schedules(shop: FlowShop) -> int:
     units = shop.unit_count
     ways = prod(comb(len(shop.chain(r).cuts) + units - 2, units - 1) for r in range(shop.request_count))
     return ways * (factorial(shop.request_count) if shop.order_is_free else 1)
+
+
+Groups = tuple[tuple[int, ...], ...]
+"""Indices of requests that nothing tells apart, those of a group in ascending order.
+
+Plans that differ by who of them is who are one plan.
+"""
+
+
+def alike(shop: FlowShop, named: Collection[int]) -> Groups:
+    """Return the groups of requests of one network that come and are due at the same times.
+
+    `named`: requests that rules tell from others: in no group.
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for request, facts in enumerate(shop.workload.requests):
+        if request not in named:
+            kind = (facts.network, facts.arrival_us, facts.deadline_us)
+            groups.setdefault(kind, []).append(request)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def groups_of(problem: Problem) -> Groups:
+    """Return the groups that can trade places; none where the order is given, or rules are opaque."""
+    shop = shop_of(problem)
+    if not shop.order_is_free or problem.opaque_rules:
+        return ()
+    return alike(shop, needs_of(problem).named)
+
+
+def settled(schedule: Schedule, groups: Groups) -> Schedule:
+    """Return the schedule that stands for all that are alike: of a group, the first is served first.
+
+    It is as good as the others, its displacement is the least of them, and it comes first in the canonical
+    order.
+    """
+    order, cuts = list(schedule.order), list(schedule.cuts)
+    place = {request: index for index, request in enumerate(schedule.order)}
+    for group in groups:
+        for request, stands_for in zip(group, sorted(group, key=place.__getitem__), strict=True):
+            order[place[stands_for]] = request
+            cuts[request] = schedule.cuts[stands_for]
+    return Schedule(tuple(order), tuple(cuts))
+
+
+def neighbours_in(groups: Groups) -> Sequence[tuple[int, int]]:
+    """Return the pairs of requests of which the first is served first in settled schedules."""
+    return [pair for group in groups for pair in pairwise(group)]
+
+
+Place = tuple[str, int, str]
+"""A layer of a request on a unit."""
+
+
+def workload_distance(first: Plan, second: Plan) -> int:
+    """Return how many layers of requests run on other units, plus how many pairs are in the other order.
+
+    0 for equal plans; a metric. Plans that differ by who of several equal requests is who are compared as
+    they stand: `settled` ones are those that say something.
+    """
+    layers = sum(1 for _ in _places(first)) - len({*_places(first)} & {*_places(second)})
+    return layers + len({*combinations(first.order, 2)} - {*combinations(second.order, 2)})
+
+
+def _places(plan: Plan) -> Iterator[Place]:
+    for chunk in plan.chunks:
+        yield from ((chunk.request, layer, chunk.unit) for layer in range(chunk.start, chunk.stop))
+
+
+def differs(plan: Plan, at_least: int) -> RuleFunction:
+    """Return the rule "at least so far from this plan" (`workload_distance`)."""
+
+    def build(view: WorkloadView) -> BoolExpr:
+        places, pairs = list(_places(plan)), list(combinations(plan.order, 2))
+        same = (*(view.on(*place) for place in places), *(view.before(*pair) for pair in pairs))
+        return count(same) <= len(same) - at_least
+
+    text = f"at least {at_least} layers or pairs of requests differ from plan {plan.plan_id}"
+    return named(f"differs({plan.plan_id}, {at_least})", text, build)
+
+
+def settled_plan(problem: Problem, plan: Plan) -> Plan:
+    """Return the plan that stands for all that differ from it by who of several equal requests is who."""
+    groups = groups_of(problem)
+    if not groups:
+        return plan
+    shop = shop_of(problem)
+    return shop.plan(settled(shop.schedule(plan), groups))
+
+
+def settling_rules(problem: Problem) -> tuple[RuleFunction, ...]:
+    """Return the rules that hold of settled plans only."""
+    names = workload_of(problem).names
+    pairs = ((names[one], names[other]) for one, other in neighbours_in(groups_of(problem)))
+    return tuple(_in_order(first, second) for first, second in pairs)
+
+
+def _in_order(first: str, second: str) -> RuleFunction:
+    text = f"{first} is served before {second}, which is like it"
+    return named(f"before({first}, {second})", text, lambda view: view.before(first, second))
+
+
+DIFFERENCE = Difference(between=workload_distance, rule=differs, settle=settled_plan, settling=settling_rules)

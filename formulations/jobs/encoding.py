@@ -18,7 +18,8 @@ Redundant rows, which relaxations need:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -39,13 +40,12 @@ from ..expr import (
 )
 from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, Task, Values
 from ..problem import Problem
-from .counts import by_counts
+from .play import Part
 from .quantities import JobQuantity as Q
 from .quantities import JobTerm, JobValues
 from .reach import Reach
 from .slowdown import Lengths, at
-from .symmetry import Alike
-from .tables import JobPlan, Option, tables_of
+from .tables import JobPlan, JobTables, Option, tables_of
 
 _TIMES = frozenset({Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY})
 """Quantities that depend on when chunks start."""
@@ -162,7 +162,10 @@ class _JobsModel:
         )
 
     def _relaxed(self, least_us: int) -> Relaxation:
-        return by_counts(self.reach, max(least_us, self.reach.longest_us), self.horizon_us)
+        """Return the model of counts; the larger the bound on the makespan, the more windows count."""
+        least_us = min(max(least_us, self.reach.longest_us), self.horizon_us)
+        makespan = IntVar("least_end", (), least_us, self.horizon_us)
+        return Relaxation(constraints=tuple(_Counts(self.reach, makespan).rows(least_us)), objective=makespan)
 
     def _paths(self) -> Iterator[BoolExpr]:
         for request in self.requests:
@@ -440,4 +443,115 @@ class _JobsModel:
             for other, place in starts.items():
                 if one < other:
                     found["before", (*one, *other)] = int(rank < place)
+        return found
+
+
+class _Counts:
+    """A smaller model, for a bound on the makespan: how many requests of a kind take which chunk.
+
+    Requests of one kind have the same chunks and the same time before and behind them. Integer flows through
+    their sections say how many take each chunk; each window of a unit (`Reach.windows`) has room for what it
+    is given, and no request of a kind has more time than the makespan leaves. Equal requests are not told
+    apart, and nothing is ordered, so that solvers prove in seconds what the whole model takes long for.
+    """
+
+    def __init__(self, reach: Reach, makespan: Expr) -> None:
+        assert reach.head_us is not None
+        self._reach, self._makespan = reach, makespan
+        heads, tails, chain_of = reach.head_us, reach.tail_us, reach.tables.chain_of
+        kinds = [(chain_of[r], heads[r], tails[r]) for r in range(len(chain_of))]
+        self._count = Counter(kinds)
+        self._first = {kind: request for request, kind in reversed(list(enumerate(kinds)))}
+        self._many = {
+            (request, option): IntVar("many", (request, *option.part), 0, self._count[kind])
+            for kind, request in self._first.items()
+            for option in reach.of(request)
+        }
+
+    def rows(self, least_us: int) -> Iterator[BoolExpr]:
+        """Yield what holds of every plan."""
+        for kind, request in self._first.items():
+            yield from self._flow(request, self._count[kind])
+            yield self._time(request, self._count[kind])
+        for windows in self._reach.windows(self._first.values(), least_us):
+            for around_us, inside in windows:
+                works = ((option.time_us, self._many[request, option]) for request, option in inside)
+                yield linear(works, around_us) <= self._makespan
+
+    def _flow(self, request: int, count: int) -> Iterator[BoolExpr]:
+        for border in range(self._reach.tables.section_count(request)):
+            out = self._sum(request, [o for o in self._reach.of(request) if o.start == border])
+            into = self._sum(request, [o for o in self._reach.of(request) if o.stop == border])
+            yield out == (count if border == 0 else into)
+
+    def _time(self, request: int, count: int) -> BoolExpr:
+        """Return "all of a kind together take at most as long as each of them may"."""
+        assert self._reach.head_us is not None
+        around_us = self._reach.head_us[request][0] + self._reach.tail_us[request][-1]
+        works = ((option.time_us, self._many[request, option]) for option in self._reach.of(request))
+        return linear(works, count * around_us) <= linear([(count, self._makespan)])
+
+    def _sum(self, request: int, options: list[Option]) -> Expr:
+        return linear((1, self._many[request, option]) for option in options)
+
+
+class Alike:
+    """Groups of equal requests: nobody would notice if two of a group, and what waits for them, swapped.
+
+    Two requests are equal if network, release, deadline, weight and what they wait for are, and if the
+    requests that wait for them are equal, each of which waits for nothing else; or are the same ones.
+    """
+
+    def __init__(self, tables: JobTables) -> None:
+        self._tables = tables
+        kinds: dict[object, int] = {}
+        self._kind = [0] * tables.request_count
+        """What a request is with all that waits for it, whatever it waits for itself."""
+        for request in reversed(range(tables.request_count)):
+            own = tables.jobs.requests[request]
+            followers = tables.followers[request]
+            alone = all(len(tables.after[each]) == 1 for each in followers)
+            behind = sorted(self._kind[each] for each in followers) if alone else ["same", *followers]
+            what = (
+                own.network,
+                own.release_us,
+                own.deadline_us,
+                own.weight,
+                tuple(behind),
+            )
+            self._kind[request] = kinds.setdefault(what, len(kinds))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Requests that are equal, in the order of their indices; groups of one are left out."""
+        found: dict[object, list[int]] = defaultdict(list)
+        for request, kind in enumerate(self._kind):
+            found[kind, *sorted(self._tables.after[request])].append(request)
+        return tuple(tuple(group) for group in found.values() if len(group) > 1)
+
+    def settled(
+        self, finish_us: Sequence[int], parts: Sequence[tuple[Part, ...]], order: Sequence[int]
+    ) -> tuple[tuple[int, ...], tuple[tuple[Part, ...], ...]]:
+        """Return an equally good plan in which equal requests finish in the order of their indices.
+
+        Order and chunks.
+        """
+        stands_for = list(range(len(parts)))
+        # Those behind come first: whole requests swap together with what waits for them.
+        for group in sorted(self.groups, key=lambda group: -group[0]):
+            ranked = sorted(group, key=lambda request: (finish_us[stands_for[request]], request))
+            before = stands_for.copy()
+            for place, source in zip(group, ranked, strict=True):
+                for own, other in zip(self._tree(place), self._tree(source), strict=True):
+                    stands_for[own] = before[other]
+        place_of = {source: request for request, source in enumerate(stands_for)}
+        return tuple(place_of[each] for each in order), tuple(parts[source] for source in stands_for)
+
+    def _tree(self, request: int) -> list[int]:
+        """Return a request and those that wait for it, equal ones in the order of their indices."""
+        found = [request]
+        followers = self._tables.followers[request]
+        if all(len(self._tables.after[each]) == 1 for each in followers):
+            for each in sorted(followers, key=lambda each: (self._kind[each], each)):
+                found += self._tree(each)
         return found

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
+from ..blocks import Blocks, blocks_of
 from ..branches import runs_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError, InvalidPlanError
-from ..history import History, SteadyState
+from ..history import History, Interval, SteadyState, executed, simulated
 from ..objective import Objective
 from ..operation import Operation, operation_of
-from ..plan import Plan
+from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..usage import Usage
-from . import history
-from .history import usage as bytes_in_use
-from .pieces import stream_of
-from .tables import tasks_of
+from ..serving import checked_slots
+from ..streams import Dataflow, Stream
+from ..usage import Usage, usage_of
+from .judge import plan_of
+from .quantities import ScheduleValues
+from .tables import Schedule, TaskTables, tables_of, tasks_of
 
 
 class TaskGraphOperation(Operation):
@@ -70,7 +73,7 @@ class TaskGraphOperation(Operation):
 
     def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
         """Return the time of each piece."""
-        (state,) = history.steady(problem, deployment)
+        (state,) = self.steady(problem, deployment)
         return (tuple((event.end_ns - event.start_ns) // 1000 for event in state.events),)
 
     def history(
@@ -84,13 +87,32 @@ class TaskGraphOperation(Operation):
     ) -> History:
         """Play a number of requests, one at a time."""
         _check_slots(task_slots)
-        return history.history(
-            problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
-        )
+        requests, _ = checked_slots(requests, interval_us, task_slots)
+        stream = stream_of(problem, plan)
+        runs = _runs(problem, stream)
+        latency_us = _latency_us(runs)
+        between_us = latency_us if interval_us is None else interval_us
+        arrivals = tuple(request * between_us for request in range(requests))
+        begins, free_us = [], 0
+        for arrival in arrivals:
+            begins.append(max(arrival, free_us))
+            free_us = begins[-1] + latency_us
+        events = _events(stream, runs, begins, engines=False)
+        units = tables_of(problem).units
+        return simulated(plan, events, units=units, arrivals_us=arrivals, streams=(stream,))
 
     def usage(self, problem: Problem, history: History) -> Usage:
-        """Return the bytes in use over time."""
-        return bytes_in_use(problem, history)
+        """Return the bytes in use over time.
+
+        Weights are there all the time, what pieces make for others from the end of the piece that makes it to
+        the end of the last one that reads it.
+        """
+        return usage_of(
+            _changes(problem, history),
+            ((event.request, *event.span_us) for event in history.events),
+            base=sum(_held_bytes(problem, stream) for stream in history.streams),
+            requests=len(history.output_us),
+        )
 
     def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
         """Refuse what is not one stream of the network."""
@@ -99,11 +121,17 @@ class TaskGraphOperation(Operation):
 
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
         """Play requests one after the other."""
-        return history.play(problem, deployment, rounds)
+        (stream,) = deployment.streams
+        runs = _runs(problem, stream)
+        begins = [_latency_us(runs) * request for request in range(rounds)]
+        return executed(deployment, _events(stream, runs, begins, engines=True))
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return one request."""
-        return history.steady(problem, deployment)
+        """Return one request: the next one does the same."""
+        (stream,) = deployment.streams
+        runs = _runs(problem, stream)
+        events = tuple(_events(stream, runs, [0], engines=True))
+        return (SteadyState(period_us=float(_latency_us(runs)), events=events),)
 
 
 def _check_slots(task_slots: int | None) -> None:
@@ -116,3 +144,224 @@ def _check_slots(task_slots: int | None) -> None:
 def _chain(problem: Problem) -> Problem:
     """Return the problem of cutting the order of the network, for the latency."""
     return replace(problem, data=None, objective=Objective(terms=("latency",)), rules=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """When a piece runs, microseconds from the beginning of its request.
+
+    `entered_us`, `left_us`: the same, with what tensors from outside take into pieces that wait for none, and
+    those to the outside out of pieces that none waits for.
+    """
+
+    entered_us: int
+    start_us: int
+    end_us: int
+    left_us: int
+
+
+def _held_bytes(problem: Problem, stream: Stream) -> int:
+    """Return the weights on all units; what several tasks of a unit share is there once."""
+    tables, of_unit = _by_layer(problem), dict[str, set[int]]()
+    for chunk, own in zip(stream.chunks, _layers(stream), strict=True):
+        of_unit.setdefault(chunk.unit, set()).update(tables.tasks.of[layer] for layer in own)
+    return sum(tables.weights.of(tasks) for tasks in of_unit.values())
+
+
+def _runs(problem: Problem, stream: Stream) -> list[_Run]:
+    """Return when each piece runs: as soon as those that it waits for are done, and their tensors there."""
+    tables = _by_layer(problem)
+    layers = _layers(stream)
+    own_tasks = [sorted({tables.tasks.of[layer] for layer in own}) for own in layers]
+    piece_of = {task: piece for piece, own in enumerate(own_tasks) for task in own}
+    units = [tables.units.index(chunk.unit) for chunk in stream.chunks]
+    found: list[_Run] = []
+    for own, unit, waits in zip(own_tasks, units, stream.waits, strict=True):
+        start = max([tables.entry_us[task][unit] for task in own] + [found[other].end_us for other in waits])
+        for task in own:
+            for maker, square in tables.before[task]:
+                sender = piece_of[maker]
+                if task not in own_tasks[sender]:
+                    start = max(start, found[sender].end_us + square[units[sender]][unit])
+        end = start + sum(tables.time_us[task][unit] or 0 for task in own)
+        found.append(_Run(entered_us=start if waits else 0, start_us=start, end_us=end, left_us=end))
+    for piece in stream.last:
+        leave = max(tables.exit_us[task][units[piece]] for task in own_tasks[piece])
+        found[piece] = replace(found[piece], left_us=found[piece].end_us + leave)
+    return found
+
+
+def _by_layer(problem: Problem) -> TaskTables:
+    """Return the tables of single layers: a piece need not be made of segments."""
+    data = tasks_of(problem)
+    return tables_of(replace(problem, data=replace(data, segments=())) if data.segments else problem)
+
+
+def _layers(stream: Stream) -> list[Sequence[int]]:
+    order = stream.order or range(stream.chunks[-1].stop)
+    return [order[chunk.start : chunk.stop] for chunk in stream.chunks]
+
+
+def _latency_us(runs: Sequence[_Run]) -> int:
+    return max(run.left_us for run in runs)
+
+
+def _events(stream: Stream, runs: Sequence[_Run], begins: list[int], *, engines: bool) -> Iterator[Interval]:
+    """Yield each piece of requests that begin at some times; sending takes no time of a unit."""
+    for request, begin in enumerate(begins):
+        for index, (chunk, run) in enumerate(zip(stream.chunks, runs, strict=True)):
+            inside = (run.start_us, run.end_us) if engines else ()
+            yield Interval(
+                start_ns=1000 * (begin + run.entered_us),
+                end_ns=1000 * (begin + run.left_us),
+                stream=0,
+                request=request,
+                chunk=index,
+                unit=chunk.unit,
+                engine_ns=tuple(1000 * (begin + at) for at in inside),
+            )
+
+
+def _changes(problem: Problem, trace: History) -> Iterator[tuple[int, int]]:
+    """Yield (time, bytes taken or given back) of what crosses pieces, and of nothing at each start."""
+    ends = {(event.request, event.chunk): event.span_us[1] for event in trace.events}
+    yield from ((event.span_us[0], 0) for event in trace.events)
+    network, (stream,) = problem.network, trace.streams
+    piece_of = {layer: piece for piece, own in enumerate(_layers(stream)) for layer in own}
+    for tensor in network.tensors:
+        readers = {piece_of[target] for target in tensor.targets if target < len(network.layers)}
+        maker = piece_of.get(tensor.source)
+        if maker is None or not readers - {maker}:
+            continue
+        for request in {event.request for event in trace.events}:
+            yield ends[request, maker], tensor.bytes
+            yield max(ends[request, reader] for reader in readers), -tensor.bytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pieces:
+    """The pieces of a schedule, in the order in which they start: tasks that one unit runs one after another.
+
+    A piece is one model for its engine: it begins when all that its tasks read is there, and what they make
+    is there when all of it is done. So tasks become one piece only where, by the times of the schedule,
+    nothing starts later for it: what the later ones read is there when the first one starts, and nobody reads
+    from the earlier ones, or waits for their unit, before the last one is done.
+
+    No piece waits for itself: each begins when those that it waits for are done, which is later than they
+    begin; tasks that take no time stay apart, in the order of the schedule.
+    """
+
+    tasks: tuple[tuple[int, ...], ...]  # the tasks of each piece, in their order
+    units: tuple[int, ...]
+    waits: tuple[tuple[int, ...], ...]
+    """For each piece the earlier ones that it waits for: those that make its inputs, the one before it on its
+    unit, those before it on units that exclude its own; not those that another of them waits for."""
+
+
+def pieces_of(tables: TaskTables, code: Schedule) -> Pieces:
+    """Return the pieces of a schedule."""
+    return _Joining(tables, code).pieces()
+
+
+def stream_of(problem: Problem, plan: Plan) -> Stream:
+    """Return a plan as a stream: its pieces are the chunks, in a valid order of the layers."""
+    tables, code = tables_of(problem), problem.formulation.code(problem, plan)
+    found = pieces_of(tables, code)
+    layers = [sorted(x for task in own for x in tables.tasks.members[task]) for own in found.tasks]
+    order = tuple(layer for own in layers for layer in own)
+    ends = pairwise(accumulate(map(len, layers), initial=0))
+    alone = len(layers) == 1
+    return Stream(
+        name=tables.network,
+        chunks=tuple(
+            Chunk(network=tables.network, start=start, stop=stop, unit=tables.units[unit])
+            for unit, (start, stop) in zip(found.units, ends, strict=True)
+        ),
+        task_slots=1,
+        order=() if order == tuple(range(len(order))) else order,
+        dataflow=None if alone else Dataflow(waits=found.waits, starts=plan_of(tables, code).order),
+    )
+
+
+class _Joining:
+    """Joins tasks to pieces, in the order of their starts."""
+
+    def __init__(self, tables: TaskTables, code: Schedule) -> None:
+        self._tables, self._code = tables, code
+        self._values = ScheduleValues(tables, code)
+        self._time_us = [tables.time_us[task][unit] or 0 for task, unit in enumerate(code.units)]
+        self._before = self._waits()
+        self._after: list[list[tuple[int, int]]] = [[] for _ in self._before]
+        for task, own in enumerate(self._before):
+            for other, sent_us in own:
+                self._after[other].append((task, sent_us))
+        self._piece: dict[int, list[int]] = {}
+
+    def _waits(self) -> list[list[tuple[int, int]]]:
+        """Return for each task those that it waits for, and how long after their end."""
+        tables, units = self._tables, self._code.units
+        found = [
+            [(other, square[units[other]][units[task]]) for other, square in before]
+            for task, before in enumerate(tables.before)
+        ]
+        last: dict[int, int] = {}
+        for task in self._code.order:
+            near = {units[task], *tables.exclusive[units[task]]} & last.keys()
+            found[task] += [(last[unit], 0) for unit in sorted(near)]
+            last[units[task]] = task
+        return found
+
+    def pieces(self) -> Pieces:
+        """Join all that can be joined."""
+        last: dict[int, list[int]] = {}
+        for task in self._code.order:
+            unit = self._code.units[task]
+            if unit in last and self._fits(last[unit], task):
+                last[unit].append(task)
+            else:
+                last[unit] = [task]
+            self._piece[task] = last[unit]
+        starts = self._values.task_start_us
+        place = {task: position for position, task in enumerate(self._code.order)}
+        ordered = sorted(
+            {own[0]: own for own in self._piece.values()}.values(),
+            key=lambda own: (starts[own[0]], self._time_us[own[0]] > 0, place[own[0]]),
+        )
+        return Pieces(
+            tasks=tuple(map(tuple, ordered)),
+            units=tuple(self._code.units[own[0]] for own in ordered),
+            waits=self._between(ordered).before,
+        )
+
+    def _between(self, ordered: list[list[int]]) -> Blocks:
+        """Return the graph of the pieces."""
+        number = {task: index for index, own in enumerate(ordered) for task in own}
+        edges = {
+            (number[other], number[task])
+            for task, before in enumerate(self._before)
+            for other, _ in before
+            if number[other] != number[task]
+        }
+        return blocks_of(len(ordered), edges, ())
+
+    def _fits(self, own: list[int], task: int) -> bool:
+        """Return whether nothing starts later if a task is run with those before it on its unit."""
+        begins, starts = self._values.task_start_us[own[0]], self._values.task_start_us
+        entry_us = self._tables.entry_us[task][self._code.units[task]]
+        ends = self._end_us(own) + self._time_us[task]
+        if not (self._time_us[own[0]] and self._time_us[task]) or entry_us > begins:
+            return False
+        for other, sent_us in self._before[task]:
+            if other not in own and self._end_us(self._piece[other]) + sent_us > begins:
+                return False
+        for one in own:
+            if ends + self._tables.exit_us[one][self._code.units[one]] > self._values.latency_us:
+                return False
+            for other, sent_us in self._after[one]:
+                reads_at = starts[self._piece.get(other, [other])[0]]
+                if other != task and other not in own and ends + sent_us > reads_at:
+                    return False
+        return True
+
+    def _end_us(self, own: list[int]) -> int:
+        return self._values.task_start_us[own[0]] + sum(self._time_us[task] for task in own)

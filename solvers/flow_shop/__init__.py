@@ -28,8 +28,7 @@ _TERMS = frozenset(
 
 
 def _search() -> Search:
-    from .solving import solve_flow_shop
-    from .start import starts_of
+    from .solving import solve_flow_shop, starts_of
 
     return Search(solve_flow_shop, starts_of)
 
@@ -52,8 +51,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import random_workload
-    from .samples import samples
+    from .samples import random_workload, samples
 
     return Instances(samples, random_workload)
 

@@ -27,8 +27,7 @@ from .branching import Branching
 from .company import able_of, company_of
 from .contention_bound import ContentionBound, contention_bound
 from .draft import Draft, DraftContext
-from .kept import KeptSchedules
-from .measure import Measure
+from .measure import KeptSchedules, Measure
 from .part import Pairs, Part
 from .splits import Split, Splits, ahead_us, even_split
 

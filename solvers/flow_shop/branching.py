@@ -24,8 +24,7 @@ from ..protocol import Deadline
 from .arrays import FORBIDDEN, Ints
 from .contention_bound import ContentionBound
 from .draft import Draft, DraftContext
-from .kept import KeptSchedules
-from .measure import Measure
+from .measure import KeptSchedules, Measure
 from .ways import UNREACHABLE, Ways
 
 _MOST_CUTS = 20_000

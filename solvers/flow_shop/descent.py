@@ -11,12 +11,10 @@ from ...formulations.flow_shop.quantities import FlowTerm
 from ..protocol import Deadline
 from .bounds import Prices
 from .draft import Draft, DraftContext
-from .inserted import inserted
-from .kept import KeptSchedules
 from .line import Row, Sides, end_us, heads, tails
-from .measure import Key, Measure, MeasuredSchedule
-from .moves import Moves
-from .reinsertion import Reinsertion, Stretch
+from .measure import KeptSchedules, Key, Measure, MeasuredSchedule
+from .moves import Moves, Reinsertion, Stretch
+from .starts import inserted
 
 _STRETCH, _STRIDE = 20, 13
 """Positions that are looked at together, and by how many the next ones are further."""

@@ -1,7 +1,7 @@
 """Joint local search over the order and the cuts of a workload (formulations, section 6).
 
 A step proposes another schedule and keeps it if it is not worse, or hardly. For the makespan the moves
-re-plan single requests exactly (`reinsertion`), so few steps go far; every other objective and every
+re-plan single requests exactly (`Reinsertion`), so few steps go far; every other objective and every
 constraint is served by moves that know less, and by measuring each proposal in full.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.alike import groups_of, neighbours_in
 from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.space import groups_of, neighbours_in
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
@@ -30,8 +30,7 @@ from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
 from .guided import guided_drafts
-from .kept import KeptSchedules
-from .measure import Key, Measure
+from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
 from .starts import serial_drafts, starting_drafts
 from .units import MOST_SETS, compatible_units, confine

@@ -1,4 +1,4 @@
-"""From a problem with a workload to a claim.
+"""From a problem with a workload to a claim, or to what exact searches start from.
 
 Small spaces are walked whole, larger ones searched by `search.py`, which re-plans requests one at a time and
 compares with lower bounds. Then `branch_and_price.py` looks for a proof, and makes the bound better, for up
@@ -8,16 +8,35 @@ rules are checked rather than lowered, and the time limit is used up unless the 
 
 from __future__ import annotations
 
-from ...formulations.flow_shop.tables import Schedule, shop_of
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ...formulations.flow_shop.needs import needs_of
+from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
+from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
+from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
 from ..showing import Showing
 from .measure import Key
-from .search import JointSearch, Proof
+from .search import JointSearch, Proof, best_schedule, objective_bound
 
 MOST_BRANCHED = 10**10
 """In spaces of so many plans the local search ends after so many steps, and a proof is looked for."""
+
+_EASY = 100
+"""Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
+
+_BOUNDED = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.PERIOD)
+"""Terms whose bounds are good."""
+
+_SHARE = 0.1
+"""Share of a time limit that the native bound, and the native search for a plan, may each take."""
+
+_FIRST_S = 0.1
+"""After this number of seconds of the native search its plan is shown, for whoever watches."""
 
 
 def solve_flow_shop(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -89,3 +108,56 @@ class WorkloadSolve:
             handling=self._handling,
             statistics={"steps": search.steps},
         )
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
+
+    With a time limit the first plan is there at once. The native search takes a fixed number of steps, so
+    that equal questions have equal answers, or ends after a share of the limit.
+    """
+    shop, limit_s, known = shop_of(problem), options.time_limit_s, Start()
+    if limit_s is not None:
+        known = Start(code=_whole(problem, shop))
+        yield known
+    if problem.objective.terms[0] in _BOUNDED:
+        deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+        known = replace(known, at_least=objective_bound(problem, deadline))
+    yield known
+    places = sum(len(shop.chains[chain].cuts) for chain in shop.chain_of) * (shop.unit_count - 1)
+    if places > _EASY and needs_of(problem).clocks:
+        share_s = None if limit_s is None else _SHARE * limit_s
+        first = (_FIRST_S,) if share_s is not None and share_s > 2 * _FIRST_S else ()
+        for seconds in (*first, share_s):
+            proof = Proof.NEVER if seconds in first else Proof.PRICED
+            found, bound = best_schedule(problem, time_limit_s=seconds, seed=options.seed, proof=proof)
+            if known.at_least is not None:
+                known = replace(known, at_least=max(bound, known.at_least))
+            if found is not None and not examined(problem, found)[1]:
+                known = replace(known, code=found)
+                yield known
+
+
+def _whole(problem: Problem, shop: FlowShop) -> Schedule | None:
+    """Return a valid plan in which every request runs whole on one unit; None if a few of them are not."""
+    order = tuple(range(shop.request_count))
+    for units in (range(shop.unit_count), *([unit] for unit in range(shop.unit_count))):
+        cuts = _level(shop, units)
+        if cuts is not None and not examined(problem, Schedule(order, cuts))[1]:
+            return Schedule(order, cuts)
+    return None
+
+
+def _level(shop: FlowShop, units: Sequence[int]) -> tuple[Cuts, ...] | None:
+    """Return each request whole on the unit that is done with it first, or None if one cannot run so."""
+    loads, cuts = [0] * shop.unit_count, []
+    for request in range(shop.request_count):
+        chain = shop.chain(request)
+        whole = 0, chain.layer_count
+        ends = [(loads[u] + chain.busy_us(*whole, u), u) for u in units if chain.runs(*whole, u)]
+        if not ends:
+            return None
+        end, unit = min(ends)
+        loads[unit] = end
+        cuts.append((0,) * (unit + 1) + (chain.layer_count,) * (shop.unit_count - unit))
+    return tuple(cuts)

@@ -1,21 +1,27 @@
-"""Schedules that a search starts from: several kinds of cuts in several orders."""
+"""Schedules that a search starts from: several kinds of cuts in several orders, and one by insertion."""
 
 from __future__ import annotations
 
+import random
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..contention import PRICE_SCALE
+from ..protocol import Deadline
 from .arrays import Ints
-from .bounds import Prices
-from .draft import Draft, DraftContext, Places
-from .line import Row
+from .bounds import Prices, serial_us
+from .draft import Draft, DraftContext, Places, slowed
+from .line import Row, Sides, put_back
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE
 
 _DEARER = 1.1
 """Cuts that cost more than so many times the cheapest ones, at the best prices, level no loads."""
+
+_PRECISION = 4
+"""The end of an unfinished plan is searched to one part in two to the power of this."""
 
 
 def starting_drafts(
@@ -135,3 +141,44 @@ def mixed_order(rows: Sequence[Row]) -> tuple[int, ...]:
         left[kind] -= 1
         order.append(waiting[kinds[kind]].pop())
     return tuple(order)
+
+
+def inserted(context: DraftContext, rates: Sequence[Row] | None, deadline: Deadline) -> Draft | None:
+    """Return a draft into which one request after the other was put where it fits best; None: no time.
+
+    The rule of Nawaz, Enscore and Ham for flow shops ("A heuristic algorithm for the m-machine, n-job
+    flow-shop sequencing problem", Omega 11(1), 1983), long requests first, with the cuts of each request
+    chosen together with its place.
+
+    `rates`: by how much slowdown stretches each request on each unit, permille by request; None: not.
+    """
+    shop, rng = context.shop, random.Random(0)
+    alone = serial_us(context.networks)
+    idle = (0,) * shop.unit_count
+    sides, end_us = Sides(ready_us=idle, after_us=idle), 0
+    order: list[int] = []
+    places: dict[int, Places] = {}
+    rows: list[Row] = []
+    for request in sorted(range(shop.request_count), key=lambda request: -alone[shop.chain_of[request]]):
+        if deadline.passed:
+            return None
+        ways, rate = context.ways(request), None if rates is None else rates[request]
+        spot, most_us = None, end_us + 2 * alone[shop.chain_of[request]] + context.arrivals_us[request]
+        while spot is None:
+            spot = put_back(
+                ways if rate is None else ways.slowed(rate),
+                context.arrivals_us[request],
+                (rows, [context.arrivals_us[other] for other in order]),
+                sides,
+                limit_us=most_us,
+                rng=rng,
+                indices=None if shop.order_is_free else (bisect(order, request),),
+                precision=_PRECISION,
+            )
+            most_us = 2 * most_us + 1
+        end_us = spot.limit_us
+        order.insert(spot.index, request)
+        places[request] = spot.places
+        row = context.row(request, spot.places)
+        rows.insert(spot.index, row if rate is None else slowed(row, rate))
+    return Draft(tuple(order), tuple(places[request] for request in range(shop.request_count)))

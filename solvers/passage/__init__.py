@@ -25,8 +25,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import random_problem
-    from .samples import samples
+    from .samples import random_problem, samples
 
     return Instances(samples, random_problem)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +12,21 @@ import numpy as np
 from ...formulations.chunking.quantities import Term
 from ...formulations.limits import Limits
 from ..chunking.ordering import Flags, Ints
-from .completions import completions
-from .exchange import Exchange, Quantity
 from .table import Floats, Table
 
 _SAFE = 1 - 1e-12
 """Sums of energies are not exact in floating point."""
 
 _BALANCE = frozenset((Term.GAPNESS, Term.PAPER_GAPNESS, Term.BUBBLES))
+
+_EXPONENTS = np.arange(-3, 9)
+"""Rates of exchange that are tried are powers of two of the quantity itself."""
+
+_KEPT = 3
+"""Rates that are kept for each quantity: those that prove most of whole plans."""
+
+_OFF, _OFF_SHARE = 1e-6, 1e-12
+"""What floating point may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,3 +358,104 @@ _VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
     Term.STREAM_LATENCY: lambda bounds, _: bounds.latency,
     Term.IN_FLIGHT: _fewest_in_flight,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A quantity f L + h (hops) that is bounded from below."""
+
+    loads: tuple[float, ...]
+    hop: float = 0.0
+
+
+class Exchange:
+    """Bounds on quantities of plans of capped period: time of units exchanged for hops, latency, balance.
+
+    Where no load may exceed C, the loads L of a plan keep w L <= C for all prices w. So for a quantity
+    f L + h (hops) and any rate of exchange m >= 0
+
+        f L + h (hops)  >=  min over all plans of ((f + m w) L + h (hops))  -  m C,
+
+    which completions at the rates f + m w know for plans that have begun. Few hops, for instance, are not
+    enough for a short period; a unit that is slow at everything cannot get as much load as the others.
+
+    Parameters
+    ----------
+    table, prices
+        The arrays, and prices that sum to 1.
+    quantities
+        What is bounded.
+    """
+
+    def __init__(self, table: Table, prices: Floats, quantities: Sequence[Quantity]) -> None:
+        own, rates, hop, exchange = [], [], [], []
+        # A period's worth of hops is as good a guess as any of what a hop is worth; that of a load is itself.
+        long = max(1.0, float(table.time.sum(axis=0).min()))
+        for place, quantity in enumerate(quantities):
+            scale = max(map(abs, quantity.loads)) or 4.0 / long
+            for rate in (scale * 2.0**_EXPONENTS).tolist():
+                own.append(place)
+                rates.append(np.array(quantity.loads) + rate * prices)
+                hop.append(quantity.hop)
+                exchange.append(rate)
+        self._count, self._own = len(quantities), np.array(own)
+        self._rates, self._hop, self._exchange = np.array(rates), np.array(hop), np.array(exchange)
+        self._ahead = completions(table, self._rates, hop=self._hop)
+        self._kept = np.arange(len(own))
+        self._cap = 0
+
+    def cap(self, period: int) -> None:
+        """Bound plans of at most this period."""
+        if period == self._cap:
+            return
+        proved = self._ahead[0].min(axis=1) - self._exchange * period
+        best = [np.flatnonzero(self._own == place) for place in range(self._count)]
+        self._kept = np.concatenate([rows[np.argsort(-proved[rows])[:_KEPT]] for rows in best])
+        self._cap = period
+
+    def least(self, at: int, unit: Ints, loads: Ints, hops: Ints) -> Ints:
+        """Return lower bounds on the quantities of plans whose pieces up to a boundary are placed, by row."""
+        rows = self._kept
+        worth = self._rates[rows] @ loads + self._hop[rows, None] * hops
+        worth += self._ahead[at][rows].take(unit, axis=1) - (self._exchange[rows] * self._cap)[:, None]
+        most = worth.reshape(self._count, -1, len(unit)).max(axis=1)
+        found: Ints = np.ceil(most - _OFF - _OFF_SHARE * np.abs(most)).astype(np.int64)
+        return found
+
+
+def completions(table: Table, rates: Floats, *, largest: bool = False, hop: Floats | None = None) -> Floats:
+    """Return the least (largest) cost of the rest by [boundary][rate][unit that runs up to there].
+
+    For rates r per unit, and while unit u runs up to boundary b, the least (or largest) sum of rates times
+    loads of the rest is
+
+        V[b][u] = best(r_u T[b][u] + V[b+1][u],  r_u X[b][u] + best of S[b][v] over v != u),
+        S[b][v] = r_v (E[b][v] + T[b][v]) + V[b+1][v],     V[N][u] = r_u X[N][u].
+
+    Prices as rates bound periods, ones bound latencies, a single one the load that a unit can get at most.
+    Infinite where there is no rest. `hop`: what each change of the unit costs on top, by rate.
+    """
+    sign = -1.0 if largest else 1.0
+    rates = sign * rates
+    count, units = table.count, table.units
+    found = np.empty((count + 1, len(rates), units))
+    found[count] = rates * table.leave[count]
+    time = np.where(table.able[:, None, :], rates * table.time[:, None, :], np.inf)
+    enter, leave = rates * table.enter[:, None, :], rates * table.leave[:, None, :]
+    if hop is not None:
+        leave = leave + hop[:, None]
+    columns = np.arange(len(rates))
+    for at in range(count - 1, -1, -1):
+        run = time[at] + found[at + 1]
+        begun = enter[at] + run
+        if at == 0:
+            found[0] = begun
+            break
+        first = begun.argmin(axis=1)
+        least = begun[columns, first]
+        other = np.broadcast_to(least[:, None], begun.shape).copy()
+        begun[columns, first] = np.inf
+        other[columns, first] = begun.min(axis=1)
+        away = leave[at] + other
+        found[at] = away if table.must[at] else np.minimum(run, away)
+    return sign * found

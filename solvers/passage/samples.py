@@ -1,4 +1,4 @@
-"""Small instances of one network whose units may have several chunks, on which backends are compared."""
+"""Small instances of one network whose units may have several chunks, the same ones and random ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ...formulations.expr import BoolExpr
 from ...formulations.passage.view import PassageView
 from ...formulations.passages import Passage
 from ...formulations.problem import Problem
+from ..chunking.samples import random_problem as random_chain
 from ..chunking.samples import samples as samples_of_chunking
 from ..samples import Samples
 
@@ -52,3 +53,8 @@ def taking_turns(problem: Problem) -> Problem:
     units = (replace(first, **shared), replace(second, **shared), *others)  # type: ignore[arg-type]
     # Quantities of rules know their bounds, which depend on who takes turns.
     return replace(problem, platform=replace(problem.platform, units=units)).with_data(problem.data)
+
+
+def random_problem(layers: int, units: int, *, seed: int = 0) -> Problem:
+    """Return a problem with the default objective (period, gapness); equal seeds give equal problems."""
+    return passing(random_chain(layers, units, seed=seed))

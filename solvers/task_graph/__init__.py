@@ -11,15 +11,13 @@ _TERMS = frozenset((T.LATENCY, T.WORK, T.UNITS))
 
 
 def _search() -> Search:
-    from .solving import solve_schedule
-    from .start import starts_of
+    from .solving import solve_schedule, starts_of
 
     return Search(solve_schedule, starts_of)
 
 
 def _instances() -> Instances:
-    from .drawn import random_tasks
-    from .samples import samples
+    from .samples import random_tasks, samples
 
     return Instances(samples, random_tasks)
 

@@ -1,10 +1,13 @@
-"""Small problems of layers side by side on which every backend is compared with the oracle."""
+"""Small problems of layers side by side on which every backend is compared with the oracle; random ones."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...formulations.costs import Provenance
+from ...formulations.drawn_graphs import branching_edges
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.layer_graphs import GraphNode, graph_problem
 from ...formulations.objective import Objective
@@ -17,6 +20,10 @@ _TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80))
 """Of each node on npu and cpu."""
 
 _EDGES = (("a", "b"), ("a", "c"), ("b", "d"), ("c", "e"), ("d", "e"))
+
+_DRAWN_US, _SENDS_US = (200, 4_000), (50, 1_000)
+_SPEED, _TASTE = (0.5, 3.0), (0.7, 1.4)
+"""How fast units are, and how much faster or slower than that with single layers."""
 
 
 def samples() -> Samples:
@@ -88,3 +95,26 @@ def _with_outside(problem: Problem) -> Problem:
     found = with_outputs(problem, "bd")
     outside = tuple((30, 8) for _ in found.network.tensors)
     return replace(found, data=replace(_data(found), outside_us=outside))
+
+
+def random_tasks(layers: int, units: int, *, seed: int = 0) -> Problem:
+    """Return a graph of layers with branches on unlike units, equal for equal seeds.
+
+    Tensors take as long between any two units.
+    """
+    rng = random.Random(f"tasks {layers} {units} {seed}")
+    names = [f"l{number}" for number in range(layers)]
+    speeds = [rng.uniform(*_SPEED) for _ in range(units)]
+    nodes = []
+    for name in names:
+        work_us = rng.randint(*_DRAWN_US)
+        times = tuple(max(1, round(work_us / speed * rng.uniform(*_TASTE))) for speed in speeds)
+        nodes.append(GraphNode(name=name, times_us=times, bytes=rng.randint(1, 64) << 20))
+    problem = graph_problem(
+        nodes,
+        branching_edges(names, rng),
+        [ProcessingUnit(name=f"unit{number}") for number in range(units)],
+        platform="synthetic",
+        provenance=Provenance(source="drawn", estimated=True),
+    )
+    return timed(problem, [rng.randint(*_SENDS_US) for _ in problem.network.tensors])

@@ -7,22 +7,25 @@ meets its bound, or where all plans were walked.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from bisect import insort
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, count, islice
+from typing import Any
+
+import numpy as np
 
 from ...formulations.judge import examined
 from ...formulations.problem import Feature, Problem
-from ...formulations.task_graph.paths import paths_of
+from ...formulations.task_graph.paths import Paths, paths_of
 from ...formulations.task_graph.quantities import ScheduleTerm
 from ...formulations.task_graph.tables import Schedule, TaskTables, tables_of
 from ..exhaustive import walked
+from ..families import Start
 from ..pool import Pool
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from ..repairing import repair
 from ..showing import Showing
 from ..topological_orders import by_priority
-from .bounds import latency_bound
-from .lists import first_schedules, list_schedule, upward_ranks
 from .moves import Moves
 
 ROUNDS = 12
@@ -40,6 +43,23 @@ _NOISE = 0.2
 
 _MOST_SETS = 12
 """Most sets of units that are searched one by one, where few may be used."""
+
+_SHARE = 0.1
+"""Share of a time limit that the search for a plan to start from may take."""
+
+_START_ROUNDS = 6
+"""Rounds without a better plan that end that search."""
+
+Ahead = Sequence[Sequence[int]]
+"""What is added to the end of each task on each unit when units are compared."""
+
+_PRICE_ROUNDS, _SCALE = 80, 10_000
+"""Rounds in which prices are improved; prices are whole numbers up to the second."""
+
+_MARKS = 400
+"""Most heads, and most tails, that windows begin and end at."""
+
+_WORST = np.iinfo(np.int64).max // _SCALE**2
 
 
 def solve_schedule(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -173,3 +193,179 @@ class _Solve:
         return search.pool.claim(
             bound=search.bound, stop=stop, handling=self._handling, statistics={"moves": search.steps}
         )
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
+
+    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends when its
+    plan meets the bound, or after a share of the time limit.
+    """
+    limit_s = options.time_limit_s
+    deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+    search = ScheduleSearch(problem, seed=options.seed)
+    search.begin(deadline)
+    if limit_s is not None:
+        yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)
+    left = _START_ROUNDS
+    for better in search.rounds(deadline):
+        left = _START_ROUNDS if better else left - 1
+        met = search.pool.meets(search.bound)
+        if met or deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
+            break
+    yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)
+
+
+def upward_ranks(tables: TaskTables) -> list[float]:
+    """Return for each task its longest path to the end, at mean times of units and of pairs of them."""
+    pairs = max(1, tables.unit_count * (tables.unit_count - 1))
+    ranks = [0.0] * tables.task_count
+    for task in range(tables.task_count - 1, -1, -1):
+        times = [tables.time_us[task][unit] or 0 for unit in tables.allowed[task]]
+        rest = max(
+            (sum(map(sum, square)) / pairs + ranks[other] for other, square in tables.after[task]),
+            default=0.0,
+        )
+        ranks[task] = sum(times) / max(1, len(times)) + rest
+    return ranks
+
+
+def list_schedule(
+    tables: TaskTables, order: Sequence[int], ahead: Ahead | None = None, units: Collection[int] | None = None
+) -> Schedule | None:
+    """Return the list schedule of a topological order; None: no unit can run a task.
+
+    Each task goes to the unit where it, or what follows, ends first, also in a gap between others. Where no
+    unit has room for a task, one is too full, which a repair may mend.
+
+    `ahead`: see `Ahead`; None: nothing, as in HEFT. `units`: those that may be used; None: all.
+    """
+    busy: list[list[tuple[int, int]]] = [[] for _ in tables.units]
+    room, held = [*tables.unit_memory], [set[int]() for _ in tables.units]
+    unit_of, end, start = [0] * tables.task_count, [0] * tables.task_count, [0] * tables.task_count
+    for task in order:
+        best: tuple[bool, int, int, int, int] | None = None
+        for unit in tables.allowed[task]:
+            if units is not None and unit not in units:
+                continue
+            free = room[unit]
+            full = free is not None and free < tables.weights.more(task, held[unit])
+            ready = tables.entry_us[task][unit]
+            for other, square in tables.before[task]:
+                ready = max(ready, end[other] + square[unit_of[other]][unit])
+            time_us = tables.time_us[task][unit] or 0
+            begin = _first_gap(busy[unit], ready, time_us)
+            stop = begin + time_us
+            found = (full, stop + (ahead[task][unit] if ahead else 0), stop, begin, unit)
+            best = found if best is None else min(best, found)
+        if best is None:
+            return None
+        _, _, end[task], start[task], unit = best
+        unit_of[task] = unit
+        left = room[unit]
+        room[unit] = None if left is None else left - tables.weights.more(task, held[unit])
+        held[unit].add(task)
+        for near in {unit, *tables.exclusive[unit]}:
+            insort(busy[near], (start[task], end[task]))
+    return tables.ordered(unit_of, sorted(order, key=lambda task: (start[task], task)))
+
+
+def _first_gap(busy: list[tuple[int, int]], ready: int, time_us: int) -> int:
+    """Return when a unit is first free for so long, not before `ready`; its busy times are sorted."""
+    begin = ready
+    if busy and busy[-1][1] > ready:
+        for start, stop in busy:
+            if stop > begin:
+                if start - begin >= time_us:
+                    return begin
+                begin = stop
+    return begin
+
+
+def first_schedules(tables: TaskTables, paths: Paths, units: Collection[int] | None = None) -> list[Schedule]:
+    """Return schedules of HEFT and PEFT, by upward rank and by the longest path, and of single units.
+
+    HEFT (Topcuoglu, Hariri and Wu 2002): by upward rank, at mean times; on the unit where the task ends
+    first. PEFT (Arabnejad and Barbosa 2014, "List Scheduling Algorithm for Heterogeneous Systems by an
+    Optimistic Cost Table"): on the unit where its end and the optimistic cost of what follows are least
+    together; that cost is the tail of the task on the unit (`Paths.tail_us`).
+    """
+    tails = [
+        min((paths.through_us(task, unit) - paths.head_us[task][unit] for unit in own), default=0)
+        for task, own in enumerate(tables.allowed)
+    ]
+    found = []
+    for priority in (upward_ranks(tables), tails):
+        order = by_priority(tables.tasks, [-rank for rank in priority])
+        found += [list_schedule(tables, order, ahead, units) for ahead in (None, paths.tail_us)]
+    order = list(range(tables.task_count))
+    for unit in range(tables.unit_count) if units is None else units:
+        found.append(list_schedule(tables, order, None, (unit,)))
+    return [*dict.fromkeys(each for each in found if each is not None)]
+
+
+def latency_bound(tables: TaskTables, paths: Paths) -> int:
+    """Return a lower bound on the latency of all plans: longest paths, and work between heads and tails.
+
+    With a price p_k >= 0 for each set k of units that take turns (`TaskTables.turns`), and W_u the sum of the
+    prices of the sets of unit u, tasks S that start at h or later and have q behind them prove
+
+        (latency - h - q) * sum of p >= sum over S of min over units of W_u * t_u,
+
+    the dual of the relaxation that gives shares of tasks to units (Lenstra, Shmoys and Tardos 1990).
+    """
+    least = np.array(
+        [[_WORST if time is None else time for time in row] for row in tables.time_us], dtype=np.int64
+    )
+    member = np.array(
+        [[unit in own for unit in range(tables.unit_count)] for own in tables.turns], dtype=np.int64
+    )
+    heads = np.array([_least(row, own) for row, own in zip(paths.head_us, tables.allowed, strict=True)])
+    tails = np.array([_least(row, own) for row, own in zip(paths.tail_us, tables.allowed, strict=True)])
+    found = paths.longest_us
+    for prices in (np.ones(len(member), dtype=np.int64), _prices(least, member)):
+        work = (least * (prices @ member)).min(axis=1)
+        found = max(found, _best_window(heads, tails, work, int(prices.sum())))
+    return found
+
+
+def _least(row: Sequence[int], allowed: Sequence[int]) -> int:
+    return min((row[unit] for unit in allowed), default=0)
+
+
+def _best_window(heads: Any, tails: Any, work: Any, total: int) -> int:
+    """Return the largest of h + q + work / total over heads h and tails q, rounded up."""
+    marks = [_marks(heads), _marks(tails)]
+    places = [
+        np.searchsorted(own, each, side="right") - 1 for own, each in zip(marks, (heads, tails), strict=True)
+    ]
+    grid = np.zeros((len(marks[0]), len(marks[1])), dtype=np.int64)
+    np.add.at(grid, tuple(places), work)
+    inside = grid[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
+    around = marks[0][:, None] + marks[1][None, :]
+    return int(np.where(inside > 0, around - (-inside // total), 0).max())
+
+
+def _marks(values: Any) -> Any:
+    """Return the values, each once; of very many some, the least one among them."""
+    found = np.unique(values)
+    return found[:: max(1, -(-len(found) // _MARKS))]
+
+
+def _prices(least: Any, member: Any) -> Any:
+    """Return the prices of the sets that prove most about all tasks, as far as some rounds find them."""
+    prices = np.ones(len(member)) / len(member)
+    best_value, best = -1.0, prices
+    tasks = np.arange(len(least))
+    for turn in range(1, _PRICE_ROUNDS + 1 if len(member) > 1 else 2):
+        weighed = least * (prices @ member)
+        chosen = weighed.argmin(axis=1)
+        value = float(weighed[tasks, chosen].sum())
+        if value > best_value:
+            best_value, best = value, prices
+        by_unit = np.bincount(chosen, weights=least[tasks, chosen], minlength=least.shape[1])
+        loads = member @ by_unit
+        prices = prices * (1 + (loads / max(loads.mean(), 1e-9) - 1) / (2 + turn) ** 0.5 / 2)
+        prices = np.maximum(prices, 1e-5)
+        prices /= prices.sum()
+    return np.maximum(1, np.round(_SCALE * best / best.max())).astype(np.int64)

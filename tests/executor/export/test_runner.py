@@ -21,7 +21,7 @@ from gapless.executor.export.kinds import ExportKind
 from gapless.executor.joined import join
 from gapless.executor.model import Model
 from gapless.formulations.deployment import Mode, replicas
-from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
+from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
 from gapless.formulations.workload import Request, Workload

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from gapless.formulations.flow_shop.alike import groups_of
-from gapless.formulations.flow_shop.distance import (
+from gapless.formulations.flow_shop.space import (
     differs,
+    groups_of,
     settled_plan,
     settling_rules,
     workload_distance,

@@ -13,8 +13,8 @@ from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.deployment import deploy
 from gapless.formulations.flow_shop.formulation import WorkloadFeature
+from gapless.formulations.flow_shop.operation import deploy
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check, rank_key, score

@@ -11,8 +11,8 @@ import pytest
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.files import dump_plan, dump_problem, load_plan, parse_problem
 from gapless.formulations.job_requests import JobRequest, Jobs, SectionBorders
+from gapless.formulations.jobs.encoding import Alike
 from gapless.formulations.jobs.quantities import JobValues
-from gapless.formulations.jobs.symmetry import Alike
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Chunk, Plan

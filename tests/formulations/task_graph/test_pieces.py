@@ -18,9 +18,9 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
 from gapless.formulations.streams import Dataflow, Stream
-from gapless.formulations.task_graph.pieces import pieces_of
+from gapless.formulations.task_graph.formulation import all_schedules
+from gapless.formulations.task_graph.operation import pieces_of
 from gapless.formulations.task_graph.quantities import ScheduleValues
-from gapless.formulations.task_graph.space import all_schedules
 from gapless.formulations.task_graph.tables import tables_of
 from tests.task_graph_instances import small_tasks
 

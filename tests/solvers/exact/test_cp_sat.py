@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.solvers.exact.cp_sat import CpSatBackend
-from gapless.solvers.flow_shop.drawn import random_workload
+from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 
 from ..brute import claims

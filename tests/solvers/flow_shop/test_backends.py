@@ -15,7 +15,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.exhaustive import ExhaustiveBackend, count_plans
-from gapless.solvers.flow_shop import start
+from gapless.solvers.flow_shop import solving
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
@@ -116,7 +116,7 @@ def contended(networks: str, execution: Execution) -> Problem:
 
 @pytest.mark.parametrize("name", ["cpsat", "pulp"])
 def test_a_plan_to_start_from_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "_EASY", 0)
+    monkeypatch.setattr(solving, "_EASY", 0)
     check_against_the_oracle(name, [random_workload(seed, SMALL) for seed in range(120, 124)], top=1)
 
 

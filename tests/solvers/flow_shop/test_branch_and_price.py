@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.flow_bound import optima
 from benchmarks.workload_instances import random_workload, small_workload
-from gapless.formulations.flow_shop.alike import groups_of
 from gapless.formulations.flow_shop.play import jobs_of, play_asynchronous
+from gapless.formulations.flow_shop.space import groups_of
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import shipped_workload

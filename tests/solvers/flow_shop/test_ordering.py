@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.solvers.flow_shop.assignment import order_by_assignment
+from gapless.solvers.flow_shop.hetero2pipe import order_by_assignment
 from gapless.solvers.flow_shop.ordering import MOST_REACH, displacement_of, order_by_contention, violation_of
 
 

@@ -14,8 +14,8 @@ from gapless.formulations.problem import Problem
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.passage.calm import Calm
 from gapless.solvers.passage.descent import Aim, Annealing
-from gapless.solvers.passage.drawn import random_problem
 from gapless.solvers.passage.prices import Paths, price, price_latency
+from gapless.solvers.passage.samples import random_problem
 from gapless.solvers.passage.solving import single_units
 from gapless.solvers.protocol import NEVER, SolveOptions, SolveStatus
 from gapless.solvers.session import solve

@@ -16,8 +16,7 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.serving import saturated
 from gapless.solvers.exhaustive import all_plans
-from gapless.solvers.passage.drawn import random_problem
-from gapless.solvers.passage.samples import taking_turns
+from gapless.solvers.passage.samples import random_problem, taking_turns
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
 

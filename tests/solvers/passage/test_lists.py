@@ -9,8 +9,8 @@ import pytest
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
-from gapless.solvers.passage.drawn import random_problem as drawn
 from gapless.solvers.passage.samples import passing
+from gapless.solvers.passage.samples import random_problem as drawn
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.solvers.chunking.random_problems import random_problem

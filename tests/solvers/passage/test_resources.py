@@ -11,8 +11,8 @@ from gapless.formulations.problem import Problem
 from gapless.solvers.chunking.tables import Restrictions
 from gapless.solvers.passage import solving
 from gapless.solvers.passage.descent import Annealing
-from gapless.solvers.passage.drawn import random_problem as drawn
 from gapless.solvers.passage.prices import Paths, price, price_set
+from gapless.solvers.passage.samples import random_problem as drawn
 from gapless.solvers.passage.samples import taking_turns
 from gapless.solvers.passage.table import build_table
 from gapless.solvers.protocol import NEVER, SolveOptions

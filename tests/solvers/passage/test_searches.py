@@ -15,13 +15,11 @@ from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.problem import Problem
 from gapless.solvers.chunking.tables import Restrictions
 from gapless.solvers.passage.baselines import fallback, providers
-from gapless.solvers.passage.completions import completions
 from gapless.solvers.passage.descent import Annealing
 from gapless.solvers.passage.dominance import Dominance, _least, _staying
-from gapless.solvers.passage.drawn import random_problem
-from gapless.solvers.passage.exchange import Exchange, Quantity
+from gapless.solvers.passage.outlook import Exchange, Quantity, completions
 from gapless.solvers.passage.prices import Paths, price
-from gapless.solvers.passage.samples import passing
+from gapless.solvers.passage.samples import passing, random_problem
 from gapless.solvers.passage.sweep import Growth, path_rows
 from gapless.solvers.passage.table import Table, build_table, largest_sets
 from gapless.solvers.protocol import NEVER, SolveOptions, SolveStatus

@@ -13,11 +13,15 @@ from gapless.formulations.task_graph.tables import tables_of
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.sandbox import call_in_child
-from gapless.solvers.task_graph.bounds import latency_bound
-from gapless.solvers.task_graph.drawn import random_tasks
-from gapless.solvers.task_graph.lists import first_schedules, list_schedule, upward_ranks
 from gapless.solvers.task_graph.moves import Critical, Moves
-from gapless.solvers.task_graph.solving import ScheduleSearch
+from gapless.solvers.task_graph.samples import random_tasks
+from gapless.solvers.task_graph.solving import (
+    ScheduleSearch,
+    first_schedules,
+    latency_bound,
+    list_schedule,
+    upward_ranks,
+)
 from gapless.solvers.topological_orders import by_priority
 from tests.task_graph_instances import least_latency, small_tasks
 

@@ -19,7 +19,7 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.chunking.history import deploy
 from gapless.formulations.deployment import Deployment, Mode, replicas
-from gapless.formulations.flow_shop.deployment import deploy as deploy_rounds
+from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk, Plan

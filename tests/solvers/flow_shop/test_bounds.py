@@ -1,4 +1,4 @@
-"""The bound for a given order: by hand, beside the other bounds, and never above an optimum."""
+"""Bounds for a given order: by hand, next to the other bounds, and never above an optimum."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import RequestOrder
 from gapless.solvers.flow_shop.arrays import build_arrays
+from gapless.solvers.flow_shop.bounds import path_bound_us
 from gapless.solvers.flow_shop.kinds import Kind, kinds_of
-from gapless.solvers.flow_shop.path_bound import path_bound_us
 from gapless.solvers.flow_shop.search import JointSearch, objective_bound
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.protocol import Deadline

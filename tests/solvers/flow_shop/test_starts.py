@@ -1,4 +1,4 @@
-"""Schedules built by insertion."""
+"""Schedules to start from: by insertion, and before anything else is asked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 
 from gapless.formulations.judge import examined
 from gapless.formulations.workload import RequestOrder
-from gapless.solvers.flow_shop.drawn import random_workload
-from gapless.solvers.flow_shop.inserted import inserted
+from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
+from gapless.solvers.flow_shop.starts import inserted
 from gapless.solvers.protocol import NEVER, Deadline
 
 
