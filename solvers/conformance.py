@@ -274,7 +274,8 @@ class BackendConformance:
     def test_plans_that_differ_agree_with_the_oracle(self) -> None:
         """The session asks for lists, by rules or longer ones, until enough plans are far apart."""
         for problem in self._few():
-            if problem.formulation.difference is not None:
+            narrow = self._support(problem).searches  # it may have no such plan
+            if problem.formulation.difference is not None and not narrow:
                 self._compare([problem], top=3, distance=2)
 
     # Lists, seeds, limits of time
