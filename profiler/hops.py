@@ -193,7 +193,7 @@ def passed(
     # the first requests find cold sessions, the last ones less company
     history = trial(deployment, requests + 2 * slots)
     emulated = {unit.name for unit in units if unit.emulated}
-    found = _usual(history, range(slots, slots + requests), emulated)
+    found = usual(history, range(slots, slots + requests), emulated)
     kept.ledger.keep(_KIND, key, dump(_Passage(chunks=found), PASSAGE))
     return found
 
@@ -237,7 +237,7 @@ def _requests(deployment: Deployment, costs: NetworkCosts, platform: Platform) -
     return max(FEWEST, min(MOST, TRIAL_US // max(1, *loads.values())))
 
 
-def _usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
+def usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
     """Return the usual hand-over and length of each chunk: medians; on emulated units means.
 
     A chunk on an emulated unit either misses the pause that the quota brings or gets all of it, so that only
