@@ -19,7 +19,8 @@ MOST_JOB_REQUESTS = 10_000
 """Most requests of one problem."""
 
 
-PASSAGES = ("any", "once", "ordered")
+ORDERED = "ordered"
+PASSAGES = ("any", "once", ORDERED)
 """How requests may pass the units; `ordered` can name the units: "ordered:gpu,npu"."""
 
 
@@ -156,7 +157,7 @@ class Jobs:
     def unit_order(self, units: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the order in which requests pass the units of a platform; None: any."""
         kind, _, named = self.passage.partition(":")
-        if kind != "ordered":
+        if kind != ORDERED:
             return None
         return tuple(named.split(",")) if named else units
 
@@ -164,7 +165,7 @@ class Jobs:
 def passage_defects(passage: str) -> Iterator[str]:
     """Yield what is wrong with the text of a passage."""
     kind, colon, named = passage.partition(":")
-    if kind not in PASSAGES or (colon and kind != "ordered"):
+    if kind not in PASSAGES or (colon and kind != ORDERED):
         yield f"passage is {shown(passage)}; {meant(kind, (*PASSAGES, 'ordered:UNIT,UNIT,...'))}"
         return
     units = named.split(",") if colon else []

@@ -133,6 +133,8 @@ def build_rule(source: RuleFunction | AnyRule, view: Any) -> AnyRule:
         raise InvalidProblemError(f"rule {name!r}: {error}") from error
     except Exception as error:
         hint = python_hint(error)
+        if isinstance(error, AttributeError) and error.obj is view:
+            hint += getattr(view, "elsewhere", "")
         raise InvalidProblemError(f"rule {name!r} failed: {type(error).__name__}: {error}{hint}") from error
     text = (getattr(source, "__doc__", None) or "").strip().split("\n")[0]
     return Rule(name=name, expr=result, text=text)

@@ -8,7 +8,10 @@ from .view import WorkloadView
 
 
 def before(first: str, second: str) -> RuleFunction:
-    """Return the rule "every unit serves the first request before the second"."""
+    """Return the rule "every unit serves the first request before the second".
+
+    Where units have orders of their own (--passage any, once): the first starts no later than the second.
+    """
     text = f"{first!r} is served before {second!r}"
     return named(f"before({first}, {second})", text, lambda view: view.before(first, second))
 

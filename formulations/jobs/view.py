@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidProblemError
-from ..expr import BoolVar, Expr, IntVar
+from ..expr import BoolExpr, BoolVar, Expr, IntVar
 from ..nearness import meant
 from ..terms import Quantities
 from ..views import LayerRef, layer_index, unit_index
@@ -17,6 +17,11 @@ class JobView:
 
     Requests and units are given by name, layers by name or index.
     """
+
+    elsewhere = (
+        "; one order of all requests, and what runs beside what in it, is asked with --passage ordered"
+    )
+    """What is said to a rule that asks for what is not here."""
 
     def __init__(self, tables: JobTables) -> None:
         self._tables = tables
@@ -65,6 +70,12 @@ class JobView:
     def start_us(self, request: str) -> IntVar:
         """Return when the first chunk of a request starts, microseconds."""
         return self._variables.number(Q.START, self._request(request))
+
+    def before(self, first: str, second: str) -> BoolExpr:
+        """Return "the first request starts no later than the second"."""
+        if first == second:
+            raise InvalidProblemError(f"before({first!r}, {second!r}): name two different requests")
+        return self.start_us(first) <= self.start_us(second)
 
     def finish_us(self, request: str) -> IntVar:
         """Return when the last chunk of a request ends, microseconds."""

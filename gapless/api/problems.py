@@ -15,7 +15,7 @@ from ..formulations.errors import InvalidInputError, InvalidProblemError, Schema
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
-from ..formulations.job_requests import Jobs
+from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.json_files import load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
@@ -95,6 +95,7 @@ def load_workload(
     contention: str | Path | None = None,
     windows: Mapping[str, tuple[int, int | None]] | None = None,
     objective: str | Objective = "makespan",
+    passage: str | None = None,
 ) -> Problem:
     """Return the problem of serving several requests at once.
 
@@ -121,6 +122,9 @@ def load_workload(
         None for no end.
     objective
         As for `plan`.
+    passage
+        How requests pass the units, as for `with_passage`; None: "any" where schedules know all that is
+        asked (`with_free_passage`), else "ordered".
 
     Raises
     ------
@@ -168,7 +172,8 @@ def load_workload(
 
         base = replace(base, interference=load(contention, CONTENTION).interference)
     served = served if windows is None else with_windows(served, windows)
-    return replace(base, data=served).with_objective(objective)
+    asked = replace(base, data=served).with_objective(objective)
+    return with_free_passage(asked) if passage is None else with_passage(asked, passage)
 
 
 def with_workload(problem: Problem, text: str) -> Problem:
@@ -243,11 +248,11 @@ def with_passage(problem: Problem, passage: str = "any") -> Problem:
     problem
         A problem of one network, without or with a passage, of a workload, or of single requests. Its
         objective, limits and rules stay; a workload becomes single requests that may be cut anywhere, its
-        deadlines become rules.
+        deadlines become rules; "ordered" leaves it as it is.
     passage
         "any": requests may come back to units; "once": each unit has at most one chunk of a request. For
-        several requests also "ordered": the same, in the order of the platform, or in the given one
-        ("ordered:gpu,npu").
+        several requests also "ordered": the same, in the order of the platform, and all units of a workload
+        serve its requests in one order; or in the given order ("ordered:gpu,npu").
 
     Raises
     ------
@@ -267,7 +272,7 @@ def with_passage(problem: Problem, passage: str = "any") -> Problem:
     ('0-0 npu | 1-1 cpu | 2-2 npu', 2000)
     """
     if isinstance(problem.data, Workload):
-        return as_schedules(problem, passage)
+        return problem if passage == ORDERED else as_schedules(problem, passage)
     if isinstance(problem.data, Jobs):
         return problem.with_data(replace(problem.data, passage=passage))
     data = passage_of(passage)
@@ -277,6 +282,18 @@ def with_passage(problem: Problem, passage: str = "any") -> Problem:
             f"{problem.formulation.label} are about something else"
         )
     return problem if problem.data == data else problem.with_data(data)
+
+
+def with_free_passage(problem: Problem) -> Problem:
+    """Return a workload as schedules whose requests pass the units in any way.
+
+    It is returned as it is where it asks what schedules do not know: a stream, columns, one fixed order for
+    all units, terms and limits of bubbles or contention.
+    """
+    try:
+        return as_schedules(problem)
+    except InvalidInputError:
+        return problem
 
 
 def refuse_rules(problem: Problem, plans: str) -> None:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.layer_orders import with_layer_order
 from ..api.models import is_code
-from ..api.problems import load_problem, load_workload, with_passage, with_pipelines
+from ..api.problems import load_problem, load_workload, with_free_passage, with_passage, with_pipelines
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import Origin, with_written_rules
+from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.plugins import require_trusted, trust
@@ -77,6 +78,9 @@ _COUNTS = (
 
 _PERCENTAGES = ("min_balance", "min_utilisation")
 
+_FREE = "any, or else ordered"
+"""The passage of a workload for which none is given: what it asks decides (`with_free_passage`)."""
+
 _WINDOW = re.compile(r"(.+)=(\d{1,9}(?:\.\d{1,3})?)?\.\.(\d{1,9}(?:\.\d{1,3})?)?", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
 _SERVICE = ("order", "execution", "mode", "contention", "window")
@@ -91,6 +95,14 @@ def origin_of(**given: object) -> dict[str, str]:
     asked = {name: str(given[name]) for name in NAMES if given.get(name) is not None}
     trust(asked.get("problem", ""))
     return asked
+
+
+def with_usual_passage(asked: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is asked of a new problem: where a workload has no passage, what it asks decides.
+
+    Files of plans from before there were passages name none, and mean `ordered`.
+    """
+    return {**asked, "passage": _FREE} if "workload" in asked and "passage" not in asked else asked
 
 
 def require_known(asked: Mapping[str, str]) -> None:
@@ -136,7 +148,7 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         problem = with_layer_order(problem, asked.get("layer_order", "fixed"))
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
-    if "passage" in asked:
+    if asked.get("passage", _FREE) != _FREE:
         problem = with_passage(problem, asked["passage"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
@@ -146,7 +158,8 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         for name in _PERCENTAGES
         if name in asked
     }
-    return problem.with_limits(**limits) if limits else problem
+    problem = problem.with_limits(**limits) if limits else problem
+    return with_free_passage(problem) if asked.get("passage") == _FREE else problem
 
 
 def _in_any_order(problem: Problem, asked: Mapping[str, str]) -> Problem:
@@ -158,10 +171,12 @@ def _in_any_order(problem: Problem, asked: Mapping[str, str]) -> Problem:
 
 
 def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return what was asked with the order of the layers that was chosen for it, and what to say of that.
+    """Return what was asked with what was chosen for it, the passage and the order of the layers; and notes.
 
-    A plan is about this order, whatever another search would choose.
+    A plan is about these, whatever would be chosen another time.
     """
+    if asked.get("passage") == _FREE:
+        asked = {**asked, "passage": problem.data.passage if isinstance(problem.data, Jobs) else ORDERED}
     if asked.get("layer_order") != "best":
         return asked, ()
     network = problem.network
@@ -210,6 +225,7 @@ def _named(asked: Mapping[str, str], network: Network | None) -> Problem:
             task_slots=_count("task_slots", asked.get("task_slots")),
             contention=asked.get("contention"),
             windows=parse_windows(asked["window"].split()) if "window" in asked else None,
+            passage=ORDERED,
         )
     _refuse(
         asked,

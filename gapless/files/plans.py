@@ -24,7 +24,15 @@ from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from .origins import asked_problem, forgotten, on_problem, require_known, settled, with_remembered_rules
+from .origins import (
+    asked_problem,
+    forgotten,
+    on_problem,
+    require_known,
+    settled,
+    with_remembered_rules,
+    with_usual_passage,
+)
 from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
@@ -113,7 +121,8 @@ def problem_of_plan(
     """
     given = given or {}
     if "problem" in given or "workload" in given:
-        problem = asked_problem(_with_workload(named.origin, _with_order(named.origin, given)))
+        given = _with_passage(named, _with_order(named.origin, given))
+        problem = asked_problem(_with_workload(named.origin, given))
         return fitting(problem, named.deployment.parts) if named.deployment else problem, ()
     asked, notes = _asked(named)
     problem = fitting(asked_problem({**asked, **given}), named.plans)
@@ -138,6 +147,7 @@ def problem_named(
     """
     name = given.get("problem")
     if not name or not _stands_for_problem(Path(name)):
+        given = with_usual_passage(given)
         problem = asked_problem(given)
         return problem, *settled(given, problem)
     rest = {key: text for key, text in given.items() if key != "problem"}
@@ -246,6 +256,18 @@ def _with_workload(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str
     if "workload" in given or "workload" not in origin.asked:
         return given
     return {**on_problem(origin, given["problem"]).asked, **given}
+
+
+def _with_passage(named: NamedPlan, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a workload that is given with the passage that a plan was made for.
+
+    In schedules a request stands in the order once per chunk.
+    """
+    if "workload" not in given or "passage" in given:
+        return given
+    again = any(len(set(plan.order)) < len(plan.order) for plan in named.plans)
+    passage = named.origin.asked.get("passage", "any" if again else None)
+    return given if passage is None else {**given, "passage": passage}
 
 
 def _with_order(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:

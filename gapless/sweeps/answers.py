@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..api.planning import default_backend, default_backends
-from ..files.origins import asked_problem
+from ..files.origins import asked_problem, settled
 from ..files.rules_file import add_rules
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.files import dump_plan
@@ -204,7 +204,7 @@ def _of_plan(problem: Problem, result: SolveResult, asked: Mapping[str, str]) ->
         "per_second": None if rate is None else rate * int(asked.get("batch", 1)),
         "plan": str(best.plan),
         "plan_id": best.plan.plan_id,
-        "plan_file": dump_plan(best.plan, problem, asked),
+        "plan_file": dump_plan(best.plan, problem, settled(asked, problem)[0]),
     }
 
 

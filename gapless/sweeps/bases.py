@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from ..api.problems import load_problem
-from ..files.origins import NAMES, origin_of
+from ..files.origins import NAMES, origin_of, with_usual_passage
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
@@ -74,8 +74,9 @@ def _on_platform(model: SweepModel, platform: SweepPlatform, prices: _Prices) ->
         )
         yield from _with_units(asked, model, platform)
     elif not is_file and name in phone_names():
-        _refuse(platform, "devices", "batch", "costs", "pipelines", "passage")
-        yield from _with_units(origin_of(workload=model.name, platform=name), model, platform)
+        _refuse(platform, "devices", "batch", "costs", "pipelines")
+        asked = origin_of(workload=model.name, platform=name, passage=platform.passage or None)
+        yield from _with_units(dict(with_usual_passage(asked)), model, platform)
     else:
         _refuse(platform, "units", "costs", "passage")
         yield from _on_cluster(model, platform, prices)
@@ -162,4 +163,4 @@ def listed(given: str | Mapping[str, str]) -> Base:
         raise InvalidInputError(f"unknown key {', '.join(unknown)}; there are {', '.join((BOARD, *NAMES))}")
     if not asked.keys() & {"problem", "workload"}:
         raise InvalidInputError('it names no problem: say {"problem": ...} or {"workload": ...}')
-    return Base(asked=asked, board=given.get(BOARD, ""))
+    return Base(asked=with_usual_passage(asked), board=given.get(BOARD, ""))

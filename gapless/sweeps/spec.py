@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import MAX_UNITS
+from ..formulations.job_requests import passage_defects
 from ..formulations.json_files import Schema
 from ..formulations.limits import Limits
 from ..formulations.nearness import shown
-from ..formulations.passages import passage_of
 from ..formulations.validation import STRICT, Defects
 from ..solvers.sources import StartMode
 
@@ -82,7 +82,8 @@ class SweepPlatform:
     pipelines
         How many pipelines may run side by side: "many", "one" or a number.
     passage
-        Of a board: "any" if a unit may have several chunks of one network.
+        Of a board: "any" if a unit may have several chunks of one network; of a phone with several networks
+        also "once" and "ordered" (`with_passage`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -106,11 +107,8 @@ class SweepPlatform:
                 defects.add(f"{what}: {error}")
         if self.batch is not None:
             defects.check_count("batch", self.batch, least=1)
-        if self.passage:
-            try:
-                passage_of(self.passage)
-            except InvalidInputError as error:
-                defects.add(str(error))
+        for defect in passage_defects(self.passage) if self.passage else ():
+            defects.add(defect)
         defects.raise_as(InvalidInputError)
 
 

@@ -24,7 +24,7 @@ from tests.workload_instances import workload_problem
 from .fakes import FakeBackend, capabilities, claiming
 
 WORKLOAD = workload_problem({"a": [[3, 5], [4, 2]], "b": [[2, 7], [9, 3]]}, ["a", "b"])
-PHONE = gapless.load_workload("yolov4,mobilenetv2", platform="kirin990")
+PHONE = gapless.load_workload("yolov4,mobilenetv2", platform="kirin990", passage="ordered")
 AT_ONCE = SolveOptions(time_limit_s=0.01)
 COLD = replace(AT_ONCE, start=StartMode.NONE)
 

@@ -124,8 +124,8 @@ PassageOption = Annotated[
     _asked_option(
         metavar="PASSAGE",
         help="Whether a unit may have several chunks of a request (any), so that requests come back to it, "
-        "or one (once); of a workload also one, in the order of the platform (ordered) or in this one "
-        "(ordered:gpu,npu,cpu). A workload with it is cut anywhere, and each unit has an order of its own.",
+        "or one (once, the default for one network); of a workload, whose default is any, also one, in the "
+        "order of the platform, requests in one order (ordered), or in this one (ordered:gpu,npu,cpu).",
     ),
 ]
 MaxHopsOption = Annotated[

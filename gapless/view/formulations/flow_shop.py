@@ -24,9 +24,8 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.gantt import block_name, gantt_view, titled_chart
 from ..traces import letter
-from ..words import capital, listed, millis, part_of, percent, share, size
-
-MAX_REQUESTS_SHOWN = 40
+from ..words import capital, listed, millis, part_of, share, size
+from .requests import MOST_REQUESTS, add_hidden, chunk_words, network_parts
 
 _ROUNDS = 3
 """Periods of a stream that a chart shows."""
@@ -63,8 +62,8 @@ class FlowShopPresenter(Presenter):
 
     def plan_text(self, plan: Plan) -> str:
         """Return the requests in the order of a plan; long orders are cut short."""
-        shown = " ".join(plan.order[:MAX_REQUESTS_SHOWN])
-        hidden = len(plan.order) > MAX_REQUESTS_SHOWN
+        shown = " ".join(plan.order[:MOST_REQUESTS])
+        hidden = len(plan.order) > MOST_REQUESTS
         return f"{shown} ... ({len(plan.order)} requests)" if hidden else shown
 
     def shape(self, problem: Problem, plan: Plan) -> object:
@@ -81,11 +80,8 @@ class FlowShopPresenter(Presenter):
         words += [str(workload.execution), f"weights {workload.load_policy}"]
         if workload.task_slots is not None:
             words.append(f"at most {workload.task_slots} on their way")
-        parts: list[RenderableType] = [Text("; ".join(words)), "", indented(_networks(problem))]
-        if problem.interference is not None:
-            head = Text("slowdown of a unit (row) by another one (column):")
-            parts += ["", head, indented(_slowdown(problem))]
-        return parts
+        shop = shop_of(problem)
+        return [Text("; ".join(words)), "", *network_parts(problem, shop.chains, shop.chain_of)]
 
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
         """Return the requests and units of a plan, and the plan at work; a stream in its steady state."""
@@ -221,12 +217,12 @@ def _steady_requests(problem: Problem, deployment: Deployment, state: SteadyStat
     numbers = ("busy", "slowdown")
     table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
     layer_counts = {network.name: len(network.layers) for network in problem.networks}
-    for index, stream in enumerate(deployment.streams[:MAX_REQUESTS_SHOWN]):
+    for index, stream in enumerate(deployment.streams[:MOST_REQUESTS]):
         own = [event for event in state.events if event.stream == index]
         runs, slowdown = _request_cells(stream.chunks, own, layer_counts)
         busy = sum(event.end_ns - event.start_ns for event in own) // 1000
         table.add_row(letter(index), Text(stream.name, style="bold"), runs, millis(busy), slowdown)
-    _add_hidden(table, len(deployment.streams))
+    add_hidden(table, len(deployment.streams))
     return table
 
 
@@ -238,13 +234,13 @@ def _requests(problem: Problem, trace: History) -> Table:
     index = {name: request for request, name in enumerate(trace.names)}
     layer_counts = {network.name: len(network.layers) for network in problem.networks}
     assert trace.plan is not None
-    for name in trace.plan.order[:MAX_REQUESTS_SHOWN]:
+    for name in trace.plan.order[:MOST_REQUESTS]:
         own = [event for event in trace.events if event.stream == index[name]]
         runs, slowdown = _request_cells(trace.plan.of(name), own, layer_counts)
         ends_ns = (min(event.start_ns for event in own), max(event.end_ns for event in own))
         times = (millis(time_ns // 1000) for time_ns in ends_ns)
         table.add_row(block_name(trace, index[name]), Text(name, style="bold"), runs, *times, slowdown)
-    _add_hidden(table, len(trace.plan.order))
+    add_hidden(table, len(trace.plan.order))
     return table
 
 
@@ -254,17 +250,7 @@ def _request_cells(
     """Return what a request runs where, and what slowdown adds to its work."""
     lost = sum(event.slowdown_ns for event in own)
     work = sum(event.end_ns - event.start_ns for event in own) - lost
-    return " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks), share(lost, work)
-
-
-def _add_hidden(table: Table, count: int) -> None:
-    if count > MAX_REQUESTS_SHOWN:
-        table.add_row("", f"... and {count - MAX_REQUESTS_SHOWN} more (--json shows all)")
-
-
-def _chunk_words(chunk: Chunk, layers: int) -> str:
-    whole = (chunk.start, chunk.stop) == (0, layers)
-    return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
+    return " | ".join(chunk_words(chunk, layers[chunk.network]) for chunk in chunks), share(lost, work)
 
 
 def _units(problem: Problem, plan: Plan, judged: Score) -> Table:
@@ -288,54 +274,6 @@ def _units(problem: Problem, plan: Plan, judged: Score) -> Table:
             millis(round(one.idle_us) if stream else bubble_us),
             size(memory),
         )
-    return table
-
-
-def _networks(problem: Problem) -> Table:
-    """Return one line a network: requests, layers, time on each unit, contention."""
-    units = problem.platform.unit_names
-    table = plain_table(
-        "network",
-        "requests",
-        "layers",
-        *units,
-        "intensity",
-        "sensitivity",
-        numbers=("requests", "layers", *units),
-    )
-    shop = shop_of(problem)
-    for index, chain in enumerate(shop.chains):
-        times = [
-            millis(chain.busy_us(0, chain.layer_count, unit))
-            if chain.runs(0, chain.layer_count, unit)
-            else f"{chain.blocked[unit][-1]} layers no"
-            for unit in range(len(units))
-        ]
-        table.add_row(
-            Text(chain.network, style="bold"),
-            str(shop.chain_of.count(index)),
-            str(chain.layer_count),
-            *times,
-            *_contention(problem, chain.network),
-        )
-    return table
-
-
-def _contention(problem: Problem, network: str) -> tuple[str, str]:
-    """Return intensity and sensitivity of a network."""
-    if problem.interference is None:
-        return "-", "-"
-    known = problem.interference.of(network)
-    high = " high" if problem.interference.is_high(network) else ""
-    return percent(known.intensity_permille) + high, percent(known.sensitivity_permille)
-
-
-def _slowdown(problem: Problem) -> Table:
-    assert problem.interference is not None
-    units = problem.interference.units
-    table = plain_table("", *units, numbers=units)
-    for unit, row in zip(units, problem.interference.slowdown_permille, strict=True):
-        table.add_row(unit, *(percent(value) if value else "-" for value in row))
     return table
 
 

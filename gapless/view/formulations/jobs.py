@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -11,22 +12,20 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.coordination.sections import sections_of
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
 from ...formulations.history import History
 from ...formulations.job_requests import Cuts
 from ...formulations.jobs.quantities import JobValues
 from ...formulations.jobs.tables import jobs_of, tables_of
-from ...formulations.plan import Chunk, Plan
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.gantt import block_name, titled_chart
-from ..words import counted, listed, millis, share
-
-_MOST_REQUESTS = 40
+from ..words import counted, listed, millis, part_of, share
+from .requests import MOST_REQUESTS, add_hidden, chunk_words, network_parts
 
 
 class JobsPresenter(Presenter):
@@ -50,8 +49,8 @@ class JobsPresenter(Presenter):
         Long orders are cut short.
         """
         names = [name for name, _ in groupby(plan.order)]
-        shown = " ".join(names[:_MOST_REQUESTS])
-        hidden = len(names) > _MOST_REQUESTS
+        shown = " ".join(names[:MOST_REQUESTS])
+        hidden = len(names) > MOST_REQUESTS
         return f"{shown} ... ({counted(len(plan.order), 'chunk')})" if hidden else shown
 
     def shape(self, problem: Problem, plan: Plan) -> object:
@@ -64,7 +63,9 @@ class JobsPresenter(Presenter):
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
         """Return what is asked, and the sections of the networks."""
-        facts = Text("; ".join(text for _, text in self.facts(problem)))
+        facts, tables = Text("; ".join(text for _, text in self.facts(problem))), tables_of(problem)
+        if jobs_of(problem).cuts is Cuts.ALL:
+            return [facts, "", *network_parts(problem, tables.chains, tables.chain_of)]
         return [facts, "", indented(_sections(problem))]
 
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
@@ -73,7 +74,7 @@ class JobsPresenter(Presenter):
         return [
             indented(_requests(problem, trace)),
             "",
-            indented(_units(problem, judged)),
+            indented(_units(problem, plan)),
             "",
             *titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}"),
             "",
@@ -92,6 +93,8 @@ class JobsPresenter(Presenter):
         """Yield the makespan, and the longest latency."""
         yield "makespan", millis(trace.makespan_us)
         yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
+        if problem.interference is not None:
+            yield "time lost to slowdown", millis(sum(event.slowdown_ns for event in trace.events) // 1000)
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what is late."""
@@ -104,6 +107,10 @@ class JobsPresenter(Presenter):
             f"{tables.jobs.names[last.request]} ends last, at {millis(last.end_us)} on "
             f"{tables.units[last.part[2]]}; {tables.units[busiest]} works most, {part} of that time."
         )
+        busy_us, work_us = sum(values.busy_us.values()), values.work_us
+        if busy_us > work_us:
+            lost = busy_us - work_us
+            words += f" Slowdown takes {millis(lost)} ({part_of(lost, work_us)} of the work) over all units."
         late = sum(map(bool, values.request_late_us))
         due = sum(time is not None for time in tables.due_us)
         return f"{words} {late} of {counted(due, 'request')} with a deadline end late." if due else words
@@ -159,17 +166,12 @@ def _values(problem: Problem, plan: Plan) -> JobValues:
 
 
 def _sections(problem: Problem) -> Table:
-    """Return one line a section: its layers, and how long they take on each unit that can run them.
-
-    Where requests may be cut anywhere: a line for layers that the same units can run.
-    """
+    """Return one line per section: its layers, and how long they take on each unit that can run them."""
     tables, units = tables_of(problem), problem.platform.unit_names
     table = plain_table("network", "requests", "layers", *units, numbers=("requests", *units))
-    anywhere = jobs_of(problem).cuts is Cuts.ALL
     for index, chain in enumerate(tables.chains):
-        sections = sections_of(chain) if anywhere else tables.sections[index]
         asked = str(tables.chain_of.count(index))
-        for place, section in enumerate(sections):
+        for place, section in enumerate(tables.sections[index]):
             times = (
                 millis(chain.busy_us(section.start, section.stop, unit)) if unit in section.units else "no"
                 for unit in range(len(units))
@@ -184,47 +186,60 @@ def _requests(problem: Problem, trace: History) -> Table:
     assert trace.plan is not None
     values, index = _values(problem, trace.plan), {name: i for i, name in enumerate(trace.names)}
     layers = {network.name: len(network.layers) for network in problem.networks}
-    slowed_us = [0] * len(trace.names)
+    slowed_us, work_us = [0] * len(trace.names), [0] * len(trace.names)
     for run in values.runs:
+        work_us[run.request] += run.work_us
         slowed_us[run.request] += run.end_us - run.start_us - run.work_us
-    slowed = ("slowed by",) if values.tables.losses.contended else ()
-    numbers = ("release", "start", "end", "due", "late by", *slowed)
+    requests = values.tables.jobs.requests
+    columns = {
+        "release": any(request.release_us for request in requests),
+        "start": True,
+        "end": True,
+        "due": any(due_us is not None for due_us in values.tables.due_us),
+        "late by": any(due_us is not None for due_us in values.tables.due_us),
+        "slowdown": values.tables.losses.contended,
+    }
+    numbers = [name for name, shown in columns.items() if shown]
     table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
     names = list(dict.fromkeys(trace.plan.order))
-    for name in names[:_MOST_REQUESTS]:
+    for name in names[:MOST_REQUESTS]:
         request = index[name]
         chunks = trace.plan.of(name)
-        late_us, due_us = values.request_late_us[request], values.tables.due_us[request]
+        late_us = values.request_late_us[request]
+        cells = {
+            "release": millis(requests[request].release_us),
+            "start": millis(values.start_us[request]),
+            "end": millis(values.finish_us[request]),
+            "due": millis(values.tables.due_us[request]),
+            "late by": Text(millis(late_us), style="red") if late_us else Text("-"),
+            "slowdown": share(slowed_us[request], work_us[request]),
+        }
         table.add_row(
             block_name(trace, request),
             Text(name, style="bold"),
-            " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks),
-            millis(values.tables.jobs.requests[request].release_us),
-            millis(values.start_us[request]),
-            millis(values.finish_us[request]),
-            millis(due_us),
-            Text(millis(late_us), style="red") if late_us else Text("-"),
-            *(millis(slowed_us[request]) for _ in slowed),
+            " | ".join(chunk_words(chunk, layers[chunk.network]) for chunk in chunks),
+            *(cells[column] for column in numbers),
         )
-    if len(names) > _MOST_REQUESTS:
-        table.add_row("", f"... and {len(names) - _MOST_REQUESTS} more (--json shows all)")
+    add_hidden(table, len(names))
     return table
 
 
-def _chunk_words(chunk: Chunk, layers: int) -> str:
-    whole = (chunk.start, chunk.stop) == (0, layers)
-    return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
-
-
-def _units(problem: Problem, judged: Score) -> Table:
-    """Return how busy units are."""
-    numbers = ("busy", "of the makespan")
+def _units(problem: Problem, plan: Plan) -> Table:
+    """Return how busy units are, and what slowdown takes of that."""
+    values = _values(problem, plan)
+    slowed = ("by slowdown",) if values.tables.losses.contended else ()
+    numbers = ("busy", "of the makespan", *slowed)
     table = plain_table("unit", *numbers, numbers=numbers)
-    for unit, busy_us in zip(problem.platform.unit_names, judged.busy_us, strict=True):
+    work_us: Counter[int] = Counter()
+    for run in values.runs:
+        work_us[run.part[2]] += run.work_us
+    for unit, name in enumerate(problem.platform.unit_names):
+        busy_us = values.busy_us.get(unit)
         if busy_us is None:
-            table.add_row(unit, "not used", style="dim")
+            table.add_row(name, "not used", style="dim")
         else:
-            table.add_row(unit, millis(busy_us), share(busy_us, judged.makespan_us))
+            lost = (millis(busy_us - work_us[unit]) for _ in slowed)
+            table.add_row(name, millis(busy_us), share(busy_us, values.makespan_us), *lost)
     return table
 
 

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from ...api.batches import BatchChoice
+from ...formulations.job_requests import Jobs
 from ...formulations.terms import Dimension
 from ...formulations.workload import Workload, split_batch
 from ..layout import indented, plain_table
@@ -24,8 +25,9 @@ def batches_view(found: Sequence[BatchChoice]) -> Group:
     table = plain_table("requests", "status", *numbers, numbers=numbers)
     for choice in found:
         value = None if choice.key[0] == inf else int(choice.key[0])
-        assert isinstance(choice.problem.data, Workload)
-        count = sum(split_batch(request.network)[1] for request in choice.problem.data.requests)
+        data = choice.problem.data
+        assert isinstance(data, Workload | Jobs)
+        count = sum(split_batch(request.network)[1] for request in data.requests)
         timed = value is not None and infos[first].dimension is Dimension.MICROSECONDS
         table.add_row(
             choice.workload,

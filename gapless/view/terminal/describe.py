@@ -241,7 +241,7 @@ def problem_view(
         ("limits", _limits(problem) or "none"),
         ("rules", "; ".join(rule.text or rule.name for rule in problem.rules) or "none"),
         ("features", ", ".join(sorted(problem.features)) or "none"),
-        ("plans", f"at most {plans:,}" if plans < 10**15 else f"at most {plans:.1e}"),
+        ("plans", "at most " + (f"{plans:,}" if plans < 10**15 else f"10^{len(str(plans))}")),
         ("batch", f"{problem.costs.batch}"),
         ("fingerprint", problem.fingerprint),
         ("source", " ".join(filter(None, (provenance.source, provenance.notes))) or "not given"),

@@ -71,13 +71,9 @@ def test_what_a_backend_cannot_solve_is_a_failure(cli: Cli, tmp_path: Path) -> N
 
 
 def test_one_more_backend_stands_beside_the_usual_ones(cli: Cli) -> None:
+    asked = ("--workload", "vit,squeezenet", "--platform", "kirin990", "--passage", "ordered")
     run = cli(
-        "compare",
-        "--workload",
-        "vit,squeezenet",
-        "--platform",
-        "kirin990",
-        *("--backends", "serial,band", "--backend", MINE, "--time-limit", "5", "--json"),
+        "compare", *asked, "--backends", "serial,band", "--backend", MINE, "--time-limit", "5", "--json"
     )
     results = run.document["results"]
     assert [one["backend"] for one in results] == ["serial", "band", "longest-first"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,18 +40,42 @@ def test_requests_come_back_and_answers_say_so(cli: Cli, board: str, tmp_path: P
     words = flat(cli("plan", board, *any_passage, "--backend", "exhaustive", "--out", out).out)
     assert f"better among {CLASS} [exhaustive" in words
     assert "npu 0-0 | big 1-1 | npu 2-2" in words
-    assert "slowed by" in words
+    assert "by slowdown" in words
     for command in ("check", "show", "simulate", "explain"):
         assert cli(command, out).code == 0
     assert cli("report", out, "--out", page).code == 0
     assert CLASS in flat(page.read_text())
 
 
-def test_without_the_option_a_line_says_what_coming_back_would_bring(cli: Cli, board: str) -> None:
-    found = cli("plan", board, "--workload", "a,b")
+def test_with_one_order_a_line_says_what_coming_back_would_bring(cli: Cli, board: str) -> None:
+    found = cli("plan", board, "--workload", "a,b", "--passage", "ordered")
     assert "passes the units once, in the order npu, big" in flat(found.out)
     assert "--passage any: makespan" in flat(found.out)
-    assert "--passage any: makespan" not in cli("plan", board, "--workload", "a,b", "--passage", "any").out
+    assert "--passage any: makespan" not in cli("plan", board, "--workload", "a,b").out
+
+
+def test_requests_may_come_back_unless_something_else_is_asked(cli: Cli, board: str, tmp_path: Path) -> None:
+    out, words = tmp_path / "plan.json", ("plan", board, "--workload", "a,b", "--out", tmp_path / "plan.json")
+    assert flat(CLASS) in flat(cli(*words).out)
+    assert json.loads(out.read_text())["asked"]["passage"] == "any"
+    for asked in (
+        ("--stream",),
+        ("--execution", "columns"),
+        ("--order", "fixed"),
+        ("--objective", "bubbles"),
+        ("--max-bubbles-us", "900000"),
+    ):
+        assert "serve them in" in flat(cli(*words, *asked).out), asked
+        assert json.loads(out.read_text())["asked"]["passage"] == "ordered"
+        assert cli("check", out).code == 0
+    for old in ("any", "ordered"):
+        assert cli(*words, "--passage", old).code == 0
+        again = cli("check", board, out, "--workload", "a,b", "--json")
+        assert again.document["valid"], "a plan knows what it was made for"
+    document = json.loads(out.read_text())
+    del document["asked"]["passage"]
+    out.write_text(json.dumps(document))
+    assert cli("check", out, "--json").document["valid"], "a file from before there were passages"
 
 
 def test_each_passage_is_named_in_json(cli: Cli, board: str) -> None:

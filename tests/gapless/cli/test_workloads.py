@@ -62,7 +62,8 @@ def test_a_plan_can_be_looked_at_for_another_problem(
     tables: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tables.with_name("plan.json")
-    assert main(asked(tables, "plan", "--backend", "exhaustive", "--out", str(out))) == ExitCode.OK
+    words = ["--backend", "exhaustive", "--passage", "ordered", "--out", str(out)]
+    assert main(asked(tables, "plan", *words)) == ExitCode.OK
     capsys.readouterr()
     columns = ["--workload", TEXT, "--execution", "columns", "--json"]
     assert main(["check", str(tables), str(out), *columns]) == ExitCode.OK
@@ -88,15 +89,28 @@ def test_rules_about_requests_come_from_files(tables: Path, capsys: pytest.Captu
         rules,
     )
     words = ["--backend", "exhaustive", "--rules", str(rules), "--json"]
-    assert main(asked(tables, "plan", *words)) == ExitCode.OK
+    assert main(asked(tables, "plan", *words, "--passage", "ordered")) == ExitCode.OK
     order = json.loads(capsys.readouterr().out)["candidates"][0]["plan"]["order"]
     assert order.index("b#2") < order.index("a")
+    assert main(asked(tables, "plan", *words)) == ExitCode.USAGE
+    assert "has no attribute 'beside'" in capsys.readouterr().err, "schedules have orders by unit"
+
+
+def test_schedules_take_rules_about_who_comes_first(cli: Cli, tables: Path) -> None:
+    rules = tables.with_name("rules.py")
+    save("from gapless.rules import before\nlate = before('a', 'b#2')\n", rules)
+    words = ("--backend", "exhaustive", "--json")
+    free = cli(*asked(tables, "plan", *words)).document["candidates"][0]
+    kept = cli(*asked(tables, "plan", *words, "--rules", str(rules))).document["candidates"][0]
+    assert free["plan"]["order"].index("a") > free["plan"]["order"].index("b#2")
+    assert kept["plan"]["order"].index("a") < kept["plan"]["order"].index("b#2")
+    assert kept["score"]["makespan_us"] >= free["score"]["makespan_us"]
 
 
 def test_show_lists_networks_and_slowdowns(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(tables, "show")) == ExitCode.OK
     shown = capsys.readouterr().out
-    for word in ("3 requests in free order", "1 layers no", "200.0 % high", "slowdown of a unit"):
+    for word in ("3 requests; cut at any legal cut", "1 layers no", "200.0 % high", "slowdown of a unit"):
         assert word in shown
 
 
@@ -187,6 +201,7 @@ def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path
     narrow = ("--window", "squeezenet=2..400", "--window", "mobilenetv2=..90.5", "--max-bubbles-us", "900000")
     run = cli("plan", *asked, *narrow, "--out", out, "--json")
     assert run.code == 0
+    assert run.document["problem"]["jobs"] is None, "a limit of bubbles is about one order"
     data = run.document["problem"]["workload"]["requests"]
     times = {one["name"]: (one["arrival_us"], one["deadline_us"]) for one in data}
     assert times == {

@@ -96,7 +96,7 @@ def test_schedules_in_words() -> None:
     }
     order = ("n", "s", "n", "t")
     text = text_of(PRESENTER.plan_parts(slow, replace(PLAN, order=order), score(slow, PLAN)))
-    assert "late by slowed by" in text
+    assert "late by slowdown" in text
     # Layers that the same units can run stand in one line, however many chunks they may be.
     assert text_of(PRESENTER.problem_parts(slow)).count("small") == 1
 

@@ -116,7 +116,10 @@ def long(requests: int = 300) -> Subject:
 def workload() -> Subject:
     """Return five requests of three networks that slow each other down, over and over."""
     problem = gapless.load_workload(
-        "yolov4,bert,mobilenetv2x3", platform="kirin990", load_policy=LoadPolicy.RESIDENT
+        "yolov4,bert,mobilenetv2x3",
+        platform="kirin990",
+        load_policy=LoadPolicy.RESIDENT,
+        passage="ordered",
     )
     return replace(_workload(problem, best(problem)), answers=_answers())
 
@@ -124,7 +127,7 @@ def workload() -> Subject:
 @cache
 def unexecutable() -> Subject:
     """Return a workload with a load policy that the runtime does not serve, so that it is only planned."""
-    problem = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990")
+    problem = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990", passage="ordered")
     return subject(problem, best(problem), explained=None)
 
 

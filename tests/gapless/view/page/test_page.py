@@ -78,7 +78,10 @@ def test_a_workload_of_three_hundred_requests_fits() -> None:
     from gapless.view.page.subjects import subject
 
     problem = gapless.load_workload(
-        "squeezenetx150,mobilenetv2x150", platform="kirin990", load_policy=LoadPolicy.RESIDENT
+        "squeezenetx150,mobilenetv2x150",
+        platform="kirin990",
+        load_policy=LoadPolicy.RESIDENT,
+        passage="ordered",
     )
     plan = gapless.plan(problem, time_limit_s=1).plan
     assert plan is not None
