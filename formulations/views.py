@@ -1,4 +1,4 @@
-"""What the views of several formulations share: units and layers by name, and what runs where in a graph."""
+"""What the views of several formulations share: units and layers by name, graphs, and requests on units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
-from .expr import BoolExpr, BoolVar, IntVar, any_of
+from .expr import BoolExpr, BoolVar, Expr, IntVar, any_of
 from .nearness import meant
 from .terms import Quantities, QuantityInfo
 
@@ -108,3 +108,94 @@ class GraphView:
 
     def _layer(self, layer: LayerRef) -> int:
         return layer_index(self.layers, layer)
+
+
+class RequestView:
+    """Atoms of rules about requests of several networks on units; every method returns an expression.
+
+    Requests and units are given by name, layers by name or index. What it says are quantities that such
+    formulations call by the same names.
+
+    Parameters
+    ----------
+    tables
+        The integer tables of the problem, with the names of units and layers.
+    networks
+        The network of each request, by the name of the request, in the order of the indices.
+    entered_us
+        When each request arrives, or is released.
+    """
+
+    infos: ClassVar[Mapping[str, QuantityInfo]]
+    """The quantities of the formulation."""
+
+    def __init__(self, tables: Any, networks: Mapping[str, str], entered_us: Sequence[int]) -> None:
+        self._tables, self._networks, self._entered_us = tables, networks, entered_us
+        self._index = {name: index for index, name in enumerate(networks)}
+        self._variables = Quantities(self.infos, tables)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the units."""
+        return tuple(self._tables.units)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """Names of the requests, in the order of the problem."""
+        return tuple(self._networks)
+
+    def requests_of(self, network: str) -> tuple[str, ...]:
+        """Return the names of the requests of one network."""
+        return tuple(request for request, own in self._networks.items() if own == network)
+
+    def layers(self, request: str) -> tuple[str, ...]:
+        """Return the names of the layers of a request, in order."""
+        return tuple(self._tables.layer_names[self._tables.chain_of[self._request(request)]])
+
+    def on(self, request: str, layer: LayerRef, unit: str) -> BoolVar:
+        """Return "the unit runs this layer of the request"."""
+        return self._variables.truth(
+            "on", self._request(request), self._layer(request, layer), self._unit(unit)
+        )
+
+    def uses(self, request: str, unit: str) -> BoolVar:
+        """Return "the unit runs at least one layer of the request"."""
+        return self._variables.truth("uses", self._request(request), self._unit(unit))
+
+    def load_us(self, unit: str) -> IntVar:
+        """Return the time of all chunks on a unit, microseconds."""
+        return self._variables.number("busy_us", self._unit(unit))
+
+    def start_us(self, request: str) -> IntVar:
+        """Return when the first chunk of a request starts, microseconds."""
+        return self._variables.number("start_us", self._request(request))
+
+    def finish_us(self, request: str) -> IntVar:
+        """Return when the last chunk of a request ends, microseconds."""
+        return self._variables.number("finish_us", self._request(request))
+
+    def latency_us(self, request: str) -> Expr:
+        """Return the time from the arrival, or the release, of a request to its end, microseconds."""
+        return self.finish_us(request) - self._entered_us[self._request(request)]
+
+    def makespan_us(self) -> IntVar:
+        """Return the end of the last request, microseconds."""
+        return self._variables.number("makespan_us")
+
+    def _request(self, name: str) -> int:
+        if name in self._index:
+            return self._index[name]
+        raise InvalidProblemError(f"no request {name!r}; {meant(name, self.requests, choice='there are')}")
+
+    def _two(self, first: str, second: str, rule: str) -> tuple[int, int]:
+        """Return which two different requests are meant; `rule`: who asks."""
+        one, other = self._request(first), self._request(second)
+        if one == other:
+            raise InvalidProblemError(f"{rule}({first!r}, {second!r}): name two different requests")
+        return one, other
+
+    def _unit(self, name: str) -> int:
+        return unit_index(self.units, name)
+
+    def _layer(self, request: str, layer: LayerRef) -> int:
+        return layer_index(self.layers(request), layer, request=request)
