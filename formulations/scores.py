@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, ClassVar
 
 from .validation import STRICT
@@ -26,6 +27,15 @@ class Violation:
 
     rule: str
     message: str
+
+
+def shared_cores(
+    used: Iterable[int], exclusive: Sequence[frozenset[int]], names: Sequence[str]
+) -> Iterator[Violation]:
+    """Yield each pair of units in use that share cores; `exclusive`: by unit, those that it excludes."""
+    for one, other in combinations(sorted(used), 2):
+        if other in exclusive[one]:
+            yield Violation(rule="conflict", message=f"{names[one]!r} and {names[other]!r} share cores")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

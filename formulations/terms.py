@@ -91,7 +91,8 @@ class QuantityInfo:
         From the tables and the indices to its largest possible value (the least is 0). None: it is true or
         false.
     read
-        From the numbers of a plan and the indices to its value. None: the attribute of that name.
+        From the numbers of a plan and the indices to its value. None: the attribute of that name, which is a
+        number, a method of the indices, or numbers by index (of a mapping 0 where there is none).
     """
 
     name: str
@@ -132,8 +133,15 @@ class PlanNumbers:
         info = self.quantities[variable.name]
         if info.read is not None:
             return info.read(self, *variable.args)
-        value: int = getattr(self, info.name)
-        return value
+        value: Any = getattr(self, info.name)
+        found: int = value(*variable.args) if callable(value) else _at(value, *variable.args)
+        return found
+
+
+def _at(value: Any, *indices: int) -> Any:
+    for index in indices:
+        value = value.get(index, 0) if isinstance(value, Mapping) else value[index]
+    return value
 
 
 class Quantities:

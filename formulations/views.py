@@ -1,4 +1,4 @@
-"""What the views of several formulations share: units and layers by name, and what runs where in a graph."""
+"""What the views of several formulations share: of layers of a graph, requests on units, chunks on devices."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
-from .expr import BoolExpr, BoolVar, IntVar, any_of
+from .expr import BoolExpr, BoolVar, Expr, IntVar, any_of
 from .nearness import meant
+from .network import Network
 from .terms import Quantities, QuantityInfo
 
 LayerRef = str | int
@@ -108,3 +109,185 @@ class GraphView:
 
     def _layer(self, layer: LayerRef) -> int:
         return layer_index(self.layers, layer)
+
+
+class RequestView:
+    """Atoms of rules about requests of several networks on units; every method returns an expression.
+
+    Requests and units are given by name, layers by name or index. What it says are quantities that such
+    formulations call by the same names.
+
+    Parameters
+    ----------
+    tables
+        The integer tables of the problem, with the names of units and layers.
+    networks
+        The network of each request, by the name of the request, in the order of the indices.
+    entered_us
+        When each request arrives, or is released.
+    """
+
+    infos: ClassVar[Mapping[str, QuantityInfo]]
+    """The quantities of the formulation."""
+
+    def __init__(self, tables: Any, networks: Mapping[str, str], entered_us: Sequence[int]) -> None:
+        self._tables, self._networks, self._entered_us = tables, networks, entered_us
+        self._index = {name: index for index, name in enumerate(networks)}
+        self._variables = Quantities(self.infos, tables)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the units."""
+        return tuple(self._tables.units)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """Names of the requests, in the order of the problem."""
+        return tuple(self._networks)
+
+    def requests_of(self, network: str) -> tuple[str, ...]:
+        """Return the names of the requests of one network."""
+        return tuple(request for request, own in self._networks.items() if own == network)
+
+    def layers(self, request: str) -> tuple[str, ...]:
+        """Return the names of the layers of a request, in order."""
+        return tuple(self._tables.layer_names[self._tables.chain_of[self._request(request)]])
+
+    def on(self, request: str, layer: LayerRef, unit: str) -> BoolVar:
+        """Return "the unit runs this layer of the request"."""
+        return self._variables.truth(
+            "on", self._request(request), self._layer(request, layer), self._unit(unit)
+        )
+
+    def uses(self, request: str, unit: str) -> BoolVar:
+        """Return "the unit runs at least one layer of the request"."""
+        return self._variables.truth("uses", self._request(request), self._unit(unit))
+
+    def load_us(self, unit: str) -> IntVar:
+        """Return the time of all chunks on a unit, microseconds."""
+        return self._variables.number("busy_us", self._unit(unit))
+
+    def start_us(self, request: str) -> IntVar:
+        """Return when the first chunk of a request starts, microseconds."""
+        return self._variables.number("start_us", self._request(request))
+
+    def finish_us(self, request: str) -> IntVar:
+        """Return when the last chunk of a request ends, microseconds."""
+        return self._variables.number("finish_us", self._request(request))
+
+    def latency_us(self, request: str) -> Expr:
+        """Return the time from the arrival, or the release, of a request to its end, microseconds."""
+        return self.finish_us(request) - self._entered_us[self._request(request)]
+
+    def makespan_us(self) -> IntVar:
+        """Return the end of the last request, microseconds."""
+        return self._variables.number("makespan_us")
+
+    def _request(self, name: str) -> int:
+        if name in self._index:
+            return self._index[name]
+        raise InvalidProblemError(f"no request {name!r}; {meant(name, self.requests, choice='there are')}")
+
+    def _two(self, first: str, second: str, rule: str) -> tuple[int, int]:
+        """Return which two different requests are meant; `rule`: who asks."""
+        one, other = self._request(first), self._request(second)
+        if one == other:
+            raise InvalidProblemError(f"{rule}({first!r}, {second!r}): name two different requests")
+        return one, other
+
+    def _unit(self, name: str) -> int:
+        return unit_index(self.units, name)
+
+    def _layer(self, request: str, layer: LayerRef) -> int:
+        return layer_index(self.layers(request), layer, request=request)
+
+
+class DeviceView:
+    """What a rule can say about any plan of a problem; every method returns an expression.
+
+    Layers are given by name or index, devices by name. The quantities of a kind of plans that derives from
+    this class have the names that stand here.
+    """
+
+    infos: ClassVar[Mapping[str, QuantityInfo]]
+    """The quantities of the formulation."""
+
+    def __init__(self, network: Network, tables: Any) -> None:
+        self._devices: tuple[str, ...] = tables.devices
+        self._layers = network.layer_names
+        self._variables = Quantities(self.infos, tables)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of the devices."""
+        return self._devices
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the devices: as in rules about one network on one board, which can be used here, too."""
+        return self._devices
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers, in order."""
+        return self._layers
+
+    def on(self, layer: LayerRef, device: str) -> BoolVar:
+        """Return "the device runs the layer", alone or with others."""
+        return self._variables.truth("on", self._layer(layer), self._device(device))
+
+    def uses(self, device: str) -> BoolVar:
+        """Return "the device runs at least one layer"."""
+        return self._variables.truth("uses", self._device(device))
+
+    def devices_used(self) -> IntVar:
+        """Return the number of devices in use."""
+        return self._variables.number("devices")
+
+    def cut_after(self, layer: LayerRef) -> BoolExpr:
+        """Return "some chunk ends right after this layer" (not defined for the last layer)."""
+        index = self._layer(layer)
+        if index == len(self._layers) - 1:
+            raise InvalidProblemError(
+                f"cut_after({layer!r}): no chunk follows the last layer; name an earlier one"
+            )
+        return any_of(self.on(index, device) & ~self.on(index + 1, device) for device in self._devices)
+
+    def busy_us(self, device: str) -> IntVar:
+        """Return how long a device computes for one request, microseconds; 0 when it is not used."""
+        return self._variables.number("busy_us", self._device(device))
+
+    def memory_bytes(self, device: str) -> IntVar:
+        """Return the bytes that a device needs; 0 when it is not used."""
+        return self._variables.number("memory_bytes", self._device(device))
+
+    def period_us(self) -> IntVar:
+        """Return the period, microseconds: of several pipelines the largest one."""
+        return self._variables.number("period_us")
+
+    def latency_us(self) -> IntVar:
+        """Return the latency, microseconds: of several pipelines that of the slowest."""
+        return self._variables.number("latency_us")
+
+    def energy_nj(self) -> IntVar:
+        """Return the energy of one request, nanojoules."""
+        return self._variables.number("energy_nj")
+
+    def peak_bytes(self) -> IntVar:
+        """Return the bytes that all devices need together."""
+        return self._variables.number("peak_bytes")
+
+    def _two(self, one: str, other: str) -> tuple[int, int]:
+        first, second = self._device(one), self._device(other)
+        if first == second:
+            raise InvalidProblemError(f"two devices are needed, {one!r} is given twice")
+        return first, second
+
+    def _device(self, name: str) -> int:
+        if name in self._devices:
+            return self._devices.index(name)
+        hint = meant(name, self._devices, choice="the platform has")
+        raise InvalidProblemError(f"no device {name!r}; {hint}")
+
+    def _layer(self, layer: LayerRef) -> int:
+        return layer_index(self._layers, layer)

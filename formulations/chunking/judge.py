@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..chain import Chain, Part
 from ..errors import MalformedPlanError
 from ..plan import Plan
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from .quantities import PlanValues
 
 
@@ -55,7 +55,7 @@ def _where(chain: Chain, start: int, stop: int, unit: int) -> str:
 def broken(values: PlanValues) -> Iterator[Violation]:
     """Yield which facts of the device a well-formed plan breaks."""
     chain, parts = values.chain, values.parts
-    used = {unit for _, _, unit in parts}
+    yield from shared_cores(values.busy_us, chain.exclusive, chain.units)
     for start, stop, unit in parts:
         if stop not in chain.cuts:
             where = _where(chain, start, stop, unit)
@@ -63,10 +63,6 @@ def broken(values: PlanValues) -> Iterator[Violation]:
         own = values.chunks_of[unit]
         if (start, stop, unit) != own[0]:
             continue
-        for other in sorted(chain.exclusive[unit] & used):
-            if other > unit:
-                names = f"{chain.units[unit]!r} and {chain.units[other]!r}"
-                yield Violation(rule="conflict", message=f"units {names} share cores")
         needs, capacity = values.memory_bytes[unit], chain.unit_memory[unit]
         if capacity is not None and needs > capacity:
             where = " and ".join(_where(chain, *part) for part in own)

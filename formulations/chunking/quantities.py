@@ -210,13 +210,16 @@ class PlanValues(PlanNumbers):
         whole = self.chain.resource_count * self.period_us
         return -(-1000 * (whole - self.latency_us) // whole)
 
-    def _on(self, layer: int, unit: int) -> int:
+    def on(self, layer: int, unit: int) -> int:
+        """Return whether the unit runs the layer."""
         return int(any(start <= layer < stop and u == unit for start, stop, u in self.parts))
 
-    def _uses(self, unit: int) -> int:
+    def uses(self, unit: int) -> int:
+        """Return whether the unit runs at least one layer."""
         return int(unit in self.busy_us)
 
-    def _cut(self, boundary: int) -> int:
+    def cut(self, boundary: int) -> int:
+        """Return whether a chunk begins at the boundary."""
         return int(any(start == boundary for start, _, _ in self.parts))
 
 
@@ -255,37 +258,22 @@ _CUT = Index(name="boundary", allowed=lambda chain, *_: range(1, chain.layer_cou
 
 QUANTITIES = table(
     (
+        QuantityInfo(name=Quantity.ON, text="the unit runs the layer", indices=(_LAYER, _UNIT)),
+        QuantityInfo(name=Quantity.USES, text="the unit runs at least one layer", indices=(_UNIT,)),
         QuantityInfo(
-            name=Quantity.ON,
-            text="the unit runs the layer",
-            indices=(_LAYER, _UNIT),
-            read=PlanValues._on,
-        ),
-        QuantityInfo(
-            name=Quantity.USES,
-            text="the unit runs at least one layer",
-            indices=(_UNIT,),
-            read=PlanValues._uses,
-        ),
-        QuantityInfo(
-            name=Quantity.CUT,
-            text="a chunk ends at this boundary and the next one starts",
-            indices=(_CUT,),
-            read=PlanValues._cut,
+            name=Quantity.CUT, text="a chunk ends at this boundary and the next one starts", indices=(_CUT,)
         ),
         QuantityInfo(
             name=Quantity.BUSY,
             text="busy time of a unit per period, 0 when not used",
             indices=(_UNIT,),
             most=lambda chain, unit: chain.most_busy_us(unit),
-            read=lambda values, unit: values.busy_us.get(unit, 0),
         ),
         QuantityInfo(
             name=Quantity.MEMORY,
             text="weights and live tensors on a unit, 0 when not used",
             indices=(_UNIT,),
             most=_most_bytes,
-            read=lambda values, unit: values.memory_bytes.get(unit, 0),
         ),
         QuantityInfo(name=Quantity.PERIOD, text="the period", most=_most_busy_us),
         QuantityInfo(name=Quantity.GAPNESS, text="the gapness", most=_most_busy_us),
@@ -314,9 +302,7 @@ QUANTITIES = table(
             name=Quantity.STREAM_LATENCY, text="one request in the stream, with waits", most=_most_latency_us
         ),
         QuantityInfo(
-            name=Quantity.IN_FLIGHT,
-            text="requests on their way at once",
-            most=lambda chain: chain.unit_count,
+            name=Quantity.IN_FLIGHT, text="requests on their way at once", most=lambda chain: chain.unit_count
         ),
     )
 )

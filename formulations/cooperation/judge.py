@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from .plans import Parts
 from .quantities import GroupValues
 from .service import Part, together
@@ -98,12 +98,8 @@ def _where(groups: Groups, part: Part) -> str:
 def broken(values: GroupValues) -> Iterator[Violation]:
     """Yield which facts of the devices a well-formed plan breaks."""
     groups, chain = values.groups, values.groups.chain
-    used = sorted(values.place)
-    for device in used:
-        for other in sorted(chain.exclusive[device] & set(used)):
-            if other > device:
-                names = f"{groups.devices[device]!r} and {groups.devices[other]!r}"
-                yield Violation(rule="conflict", message=f"{names} share cores")
+    yield from shared_cores(values.place, chain.exclusive, groups.devices)
+    for device in sorted(values.place):
         capacity, needed = chain.unit_memory[device], values.memory_bytes[device]
         if capacity is not None and needed > capacity:
             text = f"{groups.devices[device]!r} needs {needed} bytes, has {capacity}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import partial
 from typing import ClassVar
 
 from ..deployment import UNQUEUED
@@ -143,10 +142,12 @@ class GroupValues(PlanNumbers):
         idle = enumerate(self.groups.idle_mw)
         return {d: mw * (self.period_us - self.busy_us.get(d, 0)) for d, mw in idle}
 
-    def _on(self, layer: int, device: int) -> int:
+    def on(self, layer: int, device: int) -> int:
+        """Return whether the device is in the group that serves the layer."""
         return int(any(i <= layer < j and device in group for i, j, group in self.parts))
 
-    def _together(self, one: int, other: int) -> int:
+    def together(self, one: int, other: int) -> int:
+        """Return whether both devices are in one group."""
         return int(self.place.get(one, -1) == self.place.get(other, -2))
 
     def _size(self, layer: int) -> int:
@@ -205,18 +206,12 @@ _DEVICE = Index(name="device", allowed=lambda groups, *_: range(groups.device_co
 _LATER = Index(name="device", allowed=lambda groups, one: range(one + 1, groups.device_count))
 
 
-def _read(name: str, values: GroupValues, device: int) -> int:
-    found: dict[int, int] = getattr(values, name)
-    return found.get(device, 0)
-
-
 QUANTITIES = table(
     (
         QuantityInfo(
             name=GroupQuantity.ON,
             text="the device is in the group that serves the layer",
             indices=(_LAYER, _DEVICE),
-            read=GroupValues._on,
         ),
         QuantityInfo(
             name=GroupQuantity.USES,
@@ -231,10 +226,7 @@ QUANTITIES = table(
             read=lambda values, device: int(device in values.leaders),
         ),
         QuantityInfo(
-            name=GroupQuantity.TOGETHER,
-            text="both devices are in one group",
-            indices=(_DEVICE, _LATER),
-            read=GroupValues._together,
+            name=GroupQuantity.TOGETHER, text="both devices are in one group", indices=(_DEVICE, _LATER)
         ),
         QuantityInfo(
             name=GroupQuantity.SIZE,
@@ -248,21 +240,18 @@ QUANTITIES = table(
             text="time that a device computes for one request, 0 when not used",
             indices=(_DEVICE,),
             most=most_busy_us,
-            read=partial(_read, "busy_us"),
         ),
         QuantityInfo(
             name=GroupQuantity.EXTRA,
             text="permille of its operations that a device does beyond its share, 0 when not used",
             indices=(_DEVICE,),
             most=lambda *_: 1000,
-            read=partial(_read, "extra_permille"),
         ),
         QuantityInfo(
             name=GroupQuantity.MEMORY,
             text="bytes that a device needs, 0 when not used",
             indices=(_DEVICE,),
             most=most_memory_bytes,
-            read=partial(_read, "memory_bytes"),
         ),
         QuantityInfo(
             name=GroupQuantity.CHUNKS, text="number of chunks", most=lambda groups: groups.device_count

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..device_view import DeviceView
 from ..expr import BoolVar, IntVar
-from ..views import LayerRef
+from ..views import DeviceView, LayerRef
 from .quantities import QUANTITIES
 from .quantities import GroupQuantity as Q
 

@@ -20,7 +20,7 @@ from ..network import Network
 from ..plan import Plan
 from ..problem import Problem
 from ..schedules import as_schedules
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from .encoding import encode_workload
@@ -237,12 +237,7 @@ def _deadlines(values: WorkloadValues) -> Iterator[Violation]:
 
 def _structure(shop: FlowShop, values: WorkloadValues) -> Iterator[Violation]:
     first = shop.chains[0]
-    used = set(values.busy_us)
-    for unit in sorted(used):
-        for other in sorted(first.exclusive[unit] & used):
-            if other > unit:
-                names = f"{shop.units[unit]!r} and {shop.units[other]!r}"
-                yield Violation(rule="conflict", message=f"units {names} share cores")
+    yield from shared_cores(values.busy_us, first.exclusive, shop.units)
     for request, cuts in enumerate(values.schedule.cuts):
         chain, name = shop.chain(request), shop.workload.requests[request].name
         for unit, (start, stop) in enumerate(pairwise(cuts)):

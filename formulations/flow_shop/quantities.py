@@ -210,18 +210,12 @@ QUANTITIES = table(
         QuantityInfo(
             name=FlowQuantity.ON,
             text="the unit runs the layer of the request",
-            indices=(
-                _REQUEST,
-                _LAYER,
-                _UNIT,
-            ),
-            read=lambda plan, *indices: plan.on(*indices),
+            indices=(_REQUEST, _LAYER, _UNIT),
         ),
         QuantityInfo(
             name=FlowQuantity.USES,
             text="the unit runs at least one layer of the request",
             indices=(_REQUEST, _UNIT),
-            read=lambda plan, *indices: plan.uses(*indices),
         ),
         QuantityInfo(
             name=FlowQuantity.CUT,
@@ -234,13 +228,11 @@ QUANTITIES = table(
             text="place of the request in the order, 0 is first",
             indices=(_REQUEST,),
             most=lambda shop, _: shop.request_count - 1,
-            read=lambda plan, request: plan.position[request],
         ),
         QuantityInfo(
             name=FlowQuantity.BEFORE,
             text="the first request is served before the second",
             indices=(_REQUEST, _OTHER),
-            read=lambda plan, *indices: plan.before(*indices),
         ),
         QuantityInfo(
             name=FlowQuantity.CHUNK_US,
@@ -254,27 +246,23 @@ QUANTITIES = table(
             text="time of all chunks on the unit without slowdown",
             indices=(_UNIT,),
             most=_most_load_us,
-            read=lambda plan, unit: plan.busy_us.get(unit, 0),
         ),
         QuantityInfo(
             name=FlowQuantity.START,
             text="when the first chunk of the request starts",
             indices=(_REQUEST,),
             most=lambda shop, *_: shop.horizon_us,
-            read=lambda plan, request: plan.start_us[request],
         ),
         QuantityInfo(
             name=FlowQuantity.FINISH,
             text="when the last chunk of the request ends",
             indices=(_REQUEST,),
             most=lambda shop, *_: shop.horizon_us,
-            read=lambda plan, request: plan.finish_us[request],
         ),
         QuantityInfo(
             name=FlowQuantity.BESIDE,
             text="chunks of both requests run at the same time",
             indices=(_REQUEST, _OTHER),
-            read=lambda plan, *indices: plan.beside(*indices),
         ),
         QuantityInfo(
             name=FlowQuantity.MEMORY_WHILE,
@@ -284,9 +272,7 @@ QUANTITIES = table(
             read=lambda plan, request: plan.usage.while_bytes[request],
         ),
         QuantityInfo(
-            name=FlowQuantity.PERIOD,
-            text="largest load of a unit",
-            most=lambda shop, *_: shop.horizon_us,
+            name=FlowQuantity.PERIOD, text="largest load of a unit", most=lambda shop, *_: shop.horizon_us
         ),
         QuantityInfo(
             name=FlowQuantity.GAPNESS,
@@ -303,15 +289,9 @@ QUANTITIES = table(
             text="idle time of all units between their first start and last end",
             most=lambda shop: shop.unit_count * shop.horizon_us,
         ),
+        QuantityInfo(name=FlowQuantity.PEAK, text="most bytes in use at any instant", most=_most_bytes),
         QuantityInfo(
-            name=FlowQuantity.PEAK,
-            text="most bytes in use at any instant",
-            most=_most_bytes,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.MAKESPAN,
-            text="end of the last request",
-            most=lambda shop, *_: shop.horizon_us,
+            name=FlowQuantity.MAKESPAN, text="end of the last request", most=lambda shop, *_: shop.horizon_us
         ),
         QuantityInfo(
             name=FlowQuantity.BOTTLENECK,

@@ -17,7 +17,7 @@ from ..model import Encoded
 from ..network import Network
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from .encoding import encode_jobs
 from .operation import JobsOperation
@@ -142,12 +142,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
         assert isinstance(numbers, JobValues)
         tables = numbers.tables
         first = tables.chains[0]
-        used = set(numbers.busy_us)
-        for unit in sorted(used):
-            for other in sorted(first.exclusive[unit] & used):
-                if other > unit:
-                    names = f"{tables.units[unit]!r} and {tables.units[other]!r}"
-                    yield Violation(rule="conflict", message=f"units {names} share cores")
+        yield from shared_cores(numbers.busy_us, first.exclusive, tables.units)
         for request, parts in enumerate(numbers.code.parts):
             if not tables.visits.allows(part[2] for part in parts):
                 units = ", ".join(tables.units[part[2]] for part in parts)

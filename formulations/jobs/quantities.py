@@ -172,7 +172,6 @@ QUANTITIES = table(
             name=JobQuantity.ON,
             text="the unit runs the layer of the request",
             indices=(_REQUEST, _LAYER, _UNIT),
-            read=lambda plan, *indices: plan.on(*indices),
         ),
         QuantityInfo(
             name=JobQuantity.USES,
@@ -181,25 +180,19 @@ QUANTITIES = table(
             read=lambda plan, request, unit: int(any(unit == part[2] for part in plan.code.parts[request])),
         ),
         QuantityInfo(
-            name=JobQuantity.BUSY,
-            text="how long chunks run on the unit",
-            indices=(_UNIT,),
-            most=_most_us,
-            read=lambda plan, unit: plan.busy_us.get(unit, 0),
+            name=JobQuantity.BUSY, text="how long chunks run on the unit", indices=(_UNIT,), most=_most_us
         ),
         QuantityInfo(
             name=JobQuantity.START,
             text="when the first chunk of the request starts",
             indices=(_REQUEST,),
             most=_most_us,
-            read=lambda plan, request: plan.start_us[request],
         ),
         QuantityInfo(
             name=JobQuantity.FINISH,
             text="when the last chunk of the request ends",
             indices=(_REQUEST,),
             most=_most_us,
-            read=lambda plan, request: plan.finish_us[request],
         ),
         QuantityInfo(
             name=JobQuantity.IS_LATE,
@@ -221,11 +214,7 @@ QUANTITIES = table(
             text="weighted sum of what requests miss their deadlines by",
             most=_most_weighted_us,
         ),
-        QuantityInfo(
-            name=JobQuantity.LATENCY,
-            text="weighted sum of release to end",
-            most=_most_weighted_us,
-        ),
+        QuantityInfo(name=JobQuantity.LATENCY, text="weighted sum of release to end", most=_most_weighted_us),
         QuantityInfo(name=JobQuantity.WORK, text="time of all chunks, without slowdown", most=_most_us),
     )
 )

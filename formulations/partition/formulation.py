@@ -22,7 +22,7 @@ from ..passages import Passage
 from ..placed_layers import units_of_layers
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from ..usage import Usage
 from . import history
@@ -81,13 +81,8 @@ def broken(values: PartValues) -> Iterator[Violation]:
             named = ", ".join(repr(graph.layers[layer]) for layer in colour[:5])
             units = ", ".join(sorted({repr(graph.units[code[layer]]) for layer in colour}))
             yield Violation(rule="colour", message=f"layers {named} belong together, but are on {units}")
-    used = sorted(values.busy_us)
-    for unit in used:
-        for other in used:
-            if other > unit and other in graph.exclusive[unit]:
-                names = f"{graph.units[unit]!r} and {graph.units[other]!r}"
-                yield Violation(rule="conflict", message=f"units {names} share cores")
-    for unit in used:
+    yield from shared_cores(values.busy_us, graph.exclusive, graph.units)
+    for unit in sorted(values.busy_us):
         capacity, needs = graph.unit_memory[unit], values.memory_bytes[unit]
         if capacity is not None and needs > capacity:
             text = f"the layers of unit {graph.units[unit]!r} take {needs} bytes, it has {capacity}"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..errors import MalformedPlanError
 from ..plan import Plan
-from ..scores import Violation
+from ..scores import Violation, shared_cores
 from .plans import Pipe, Pipes, ordered
 from .quantities import PipelineValues
 from .tables import Cluster
@@ -69,12 +69,7 @@ def broken(values: PipelineValues) -> Iterator[Violation]:
     if len(values.pipes) > cluster.most_pipelines:
         text = f"{len(values.pipes)} pipelines, at most {cluster.most_pipelines} are allowed"
         yield Violation(rule="most", message=text)
-    used = sorted(values.place)
-    for device in used:
-        for other in sorted(cluster.chain.exclusive[device] & set(used)):
-            if other > device:
-                names = f"{cluster.devices[device]!r} and {cluster.devices[other]!r}"
-                yield Violation(rule="conflict", message=f"{names} share cores")
+    yield from shared_cores(values.place, cluster.chain.exclusive, cluster.devices)
     for pipe in values.pipes:
         yield from _broken_by(values, pipe)
     capacity = cluster.chain.device_memory

@@ -161,13 +161,16 @@ class PipelineValues(PlanNumbers):
             for stages, period in zip(self.stages, self.periods_us, strict=True)
         )
 
-    def _on(self, layer: int, device: int) -> int:
+    def on(self, layer: int, device: int) -> int:
+        """Return whether the device runs the layer."""
         return int(any(i <= layer < j and d == device for pipe in self.pipes for i, j, d in pipe))
 
-    def _uses(self, device: int) -> int:
+    def uses(self, device: int) -> int:
+        """Return whether the device runs at least one layer."""
         return int(device in self.place)
 
-    def _sends(self, source: int, target: int) -> int:
+    def sends(self, source: int, target: int) -> int:
+        """Return whether the first device sends its results to the second."""
         pairs = (pair for pipe in self.pipes for pair in pairwise(pipe))
         return int(any(one[2] == source and other[2] == target for one, other in pairs))
 
@@ -234,23 +237,14 @@ _LATER = Index(name="device", allowed=lambda cluster, one: range(one + 1, cluste
 
 QUANTITIES = table(
     (
+        QuantityInfo(name=PipelineQuantity.ON, text="the device runs the layer", indices=(_LAYER, _DEVICE)),
         QuantityInfo(
-            name=PipelineQuantity.ON,
-            text="the device runs the layer",
-            indices=(_LAYER, _DEVICE),
-            read=PipelineValues._on,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.USES,
-            text="the device runs at least one layer",
-            indices=(_DEVICE,),
-            read=PipelineValues._uses,
+            name=PipelineQuantity.USES, text="the device runs at least one layer", indices=(_DEVICE,)
         ),
         QuantityInfo(
             name=PipelineQuantity.SENDS,
             text="the first device sends its results to the second",
             indices=(_DEVICE, _OTHER),
-            read=PipelineValues._sends,
         ),
         QuantityInfo(
             name=PipelineQuantity.WITH,
@@ -263,21 +257,18 @@ QUANTITIES = table(
             text="time that a device computes for one item, 0 when not used",
             indices=(_DEVICE,),
             most=most_busy_us,
-            read=lambda values, device: values.busy_us.get(device, 0),
         ),
         QuantityInfo(
             name=PipelineQuantity.STAGE,
             text="time that one item takes of a device, with its messages, 0 when not used",
             indices=(_DEVICE,),
             most=most_stage_us,
-            read=lambda values, device: values.stage_us.get(device, 0),
         ),
         QuantityInfo(
             name=PipelineQuantity.MEMORY,
             text="bytes that a device needs, 0 when not used",
             indices=(_DEVICE,),
             most=most_memory_bytes,
-            read=lambda values, device: values.memory_bytes.get(device, 0),
         ),
         QuantityInfo(
             name=PipelineQuantity.PIPELINES,

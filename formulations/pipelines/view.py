@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..device_view import DeviceView
 from ..expr import BoolVar, IntVar
+from ..views import DeviceView
 from .quantities import QUANTITIES, PipelineQuantity
 
 

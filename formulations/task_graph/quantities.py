@@ -110,18 +110,13 @@ QUANTITIES = table(
             read=lambda plan, unit: int(unit in plan.busy_us),
         ),
         QuantityInfo(
-            name=ScheduleQuantity.BUSY,
-            text="time of the layers of the unit",
-            indices=(_UNIT,),
-            most=_most_us,
-            read=lambda plan, unit: plan.busy_us.get(unit, 0),
+            name=ScheduleQuantity.BUSY, text="time of the layers of the unit", indices=(_UNIT,), most=_most_us
         ),
         QuantityInfo(
             name=ScheduleQuantity.MEMORY,
             text="bytes of the layers of the unit",
             indices=(_UNIT,),
             most=lambda tables, *_: tables.weights.whole,
-            read=lambda plan, unit: plan.memory_bytes.get(unit, 0),
         ),
         QuantityInfo(
             name=ScheduleQuantity.START,

@@ -78,7 +78,7 @@ def test_rules_hold_where_they_say(rule: RuleFunction, shared: bool, alone: bool
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda view: view.uses("c9", "npu"), "no request 'c9'; the workload has a0, b1, a2"),
+        (lambda view: view.uses("c9", "npu"), "no request 'c9'; there are a0, b1, a2"),
         (lambda view: view.uses("a0", "gpu"), "no unit 'gpu'"),
         (lambda view: view.on("b1", 2, "npu"), "request 'b1' has no layer 2"),
         (lambda view: view.cut_after("b1", "l1"), "no chunk follows the last layer"),
