@@ -13,7 +13,7 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
