@@ -130,7 +130,7 @@ def test_what_the_device_cannot_run_is_an_execution_error(deployment: Deployment
 def test_units_that_share_cores_are_refused_within_a_stream_too() -> None:
     units = [ProcessingUnit(name="a", cores=(0,)), ProcessingUnit(name="b", cores=(0, 1))]
     problem = table_problem([[2, 4], [6, 3]], units, network="net")
-    with pytest.raises(ExecutionError, match="units 'a' and 'b' share cores"):
+    with pytest.raises(ExecutionError, match="'a' and 'b' share cores"):
         SimulatedRunner(problem).trace(TWO, requests=2)
 
 
