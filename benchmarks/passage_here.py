@@ -4,6 +4,7 @@ The units are two cores that are made unlike: core1 gets half of its time (`--em
 which stands for an NPU, lacks some operators of each network. Each network is profiled, planned and run:
 
 any, once     the best plan with any number of chunks per unit, and with one
+by copies     that with any number where hops are predicted by their copies only (`Profile.hops` left out)
 fallback      each layer on core0 if it can run it, else on core1
 one unit      everything on the best unit of these two
 all threads   everything on both cores with two threads: at full speed and with all operators, which these
@@ -39,7 +40,7 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan, comes_back
 from gapless.formulations.problem import Problem
 from gapless.formulations.streams import Stream
-from gapless.profiler.profile import Method, ProfileOptions
+from gapless.profiler.profile import Method, Profile, ProfileOptions
 
 ENGINE = "onnxruntime"
 NETWORKS: Mapping[str, tuple[str, ...]] = {
@@ -64,11 +65,13 @@ class Case:
     """Something that is measured.
 
     `predicted_us`, `memory_bytes`: by the plan, of the emulated units; None: it is not a plan for them.
+    `by_copies_us`: what is predicted where hops cost their copies only.
     """
 
     name: str
     deployment: Deployment
     predicted_us: int | None = None
+    by_copies_us: int | None = None
     memory_bytes: int | None = None
 
 
@@ -82,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console = Console(width=WIDTH)
     for name in asked.only.split(","):
         begins_s = time.monotonic()
-        problem, cases = planned(name)
+        taken, problem, cases = planned(name)
         found = measured(problem, cases, rounds=asked.rounds, seconds=asked.seconds)
         table = titled(
             f"{name}, core0 without {', '.join(NETWORKS[name])}; {asked.rounds} rounds",
@@ -90,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "chunks",
             "in flight",
             "predicted ms",
+            "by copies ms",
             "period ms",
             "least - most",
             "over busiest unit",
@@ -102,15 +106,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
             table.add_row(*_row(case, *found[case.name]))
         show(console, table)
         load = os.getloadavg()[0]
+        console.print(_hops(taken))
         console.print(f"{time.monotonic() - begins_s:.0f} s; load at the end {load:.1f}")
 
 
-def planned(name: str) -> tuple[Problem, list[Case]]:
-    """Profile a network on unlike cores, and return its problem and what is measured."""
+def planned(name: str) -> tuple[Profile, Problem, list[Case]]:
+    """Profile a network on unlike cores, and return the profile, its problem and what is measured."""
     platform = unlike_cores(NETWORKS[name])
     taken = gapless.profile(name, platform=platform, engine=ENGINE, methods=(Method.HEAVY,), options=SHORT)
     problem = gapless.with_passage(profiled_problem(taken, costs=Method.HEAVY))
-    return problem, list(_cases(problem))
+    return taken, problem, list(_cases(problem, without_hops(problem, [taken])))
+
+
+def without_hops(problem: Problem, profiles: Sequence[Profile]) -> Problem:
+    """Return a problem of measured costs in which hops cost their copies only."""
+    tables = []
+    for costs, profile in zip(problem.costs.networks, profiles, strict=True):
+        hops = {fit.unit: round(fit.hop_us) for fit in profile.fits}
+        first, *inside, last = costs.transfer_in_us
+        rows = [
+            tuple(max(0, us - hops[unit]) for us, unit in zip(row, problem.costs.units, strict=True))
+            for row in inside
+        ]
+        tables.append(replace(costs, transfer_in_us=(first, *rows, last)))
+    return replace(problem, costs=replace(problem.costs, networks=tuple(tables)))
+
+
+def _hops(profile: Profile) -> str:
+    costs = {fit.unit: f"{fit.hop_us:.0f} us to {fit.unit}" for fit in profile.fits}
+    pairs = (
+        f"{hop.source} to {hop.target}: {hop.hand_over_us:.0f} handed over, {hop.beyond_us:.0f} beyond"
+        for hop in profile.hops
+    )
+    return f"a hop costs {', '.join(costs.values())} ({'; '.join(pairs)})"
 
 
 def unlike_cores(lacks: tuple[str, ...]) -> Platform:
@@ -120,11 +148,16 @@ def unlike_cores(lacks: tuple[str, ...]) -> Platform:
     return replace(units, units=(replace(first, unsupported=lacks), *others))
 
 
-def _cases(problem: Problem) -> Iterator[Case]:
-    for name, kind in (("any", problem), ("once", gapless.with_passage(problem, "once"))):
-        plan = gapless.plan(kind, time_limit_s=PLAN_LIMIT_S).plan
+def _cases(problem: Problem, by_copies: Problem) -> Iterator[Case]:
+    once = gapless.with_passage(problem, "once")
+    for name, kind, asked in (
+        ("any", problem, problem),
+        ("by copies", problem, by_copies),
+        ("once", once, once),
+    ):
+        plan = gapless.plan(asked, time_limit_s=PLAN_LIMIT_S).plan
         assert plan is not None
-        yield _case(name, kind, plan)
+        yield _case(name, kind, plan, by_copies)
         if name == "any":
             for slots in FEW:
                 deployment = operation_of(kind).deploy(kind, plan, task_slots=slots)
@@ -134,7 +167,7 @@ def _cases(problem: Problem) -> Iterator[Case]:
     for backend in ("fallback", "one-unit"):
         plan = gapless.plan(replace(problem, platform=npu), backend=backend).plan
         if plan is not None:
-            yield _case(backend.replace("-", " "), problem, plan)
+            yield _case(backend.replace("-", " "), problem, plan, by_copies)
     chunk = Chunk(network=problem.network.name, start=0, stop=len(problem.network.layers), unit=BOTH)
     yield Case(
         name="all threads",
@@ -142,12 +175,13 @@ def _cases(problem: Problem) -> Iterator[Case]:
     )
 
 
-def _case(name: str, problem: Problem, plan: Plan) -> Case:
+def _case(name: str, problem: Problem, plan: Plan, by_copies: Problem) -> Case:
     judged = score(problem, plan)
     return Case(
         name=name,
         deployment=operation_of(problem).deploy(problem, plan),
         predicted_us=judged.period_us,
+        by_copies_us=score(by_copies, plan).period_us,
         memory_bytes=judged.peak_bytes,
     )
 
@@ -176,17 +210,16 @@ def _row(case: Case, verification: Verification, taken: Sequence[Measurement]) -
     ratios = [one.period_us / max(unit.busy_us for unit in one.units) for one in taken]
     latencies = [one.streams[0].latency_us.median / 1000 for one in taken]
     stream = case.deployment.streams[0]
-    known = case.predicted_us, case.memory_bytes
     return [
         case.name,
         f"{len(stream.chunks)}{' back' if comes_back(stream.chunks) else ''}",
         str(stream.slots),
-        "-" if known[0] is None else f"{known[0] / 1000:.2f}",
+        *("-" if us is None else f"{us / 1000:.2f}" for us in (case.predicted_us, case.by_copies_us)),
         f"{median(periods):.2f}",
         f"{min(periods):.2f} - {max(periods):.2f}",
         f"{median(ratios):.3f}",
         f"{median(latencies):.1f}",
-        "-" if known[1] is None else f"{known[1] / 2**20:.1f}",
+        "-" if case.memory_bytes is None else f"{case.memory_bytes / 2**20:.1f}",
         f"{max(sum(unit.rss_bytes for unit in one.units) for one in taken) / 2**20:.0f}",
         "-" if verification.worst_error is None else f"{verification.worst_error:.0e}",
     ]

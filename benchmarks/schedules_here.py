@@ -4,6 +4,7 @@ The units are two cores that are made unlike: core1 gets half of its time, and c
 lacks Softmax and LayerNormalization. Three networks are profiled on both; their requests are planned and run:
 
 any        requests may come back to units
+by copies  the same where hops are predicted by their copies only (`Profile.hops` left out)
 once       each unit at most once for a request, each unit with an order of its own
 ordered    Hetero2Pipe's class: each unit once, in the order of the platform, all requests in one order
 sel, lst   what Band's policies decide
@@ -26,7 +27,7 @@ from statistics import median
 from rich.console import Console
 
 import gapless
-from benchmarks.passage_here import ENGINE, SHORT, Case, measured, unlike_cores
+from benchmarks.passage_here import ENGINE, SHORT, Case, measured, unlike_cores, without_hops
 from benchmarks.printing import WIDTH, show, titled
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Verification
@@ -52,14 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, default=5.0)
     asked = parser.parse_args(arguments)
     begins_s = time.monotonic()
-    problem = profiled(asked.requests)
-    cases = list(_cases(problem, asked.limit))
+    problem, by_copies = profiled(asked.requests)
+    cases = list(_cases(problem, by_copies, asked.limit))
     found = measured(problem, cases, rounds=asked.rounds, seconds=asked.seconds)
     table = titled(
         f"{asked.requests}; core0 without {', '.join(LACKS)}; {asked.rounds} rounds",
         "what",
         "chunks",
         "predicted ms",
+        "by copies ms",
         "makespan ms",
         "least - most",
         "measured / predicted",
@@ -73,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     console.print(f"{time.monotonic() - begins_s:.0f} s; load at the end {os.getloadavg()[0]:.1f}")
 
 
-def profiled(text: str) -> Problem:
-    """Profile the networks of a workload on unlike cores, and return its problem."""
+def profiled(text: str) -> tuple[Problem, Problem]:
+    """Profile the networks of a workload on unlike cores; return its problem, and the same without hops."""
     requests = requests_of(text, zoo_names())
     taken = gapless.profile_together(
         list(dict.fromkeys(request.network for request in requests)),
@@ -82,28 +84,33 @@ def profiled(text: str) -> Problem:
         engine=ENGINE,
         options=SHORT,
     )
-    return gapless.with_workload(taken.problem, text)
+    cheap = without_hops(taken.problem, taken.profiles)
+    return gapless.with_workload(taken.problem, text), gapless.with_workload(cheap, text)
 
 
-def _cases(problem: Problem, limit_s: float) -> Iterator[Case]:
-    for passage in ("any", "once"):
-        schedules = gapless.with_passage(problem, passage)
-        yield from _case(passage, schedules, gapless.plan(schedules, time_limit_s=limit_s).plan)
-    yield from _case("ordered", problem, gapless.plan(problem, time_limit_s=limit_s).plan)
-    schedules = gapless.with_passage(problem)
+def _cases(problem: Problem, by_copies: Problem, limit_s: float) -> Iterator[Case]:
+    schedules, cheap = gapless.with_passage(problem), gapless.with_passage(by_copies)
+    once = gapless.with_passage(problem, "once")
+    searched = {"any": schedules, "by copies": cheap, "once": once, "ordered": problem}
+    for name, asked in searched.items():
+        judged = schedules if name == "by copies" else asked
+        yield from _case(name, judged, gapless.plan(asked, time_limit_s=limit_s).plan, cheap)
     for policy in ("sel", "lst"):
-        yield from _case(policy, schedules, gapless.plan(schedules, backend=policy).plan)
-    for name, deployment in operation_of(problem).baselines(problem, [("core1",)]):
+        yield from _case(policy, schedules, gapless.plan(schedules, backend=policy).plan, cheap)
+    for _, deployment in operation_of(problem).baselines(problem, [("core1",)]):
         plan = deployment.plan
         assert plan is not None
-        yield replace(next(_case(name, problem, plan)), name="core1")
+        yield from _case("core1", problem, plan, by_copies)
 
 
-def _case(name: str, problem: Problem, plan: Plan | None) -> Iterator[Case]:
+def _case(name: str, problem: Problem, plan: Plan | None, by_copies: Problem) -> Iterator[Case]:
     if plan is not None:
-        predicted_us = score(problem, plan).makespan_us
-        deployment = operation_of(problem).deploy(problem, plan)
-        yield Case(name=name, deployment=deployment, predicted_us=predicted_us)
+        yield Case(
+            name=name,
+            deployment=operation_of(problem).deploy(problem, plan),
+            predicted_us=score(problem, plan).makespan_us,
+            by_copies_us=score(replace(problem, costs=by_copies.costs), plan).makespan_us,
+        )
 
 
 def _row(case: Case, verification: Verification, taken: Sequence[Measurement]) -> list[str]:
@@ -112,10 +119,12 @@ def _row(case: Case, verification: Verification, taken: Sequence[Measurement]) -
     streams = case.deployment.streams
     back = sum(comes_back(stream.chunks) for stream in streams)
     assert case.predicted_us is not None
+    assert case.by_copies_us is not None
     return [
         case.name,
         f"{sum(len(stream.chunks) for stream in streams)}{f', {back} back' if back else ''}",
         f"{case.predicted_us / 1000:.2f}",
+        f"{case.by_copies_us / 1000:.2f}",
         f"{median(makespans):.2f}",
         f"{min(makespans):.2f} - {max(makespans):.2f}",
         f"{1000 * median(makespans) / case.predicted_us:.3f}",

@@ -140,6 +140,7 @@ class UnitCosts:
     copy_in: CopyModel
     copy_out: CopyModel
     factor: float  # what times of single layers were multiplied with to fit the whole
+    hop_us: float = 0.0  # what it costs to come here from another unit, besides copies and overhead
 
 
 def probe_timing(probe: Probe, timing: Timing) -> ProbeTiming:

@@ -16,6 +16,7 @@ from ..formulations.hardware import Platform
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from ..formulations.validation import STRICT, Defects
+from .hops import HopCost
 from .quality import MOST_FAR
 from .sampling import Effort
 from .summary import Summary
@@ -169,6 +170,9 @@ class UnitFit:
         Constant cost of a session; part of the copy-in at a chunk's start.
     copy_in, copy_out
         Cost of copies by bytes and tensors.
+    hop_us
+        What it costs to come to the unit from another one besides that; part of the copy-in at each border
+        inside of the network. 0: it was not measured (`Profile.hops`).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -179,6 +183,7 @@ class UnitFit:
     overhead_us: float
     copy_in: CopyModel
     copy_out: CopyModel
+    hop_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +220,9 @@ class Profile:
         Every chunk that was measured on the way.
     checks
         The isolated table against other chunks.
+    hops
+        What hops between units cost besides copies; part of the tables. Empty: hops are predicted by copies
+        only, because no plan has any, or because the profile is of an earlier version.
     receipts
         What the engine granted to each unit.
     warnings
@@ -232,6 +240,7 @@ class Profile:
     fits: tuple[UnitFit, ...] = ()
     measured: tuple[MeasuredChunk, ...] = ()
     checks: tuple[ChunkCheck, ...] = ()
+    hops: tuple[HopCost, ...] = ()
     receipts: tuple[PlacementReceipt, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0

@@ -19,7 +19,8 @@ def reduce(
 ) -> CostTable:
     """Return the cost table of a network.
 
-    The constant overhead of a session is part of the copy-in at a chunk's start. Where one model of the
+    The constant overhead of a session is part of the copy-in at a chunk's start, and so is, at each border
+    inside of the network, what it costs to come from another unit (`hops`). Where one model of the
     network ends and the next begins, every chunk has to cross: what that costs belongs to the layers beside
     the seam, and crossing it is free.
 
@@ -35,6 +36,9 @@ def reduce(
     copies_in[-1] = copies_out[0] = [0.0] * len(units)
     for model in models[1:]:
         _fold(layers, model.start, copies_in, copies_out)
+    copies_in[1:-1] = [
+        [copy + unit.hop_us for copy, unit in zip(row, units, strict=True)] for row in copies_in[1:-1]
+    ]
     _check(network, units, {"layer_us": layers, "transfer_in_us": copies_in, "transfer_out_us": copies_out})
     return CostTable(
         units=tuple(unit.unit for unit in units),

@@ -7,23 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
 from ..executor.model import Model, allowed_of
 from ..executor.progress import Ledger, Report
-from ..formulations.costs import CostTable, Provenance
+from ..formulations.costs import CostTable, NetworkCosts, Provenance
+from ..formulations.deployment import Deployment
 from ..formulations.errors import (
     ConversionError,
     ExecutionError,
+    GaplessError,
     NoisyMeasurementError,
     PlacementError,
     UnitLostError,
 )
 from ..formulations.hardware import Platform, ProcessingUnit
+from ..formulations.history import History
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from .feed import Feed
+from .hops import HopCost, Kept, Trial, hop_costs, passed, trials, with_hops
 from .isolated import (
     ProbeTiming,
     RawTimes,
@@ -149,10 +154,21 @@ def survey(
                 engines={unit: engine_words([own]) for unit, own in engines.items()},
             ),
             options=options,
+            trial=partial(_trial, model, platform, engine),
         )
     finally:
         bench.close()
         feed.close()
+
+
+def _trial(
+    model: Model, platform: Platform, engine: Engine, deployment: Deployment, requests: int
+) -> History:
+    """Run requests through a deployment in the runtime, and return what happened."""
+    from ..executor.pipeline.pipeline import Pipeline
+
+    with Pipeline(deployment, {model.network.name: model}, platform, engine) as pipeline:
+        return pipeline.trace(requests=requests)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,8 +176,9 @@ class Survey:
     """One profile in the making.
 
     `model`, `platform`, `options`: as for `profile`. Variants of units that can run nothing of the model
-    leave the platform. `preparers`, `bench`: who makes pieces of the model, and who times them. `notes`,
-    `measured`: what has been found so far.
+    leave the platform. `preparers`, `bench`: who makes pieces of the model, and who times them. `trial`: who
+    runs chunks one after the other; None: hops are not measured. `notes`, `measured`: what has been found so
+    far.
     """
 
     model: Model
@@ -169,6 +186,7 @@ class Survey:
     preparers: Preparers
     bench: RecordedBench
     options: ProfileOptions
+    trial: Trial | None = None
     notes: list[str] = field(default_factory=list)
     measured: list[MeasuredChunk] = field(default_factory=list)
     network: Network = field(init=False)  # the layers of the model; cuts are closed where engines need that
@@ -188,6 +206,9 @@ class Survey:
             self._time_shortest(span, raws, timed)
         columns = self._columns(raws, timed, methods)
         rows = self._check(checks, reduce(network, columns[Method.ISOLATED], models, Provenance()))
+        busiest = columns[Method.HEAVY if Method.HEAVY in methods else Method.ISOLATED]
+        hops = self._hops(raws, reduce(network, busiest, models, Provenance()).of(network.name))
+        columns = {method: with_hops(column, hops) for method, column in columns.items()}
         return Profile(
             network=network,
             platform=self.platform,
@@ -199,6 +220,7 @@ class Survey:
             fits=tuple(_fit(method, costs) for method in methods for costs in columns[method]),
             measured=tuple(self.measured),
             checks=rows,
+            hops=hops,
             receipts=tuple(whole.timing.receipt for raw in raws.values() for whole in raw.wholes),
             warnings=(*self.notes, *self.bench.warnings),
             seconds=time.monotonic() - begin,
@@ -396,6 +418,25 @@ class Survey:
             )
         return tuple(rows)
 
+    def _hops(self, raws: Mapping[str, RawTimes], costs: NetworkCosts) -> tuple[HopCost, ...]:
+        """Run chunks that go to and fro between the units, and return what hops cost besides copies.
+
+        `costs`: what the table says of them.
+        """
+        if self.trial is None:
+            return ()
+        digests = (model.digest for model in self.model.network.models)
+        setting = (*digests, self.bench.setting.engine, self.bench.setting.digest)
+        kept, runs = Kept(ledger=self.bench.ledger, setting=setting), []
+        for deployment in trials(self.network, self.platform, raws):
+            what = f"hops between {' and '.join(deployment.units)}"
+            self.bench.progress.say(what)
+            try:
+                runs.append((deployment, passed(deployment, costs, self.platform, self.trial, kept)))
+            except GaplessError as error:
+                self.notes.append(f"{what} were not measured, they are predicted by copies only: {error}")
+        return hop_costs(runs, costs, self.platform)
+
     def _time(
         self, unit: str, probe: Probe, *, beside: Mapping[str, Probe] = ALONE, occasion: str = ""
     ) -> ProbeTiming:
@@ -444,4 +485,5 @@ def _fit(method: Method, costs: UnitCosts) -> UnitFit:
         overhead_us=costs.overhead_us,
         copy_in=costs.copy_in,
         copy_out=costs.copy_out,
+        hop_us=costs.hop_us,
     )

@@ -61,8 +61,8 @@ def check_distance(distance: int, *, defined: bool) -> None:
         raise InvalidInputError(f"distance is {distance}, must be at least 1")
     if distance > 1 and not defined:
         raise InvalidInputError(
-            f"distance is {distance}, but these plans have none: it is defined for one network, and for a "
-            "workload. Leave it out"
+            f"distance is {distance}, but these plans have none: it is defined for one network, and for "
+            "several requests. Leave it out"
         )
 
 

@@ -72,12 +72,13 @@ def _ties(race: Race, periods: racing.Periods) -> tuple[str, ...]:
     )
 
 
-def _price(race: Race, key: str) -> tuple[int, float, float]:
-    """Return what decides a tie: number of units, latency, prediction."""
+def _price(race: Race, key: str) -> tuple[int, int, float, float]:
+    """Return what decides a tie: numbers of units and of hops, latency, prediction."""
     candidate = race.alive[key]
+    hops = sum(len(stream.groups) - 1 for stream in candidate.deployment.streams)
     latency_us = median(m.latency_us.median for m in race.measurements(key).values())
     predicted = min((period_us for _, period_us in candidate.predicted_us), default=inf)
-    return len(candidate.deployment.units), latency_us, predicted
+    return len(candidate.deployment.units), hops, latency_us, predicted
 
 
 def _row(race: Race, candidate: TuningCandidate, periods: racing.Periods, ties: tuple[str, ...]) -> TuningRow:

@@ -9,6 +9,7 @@ from math import comb, factorial, prod
 
 from ..expr import BoolExpr, count
 from ..formulation import Difference
+from ..jobs.space import placed_elsewhere, places
 from ..plan import Plan
 from ..problem import Problem
 from ..rules import RuleFunction, named
@@ -133,31 +134,22 @@ def neighbours_in(groups: Groups) -> Sequence[tuple[int, int]]:
     return [pair for group in groups for pair in pairwise(group)]
 
 
-Place = tuple[str, int, str]
-"""A layer of a request on a unit."""
-
-
 def workload_distance(first: Plan, second: Plan) -> int:
     """Return how many layers of requests run on other units, plus how many pairs are in the other order.
 
     0 for equal plans; a metric. Plans that differ by who of several equal requests is who are compared as
     they stand: `settled` ones are those that say something.
     """
-    layers = sum(1 for _ in _places(first)) - len({*_places(first)} & {*_places(second)})
-    return layers + len({*combinations(first.order, 2)} - {*combinations(second.order, 2)})
-
-
-def _places(plan: Plan) -> Iterator[Place]:
-    for chunk in plan.chunks:
-        yield from ((chunk.request, layer, chunk.unit) for layer in range(chunk.start, chunk.stop))
+    turned = {*combinations(first.order, 2)} - {*combinations(second.order, 2)}
+    return placed_elsewhere(first, second) + len(turned)
 
 
 def differs(plan: Plan, at_least: int) -> RuleFunction:
     """Return the rule "at least so far from this plan" (`workload_distance`)."""
 
     def build(view: WorkloadView) -> BoolExpr:
-        places, pairs = list(_places(plan)), list(combinations(plan.order, 2))
-        same = (*(view.on(*place) for place in places), *(view.before(*pair) for pair in pairs))
+        pairs = list(combinations(plan.order, 2))
+        same = (*(view.on(*place) for place in places(plan)), *(view.before(*pair) for pair in pairs))
         return count(same) <= len(same) - at_least
 
     text = f"at least {at_least} layers or pairs of requests differ from plan {plan.plan_id}"

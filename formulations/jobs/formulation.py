@@ -23,7 +23,7 @@ from .encoding import encode_jobs
 from .operation import JobsOperation
 from .play import Part
 from .quantities import QUANTITIES, TERMS, JobValues
-from .space import all_plans, count_plans
+from .space import DIFFERENCE, all_plans, count_plans
 from .tables import JobPlan, JobTables, build_tables, jobs_of, tables_of
 from .view import JobView
 
@@ -43,6 +43,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     data_type: ClassVar[type | None] = Jobs
     terms = TERMS
     quantities = QUANTITIES
+    difference = DIFFERENCE
     limits: ClassVar[tuple[str, ...]] = ("min_units", "max_units")
     operation = JobsOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, JobFeature))

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from itertools import product
 from math import comb, factorial, prod
 
+from ..expr import BoolExpr, count
+from ..formulation import Difference
+from ..plan import Plan
+from ..rules import RuleFunction, named
 from .play import Part
 from .tables import JobPlan, JobTables
+from .view import JobView
 
 _MOST_COUNTED = 200
 """Most chunks of all requests whose orders are counted one number of chunks after the other."""
@@ -17,6 +22,9 @@ _MOST_SECTIONS = 40
 
 Route = tuple[Part, ...]
 """The chunks of one request."""
+
+Place = tuple[str, int, str]
+"""A layer of a request on a unit."""
 
 
 def all_plans(tables: JobTables) -> Iterator[JobPlan]:
@@ -52,8 +60,8 @@ def _orders(tables: JobTables, left: list[int]) -> Iterator[tuple[int, ...]]:
     def extend() -> Iterator[tuple[int, ...]]:
         if not any(left):
             yield tuple(order)
-        for request, count in enumerate(left):
-            if count and not any(left[other] for other in tables.after[request]):
+        for request, chunks in enumerate(left):
+            if chunks and not any(left[other] for other in tables.after[request]):
                 left[request] -= 1
                 order.append(request)
                 yield from extend()
@@ -110,3 +118,31 @@ def _counts(tables: JobTables, chain: int) -> dict[int, int]:
     for (_, chunks), number in ways[last].items():
         found[chunks] = found.get(chunks, 0) + number
     return found
+
+
+def places(plan: Plan) -> Iterator[Place]:
+    """Yield each layer of each request with its unit."""
+    for chunk in plan.chunks:
+        yield from ((chunk.request, layer, chunk.unit) for layer in range(chunk.start, chunk.stop))
+
+
+def placed_elsewhere(first: Plan, second: Plan) -> int:
+    """Return how many layers of requests run on other units; a metric of placements.
+
+    Which of several equal requests is which counts, and in which order units serve them does not.
+    """
+    return sum(1 for _ in places(first)) - len({*places(first)} & {*places(second)})
+
+
+def differs(plan: Plan, at_least: int) -> RuleFunction:
+    """Return the rule "at least so many layers on other units than in this plan" (`placed_elsewhere`)."""
+
+    def build(view: JobView) -> BoolExpr:
+        same = [view.on(*place) for place in places(plan)]
+        return count(same) <= len(same) - at_least
+
+    text = f"at least {at_least} layers of requests run on other units than in plan {plan.plan_id}"
+    return named(f"differs({plan.plan_id}, {at_least})", text, build)
+
+
+DIFFERENCE = Difference(between=placed_elsewhere, rule=differs)

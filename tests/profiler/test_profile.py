@@ -19,6 +19,7 @@ from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
 from gapless.profiler.feed import Feed
+from gapless.profiler.hops import Trial
 from gapless.profiler.measuring import PreparedPiece
 from gapless.profiler.preparing import Preparers
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
@@ -45,6 +46,7 @@ def take(
     methods: Sequence[Method] = BOTH,
     ledger: Ledger = Forgetful(),
     steps: list[Step] | None = None,
+    trial: Trial | None = None,
     **options: Any,
 ) -> Profile:
     """Take a profile on a fake bench."""
@@ -67,6 +69,7 @@ def take(
             preparers=Preparers(model, dict.fromkeys(platform.unit_names, engine or FakeEngine()), feed),
             bench=recorded,
             options=chosen,
+            trial=trial,
         ).profile(methods)
     finally:
         feed.close()

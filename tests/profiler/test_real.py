@@ -1,4 +1,4 @@
-"""A small ONNX model, profiled by real engines on one core."""
+"""A small ONNX model, profiled by real engines on one core and on two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.graph.onnx_model import OnnxModel
+from gapless.executor.machine.cores import usable_cores
 from gapless.formulations.errors import PlacementError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.profile import Method, ProfileOptions, profile
@@ -65,3 +66,23 @@ def test_a_unit_that_is_not_granted_is_no_unit_that_cannot_run_layers(model: Onn
     far = Platform(name="far", units=(ProcessingUnit(name="far", cores=(4000,), threads=1),))
     with pytest.raises(PlacementError, match="'far' needs the cores"):
         profile(model, far, get_engine("onnxruntime"), options=QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+def test_hops_are_measured_in_the_runtime(model: OnnxModel) -> None:
+    two = Platform(
+        name="two",
+        units=tuple(
+            ProcessingUnit(name=f"core{core}", cores=(core,), threads=1) for core in usable_cores()[:2]
+        ),
+    )
+    before = children()
+    taken = profile(model, two, get_engine("onnxruntime"), methods=(Method.ISOLATED,), options=QUICK)
+    assert children() == before
+    names = set(two.unit_names)
+    assert {(hop.source, hop.target) for hop in taken.hops} == {(a, b) for a in names for b in names - {a}}
+    assert all(hop.borders and hop.hand_over_us > 0 for hop in taken.hops)
+    costs = {fit.unit: fit.hop_us for fit in taken.fits}
+    row = taken.table(Method.ISOLATED).of(model.network.name).transfer_in_us[1]
+    assert all(time_us >= int(costs[unit]) > 0 for time_us, unit in zip(row, two.unit_names, strict=True))

@@ -102,6 +102,8 @@ def failures(backend: Backend) -> set[str]:
     """Return the conformance tests that a backend fails."""
 
     class Conformance(BackendConformance):
+        every = 3  # fakes answer every question alike
+
         def make_backend(self) -> Backend:
             return backend
 

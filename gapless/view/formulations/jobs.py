@@ -43,6 +43,10 @@ class JobsPresenter(Presenter):
         late = any(request.deadline_us is not None for request in jobs_of(problem).requests)
         return ("makespan", *(("late", "lateness") if late else ()), "latency")
 
+    def distance_words(self) -> str:
+        """Return that layers are counted."""
+        return "layers of requests on other units than in plan 1"
+
     def plan_text(self, plan: Plan) -> str:
         """Return the requests in the order of their chunks; one after the other count as one.
 

@@ -13,6 +13,7 @@ from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...executor.tuning.trust import LIMITS_PERCENT, Ground
 from ...formulations.history import link_name
+from ...profiler.hops import hop_us
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
 from ..words import WELL_PREDICTED, microseconds, millis, size
@@ -54,7 +55,19 @@ def profile_view(profile: Profile) -> Group:
                 f"{100 * check.error:+.1f} %",
             )
         parts += ["", Text("sums of layers against chunks measured as such:"), indented(checks)]
+    if len(units) > 1:
+        parts += ["", Text(_hop_words(profile))]
     return Group(*parts, "", Text(_profile_verdict(profile), style="bold"), *notes_view(profile.warnings))
+
+
+def _hop_words(profile: Profile) -> str:
+    """Return what it costs to come to each unit from another one."""
+    if not profile.hops:
+        return "Hops between units were not measured: they are predicted by their copies only."
+    targets = [unit for unit in profile.platform.unit_names if any(h.target == unit for h in profile.hops)]
+    costs = ", ".join(f"to {unit} {microseconds(hop_us(profile.hops, unit))}" for unit in targets)
+    borders = sum(hop.borders for hop in profile.hops)
+    return f"a hop from another unit costs, besides copies: {costs} (mean of {borders} borders)"
 
 
 def _profile_verdict(profile: Profile) -> str:

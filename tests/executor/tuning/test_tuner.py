@@ -167,6 +167,19 @@ def test_of_a_tie_the_fewest_units_win() -> None:
     assert [r.place for r in result.rows] == [1, 1]
 
 
+def test_of_a_tie_of_equally_many_units_the_fewest_hops_win() -> None:
+    """The plan that comes back has the shorter latency, 12 ms for 16, at the same period."""
+    truth = table_problem([[99, 1], [10, 9], [6, 1]], ["a", "b"], network="net")
+    back, once = (
+        Plan(chunks=tuple(Chunk(network="net", start=i, stop=j, unit=u) for i, j, u in parts))
+        for parts in ([(0, 1, "b"), (1, 2, "a"), (2, 3, "b")], [(0, 2, "b"), (2, 3, "a")])
+    )
+    candidates = plan_candidates([back, once], tables={"t": gapless.with_passage(truth)})
+    result = tuned(SimulatedRunner(truth), candidates=candidates)
+    assert len(result.ties) == 2
+    assert result.rows[0].candidate.deployment.plan == once
+
+
 class Drifting(SimulatedRunner):
     """Becomes slower with every measurement."""
 
