@@ -1,4 +1,4 @@
-"""Layers side by side at work: pieces start no later than the judge says, and are charged for what they do."""
+"""Layers side by side at work: pieces start no later than the judge says, and are charged for what is."""
 
 from __future__ import annotations
 
