@@ -9,21 +9,21 @@ from itertools import accumulate, pairwise
 from ..cluster import refuse_devices
 from ..deployment import Deployment
 from ..errors import InvalidInputError
-from ..history import History, Interval, SteadyState, executed, simulated
+from ..history import History, simulated
 from ..objective import Objective
-from ..operation import Line, Server, ServerKind, StreamOperation, operation_of
+from ..operation import Line, Server, ServerKind, operation_of
 from ..passages import Passage
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..serving import checked_slots, saturated, served, steady_visits
-from ..stations import Station, Work, intervals
+from ..serving import checked_slots, served
+from ..stations import Station, StationsOperation, Work, intervals
 from ..streams import Stream
 from ..usage import Usage, usage_of
 from .quantities import PartValues
 from .tables import chain_of, graph_of, partition_of
 
 
-class PartitionOperation(StreamOperation):
+class PartitionOperation(StationsOperation):
     """One endless stream; several side by side are replicas or pipelines of the order of the network."""
 
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
@@ -103,14 +103,9 @@ class PartitionOperation(StreamOperation):
         """Refuse networks with a backward pass."""
         _check_forward(problem)
 
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play requests of each stream, which wait for task slots; streams share no unit."""
-        events: list[Interval] = []
-        for index, stream in enumerate(deployment.streams):
-            line = _stations_of(problem, stream)
-            visits = saturated([station.time_us for station in line], stream.slots, rounds)
-            events += intervals(line, visits, index, engines=True)
-        return executed(deployment, events)
+    def stations(self, problem: Problem, deployment: Deployment) -> Iterator[tuple[Sequence[Station], int]]:
+        """Yield what each part does for one request."""
+        return ((_stations_of(problem, stream), stream.slots) for stream in deployment.streams)
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Return the parts of the plan, in order."""
@@ -120,16 +115,6 @@ class PartitionOperation(StreamOperation):
             for chunk, station in zip(stream.chunks, _stations_of(problem, stream), strict=True)
         )
         return (Line(name="", servers=tuple(servers)),)
-
-    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what each stream does over and over."""
-        found = []
-        for index, stream in enumerate(deployment.streams):
-            line = _stations_of(problem, stream)
-            period_us, visits = steady_visits([station.time_us for station in line], stream.slots)
-            events = intervals(line, visits, index, engines=True)
-            found.append(SteadyState(period_us=period_us, events=tuple(events)))
-        return tuple(found)
 
 
 def _check_forward(problem: Problem) -> None:

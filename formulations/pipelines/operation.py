@@ -10,12 +10,12 @@ from itertools import pairwise
 from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment
-from ..history import History, Interval, SteadyState, executed, is_message, link_name, simulated
+from ..history import History, Interval, is_message, link_name, simulated
 from ..operation import Line, Server, ServerKind
 from ..plan import Plan
 from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
-from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
+from ..serving import checked_slots, served, slots_in_line
 from ..stations import Station, Work, intervals, later, message
 from ..streams import Stream
 from ..usage import Usage, usage_of
@@ -83,6 +83,13 @@ class PipelinesOperation(DevicesOperation):
             )
             for stream in deployment.streams
         )
+
+    def stations(self, problem: Problem, deployment: Deployment) -> Iterator[tuple[Sequence[Station], int]]:
+        """Yield the devices of each pipeline, and its links."""
+        cluster = cluster_of(problem)
+        for stream in deployment.streams:
+            line = stations_of(cluster, pipe_of(cluster, stream))
+            yield line, stream.task_slots or slots_in_line(len(stream.chunks), len(line))
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Return the stations of each pipeline."""
@@ -154,23 +161,6 @@ class PipelinesOperation(DevicesOperation):
             base=sum(_resident(cluster, chunk.start, chunk.stop) for chunk in chunks),
             requests=len(numbers),
         )
-
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play items that wait for task slots."""
-        events: list[Interval] = []
-        for index, (line, slots) in enumerate(_lines(cluster_of(problem), deployment)):
-            visits = saturated([station.time_us for station in line], slots, rounds)
-            events += intervals(line, visits, index, engines=True)
-        return executed(deployment, events)
-
-    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what each pipeline does over and over."""
-        found = []
-        for index, (line, slots) in enumerate(_lines(cluster_of(problem), deployment)):
-            period_us, visits = steady_visits([station.time_us for station in line], slots)
-            events = intervals(line, visits, index, engines=True)
-            found.append(SteadyState(period_us=period_us, events=tuple(events)))
-        return tuple(found)
 
 
 def _on_devices(trace: History) -> Iterator[Interval]:
@@ -255,15 +245,6 @@ def deal(lines: Sequence[tuple[Station, ...]], count: int, *, from_start: bool =
         taken[chosen] += 1
         found.append(chosen)
     return found
-
-
-def _lines(cluster: Cluster, deployment: Deployment) -> list[tuple[tuple[Station, ...], int]]:
-    """Return the stations of each stream, and its task slots."""
-    lines = (stations_of(cluster, pipe_of(cluster, stream)) for stream in deployment.streams)
-    return [
-        (line, stream.task_slots or slots_in_line(len(stream.chunks), len(line)))
-        for line, stream in zip(lines, deployment.streams, strict=True)
-    ]
 
 
 def _period_us(line: tuple[Station, ...]) -> int:
