@@ -44,7 +44,7 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.tuning.candidates import APART, FIRST_APART
 from gapless.formulations.chunking.formulation import plan_distance
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem

@@ -44,7 +44,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.files import dump, save

@@ -24,7 +24,7 @@ from rich.console import Console
 import gapless
 from benchmarks.instances import random_problem
 from gapless.executor.simulated import SimulatedRunner
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.view.layout import plain_table
 from gapless.view.words import seconds, size
 

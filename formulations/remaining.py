@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from .cluster import Link, Pipelines
 from .costs import CostTable
 from .errors import InvalidInputError
-from .operation import StreamOperation
 from .problem import Problem
+from .stations import StationsOperation
 
 Entry = TypeVar("Entry")
 
@@ -26,7 +26,7 @@ def unchanged(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return row
 
 
-class DevicesOperation(StreamOperation):
+class DevicesOperation(StationsOperation):
     """How plans over devices that links join run: they go on without a device, or without a link."""
 
     @abstractmethod

@@ -1,12 +1,16 @@
-"""Stations that requests of an endless stream pass in line, and what is at work on them."""
+"""Stations that requests of an endless stream pass in line: what is at work on them, and how they run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from .history import Interval
-from .serving import Visit
+from .deployment import Deployment
+from .history import History, Interval, SteadyState, executed
+from .operation import StreamOperation
+from .problem import Problem
+from .serving import Visit, saturated, steady_visits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +70,28 @@ def message(link: str, chunk: int, time_us: int) -> tuple[Station, ...]:
     if not time_us:
         return ()
     return (Station(time_us=time_us, works=(Work(row=link, chunk=chunk, start_us=0, end_us=time_us),)),)
+
+
+class StationsOperation(StreamOperation):
+    """How plans run whose requests pass stations in line, stream by stream; streams share no station."""
+
+    @abstractmethod
+    def stations(self, problem: Problem, deployment: Deployment) -> Iterable[tuple[Sequence[Station], int]]:
+        """Return the stations of each stream, and its task slots."""
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play requests of each stream, which wait for task slots."""
+        events: list[Interval] = []
+        for index, (line, slots) in enumerate(self.stations(problem, deployment)):
+            visits = saturated([station.time_us for station in line], slots, rounds)
+            events += intervals(line, visits, index, engines=True)
+        return executed(deployment, events)
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what each stream does over and over."""
+        found = []
+        for index, (line, slots) in enumerate(self.stations(problem, deployment)):
+            period_us, visits = steady_visits([station.time_us for station in line], slots)
+            events = intervals(line, visits, index, engines=True)
+            found.append(SteadyState(period_us=period_us, events=tuple(events)))
+        return tuple(found)

@@ -1,4 +1,4 @@
-"""What the views of several formulations share: layers of a graph, requests on units, chunks on devices."""
+"""What views of several formulations share: layers of a graph, requests on units, chunks on devices."""
 
 from __future__ import annotations
 

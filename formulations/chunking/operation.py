@@ -1,4 +1,9 @@
-"""How plans for one network run: as one stream of requests."""
+"""How plans for one network run, and what a run leaves: one stream of requests, each through all chunks.
+
+A chunk starts when its request's previous chunk is done and its unit is free (`serving.py`). The steady
+state is known in closed form (period, bubbles, latency); the tests hold the simulation and the judge against
+each other. Units with several chunks serve them in the order of the stream's cycle.
+"""
 
 from __future__ import annotations
 
@@ -11,61 +16,19 @@ from itertools import pairwise
 from ..chain import Chain
 from ..cluster import Pipelines
 from ..deployment import Deployment, replicas
-from ..errors import InvalidProblemError
-from ..flight import Flight
-from ..history import History, Interval, SteadyState
+from ..errors import InvalidInputError, InvalidPlanError, InvalidProblemError
+from ..flight import Flight, cycle_for, flight_of
+from ..history import History, Interval, SteadyState, executed, simulated
 from ..objective import Objective
 from ..operation import Line, Server, ServerKind, StreamOperation
 from ..passages import Passage
 from ..plan import Chunk, Plan, comes_back
 from ..problem import Problem
 from ..rules import named
+from ..serving import Turns, Visit, checked_slots, saturated, steady_visits, visited
+from ..streams import Stream
 from ..usage import Usage, usage_of
-from . import history
 from .tables import chain_of
-
-
-def stream_usage(problem: Problem, trace: History) -> Usage:
-    """Return the bytes in use over time; see `trace_usage`."""
-    assert trace.plan is not None
-    parts = chain_of(problem.charged(trace.plan)).parts(trace.plan)
-    return usage_of(
-        _changes(problem, trace, trace.plan),
-        ((event.request, *event.span_us) for event in trace.events),
-        base=sum(_weights(problem, start, stop) for start, stop, _ in parts),
-        requests=len(trace.output_us),
-    )
-
-
-def _changes(problem: Problem, trace: History, plan: Plan) -> Iterator[tuple[int, int]]:
-    """Yield (time, bytes taken or given back) of tensors."""
-    chain, alive = chain_of(problem.charged(plan)), problem.network.boundary_bytes
-    chunks = plan.chunks
-    running = [
-        chain.memory_bytes(chunk.start, chunk.stop) - _weights(problem, chunk.start, chunk.stop)
-        for chunk in chunks
-    ]
-    for events in _by_request(trace):
-        for event in events:
-            start_us, end_us = event.span_us
-            yield start_us, running[event.chunk]
-            yield end_us, -running[event.chunk]
-        for event, following in pairwise(events):
-            waiting = alive[chunks[event.chunk].stop]
-            yield event.span_us[1], waiting
-            yield following.span_us[0], -waiting
-
-
-def _weights(problem: Problem, start: int, stop: int) -> int:
-    return chain_of(problem).weights.between(start, stop)
-
-
-def _by_request(trace: History) -> list[list[Interval]]:
-    """Return the events of each request in order of their chunks."""
-    found = defaultdict(list)
-    for event in sorted(trace.events, key=lambda event: event.chunk):
-        found[event.request].append(event)
-    return list(found.values())
 
 
 class ChunkingOperation(StreamOperation):
@@ -74,11 +37,11 @@ class ChunkingOperation(StreamOperation):
     def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
         """Return one stream, of one request at a time where the latency counts first."""
         alone = task_slots is None and self.pace(problem) == "latency"
-        return Deployment(streams=(history.arranged(problem, plan, task_slots=1 if alone else task_slots),))
+        return Deployment(streams=(arranged(problem, plan, task_slots=1 if alone else task_slots),))
 
     def arrange(self, problem: Problem, plan: Plan) -> Deployment:
         """Return one stream."""
-        return Deployment(streams=(history.arranged(problem, plan),))
+        return Deployment(streams=(arranged(problem, plan),))
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the problem whose units may come again, and that with pipelines side by side."""
@@ -128,21 +91,54 @@ class ChunkingOperation(StreamOperation):
         task_slots: int | None = None,
     ) -> History:
         """Play a number of requests."""
-        return history.history(
-            problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
+        requests, slots = checked_slots(requests, interval_us, task_slots)
+        charged = problem.charged(plan)
+        chain, parts = chain_of(charged), problem.formulation.code(charged, plan)
+        busy_us = [chain.busy_us(*part) for part in parts]
+        interval = (
+            problem.formulation.numbers(charged, parts).term("period") if interval_us is None else interval_us
         )
+        arrivals = tuple(request * interval for request in range(requests))
+        events = (
+            Interval(
+                start_ns=1000 * run.start_us,
+                end_ns=1000 * run.end_us,
+                stream=0,
+                request=run.request,
+                chunk=run.station,
+                unit=plan.chunks[run.station].unit,
+            )
+            for run in visited(
+                busy_us, arrivals, slots, turns_of(problem, arranged(problem, plan, task_slots=task_slots))
+            )
+        )
+        return simulated(plan, events, units=chain.units, arrivals_us=arrivals)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time."""
-        return stream_usage(problem, history)
+        assert history.plan is not None
+        parts = chain_of(problem.charged(history.plan)).parts(history.plan)
+        return usage_of(
+            _changes(problem, history, history.plan),
+            ((event.request, *event.span_us) for event in history.events),
+            base=sum(_weights(problem, start, stop) for start, stop, _ in parts),
+            requests=len(history.output_us),
+        )
 
     def check_device(self, problem: Problem) -> None:
         """Refuse several networks."""
-        history.check_device(problem)
+        if len(problem.networks) != 1:
+            raise InvalidInputError(
+                f"a simulated device plays one network, the problem has {len(problem.networks)}"
+            )
 
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play requests that wait for task slots."""
-        return history.play(problem, deployment, rounds)
+        """Play requests of each stream, which wait for task slots; streams share no unit."""
+        events: list[Interval] = []
+        for index, stream in enumerate(deployment.streams):
+            visits = saturated(_busy_us(problem, stream), stream.slots, rounds, turns_of(problem, stream))
+            events += _with_parts(problem, stream, index, visits)
+        return executed(deployment, events)
 
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Return the chunks of the plan, in order."""
@@ -155,8 +151,116 @@ class ChunkingOperation(StreamOperation):
 
     def flight(self, problem: Problem, plan: Plan) -> Flight | None:
         """Return what requests in flight do; None where one at a time is asked for."""
-        return None if self.pace(problem) == "latency" else history.flight(problem, plan)
+        if self.pace(problem) == "latency":
+            return None
+        (stream,) = deploy(plan).streams
+        return flight_of(_busy_us(problem, stream), _turns(problem, stream))
 
     def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what each stream does over and over."""
-        return history.steady(problem, deployment)
+        """Return what each stream does over and over, every `slots` requests."""
+        return tuple(_steady(problem, stream, index) for index, stream in enumerate(deployment.streams))
+
+
+def _changes(problem: Problem, trace: History, plan: Plan) -> Iterator[tuple[int, int]]:
+    """Yield (time, bytes taken or given back) of tensors."""
+    chain, alive = chain_of(problem.charged(plan)), problem.network.boundary_bytes
+    chunks = plan.chunks
+    running = [
+        chain.memory_bytes(chunk.start, chunk.stop) - _weights(problem, chunk.start, chunk.stop)
+        for chunk in chunks
+    ]
+    for events in _by_request(trace):
+        for event in events:
+            start_us, end_us = event.span_us
+            yield start_us, running[event.chunk]
+            yield end_us, -running[event.chunk]
+        for event, following in pairwise(events):
+            waiting = alive[chunks[event.chunk].stop]
+            yield event.span_us[1], waiting
+            yield following.span_us[0], -waiting
+
+
+def _weights(problem: Problem, start: int, stop: int) -> int:
+    return chain_of(problem).weights.between(start, stop)
+
+
+def _by_request(trace: History) -> list[list[Interval]]:
+    """Return the events of each request in order of their chunks."""
+    found = defaultdict(list)
+    for event in sorted(trace.events, key=lambda event: event.chunk):
+        found[event.request].append(event)
+    return list(found.values())
+
+
+def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:
+    """Return a plan as a deployment: one stream for each network that it names.
+
+    `task_slots`: of each stream; None: as `Stream` says.
+    """
+    if plan.order:
+        raise InvalidPlanError(f"[{plan}] is a plan for a workload; say which one")
+    names = dict.fromkeys(chunk.network for chunk in plan.chunks)
+    return Deployment(
+        streams=tuple(
+            Stream(
+                name=name,
+                chunks=tuple(chunk for chunk in plan.chunks if chunk.network == name),
+                task_slots=task_slots,
+            )
+            for name in names
+        )
+    )
+
+
+def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
+    """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
+    (stream,) = deploy(plan, task_slots=task_slots).streams
+    if not comes_back(plan.chunks, problem.platform) or task_slots == 1:
+        return stream
+    cycle = cycle_for(_busy_us(problem, stream), _turns(problem, stream), task_slots)
+    return replace(stream, cycle=cycle)
+
+
+def _turns(problem: Problem, stream: Stream) -> tuple[str, ...]:
+    """Return for each chunk the unit, or the resource, that takes turns."""
+    return problem.platform.turns(chunk.unit for chunk in stream.chunks)
+
+
+def turns_of(problem: Problem, stream: Stream) -> Turns | None:
+    """Return how the chunks of a stream share units, or resources; None: each has one of its own."""
+    if stream.cycle is None:
+        return None
+    return Turns(units=_turns(problem, stream), cycle=stream.cycle)
+
+
+def _steady(problem: Problem, stream: Stream, index: int) -> SteadyState:
+    period_us, visits = steady_visits(_busy_us(problem, stream), stream.slots, turns_of(problem, stream))
+    return SteadyState(period_us=period_us, events=tuple(_with_parts(problem, stream, index, visits)))
+
+
+def _busy_us(problem: Problem, stream: Stream) -> list[int]:
+    """Return how long each chunk of a stream takes."""
+    plan = Plan(chunks=stream.chunks)
+    chain = chain_of(problem.charged(plan))
+    return [chain.busy_us(*part) for part in chain.parts(plan)]
+
+
+def _with_parts(problem: Problem, stream: Stream, index: int, runs: Sequence[Visit]) -> Iterator[Interval]:
+    """Yield what has run of a stream, and when its copies ended and began."""
+    plan = Plan(chunks=stream.chunks)
+    chain = chain_of(problem.charged(plan))
+    copies = [
+        (chain.transfer_in_us[start][unit], chain.transfer_out_us[stop][unit])
+        for start, stop, unit in chain.parts(plan)
+    ]
+    for run in runs:
+        copy_in, copy_out = copies[run.station]
+        yield Interval(
+            start_ns=1000 * run.start_us,
+            end_ns=1000 * run.end_us,
+            stream=index,
+            request=run.request,
+            chunk=run.station,
+            unit=stream.chunks[run.station].unit,
+            engine_ns=(1000 * (run.start_us + copy_in), 1000 * (run.end_us - copy_out)),
+        )

@@ -9,12 +9,12 @@ from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment, replicas
 from ..groups import Cooperation
-from ..history import History, SteadyState, executed, is_message, link_name, simulated
+from ..history import History, is_message, link_name, simulated
 from ..operation import Line, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
-from ..serving import checked_slots, saturated, served, slots_in_line, steady_visits
+from ..serving import checked_slots, served, slots_in_line
 from ..stations import Station, Work, intervals, later, message
 from ..streams import Stream, Tile
 from ..usage import Usage, usage_of
@@ -145,6 +145,13 @@ class CooperationOperation(DevicesOperation):
             for stream in deployment.streams
         )
 
+    def stations(self, problem: Problem, deployment: Deployment) -> Iterator[tuple[Sequence[Station], int]]:
+        """Yield the groups of each stream, and their links."""
+        groups = groups_of(problem)
+        for stream in deployment.streams:
+            line = stations_of(groups, _services(groups, stream))
+            yield line, stream.task_slots or slots_in_line(len(stream.groups), len(line))
+
     def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
         """Return the stations of the groups; a group is called by its first device."""
         groups = groups_of(problem)
@@ -191,28 +198,6 @@ class CooperationOperation(DevicesOperation):
             base=numbers.term("peak_memory"),
             requests=len({event.request for event in events}),
         )
-
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play requests of each stream that wait for task slots."""
-        groups, events = groups_of(problem), []
-        for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _services(groups, stream))
-            times = [station.time_us for station in line]
-            visits = saturated(times, _slots(stream, len(line)), rounds)
-            events += intervals(line, visits, index, engines=True)
-        return executed(deployment, events)
-
-    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what each stream does over and over."""
-        groups, found = groups_of(problem), []
-        for index, stream in enumerate(deployment.streams):
-            line = stations_of(groups, _services(groups, stream))
-            period_us, visits = steady_visits(
-                [station.time_us for station in line], _slots(stream, len(line))
-            )
-            events = intervals(line, visits, index, engines=True)
-            found.append(SteadyState(period_us=period_us, events=tuple(events)))
-        return tuple(found)
 
 
 def _stream(groups: Groups, services: Sequence[Service]) -> Stream:
@@ -261,7 +246,3 @@ def _services(groups: Groups, stream: Stream) -> tuple[Service, ...]:
 def _compute_us(groups: Groups, part: Part) -> tuple[int | None, ...]:
     service = groups.at_once(part)
     return (None,) * len(part[2]) if service is None else service.compute_us
-
-
-def _slots(stream: Stream, stations: int) -> int:
-    return stream.task_slots or slots_in_line(len(stream.groups), stations)

@@ -12,7 +12,7 @@ joint     times, the order being free                      cuts, order, asynchro
 
 Slowdown and memory over time are added where the problem has them. Every encoding is a relaxation: each
 plan that the judge accepts is a solution whose terms are at most the judge's. Mostly they are equal;
-the solvers' search (`solvers/flow_shop/exact.py`) closes what is left plan by plan.
+the solvers' search (`solvers/exact/search.py`) closes what is left plan by plan.
 """
 
 from __future__ import annotations

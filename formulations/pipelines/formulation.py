@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import comb, factorial
 from typing import ClassVar
 
 from ..branches import order_words
-from ..chain import Chain
-from ..cluster import Pipelines, refuse_devices
-from ..deployment import Deployment
+from ..cluster import Pipelines
 from ..formulation import Formulation
-from ..history import History, Interval, SteadyState, is_message, link_name
 from ..model import Encoded
-from ..operation import Line, Server, ServerKind
 from ..other_devices import other_devices
 from ..plan import Plan
 from ..problem import Problem
-from ..remaining import DevicesOperation, Entries, unchanged
 from ..scores import Violation
-from ..stations import Station
-from ..streams import Stream
 from ..terms import PlanNumbers
-from ..usage import Usage, usage_of
-from . import history, judge
+from . import judge
 from .encoding import encode_pipelines
-from .judge import well_formed
-from .plans import Pipe, Pipes, ordered, pipe_names, plan_of
+from .operation import PipelinesOperation
+from .plans import Pipe, Pipes, ordered, plan_of
 from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
 from .tables import Cluster, build_tables, cluster_of
-from .timing import pipe_of, stations_of
 from .view import PipelineView
 
 
@@ -110,188 +99,6 @@ def count_pipes(cluster: Cluster) -> int:
                 row[count] += own * ways[devices - size][count - 1]
         ways.append(row)
     return sum(ways[-1][1:])
-
-
-def pipelines_usage(problem: Problem, trace: History) -> Usage:
-    """Return the bytes in use over time; see `trace_usage`.
-
-    Weights, the runtime of each device in use and the slots of its queues are always there; a chunk that runs
-    needs its live tensors. Where no queue has a slot, a tensor between two chunks takes its own bytes.
-    """
-    assert trace.plan is not None
-    cluster = cluster_of(problem.charged(trace.plan))
-    chunks = [chunk for stream in trace.streams for chunk in stream.chunks]
-    numbers = {key: place for place, key in enumerate(sorted({(e.request, e.stream) for e in trace.events}))}
-    return usage_of(
-        _changes(cluster, trace),
-        ((numbers[e.request, e.stream], *e.span_us) for e in _computing(trace)),
-        base=sum(_resident(cluster, chunk.start, chunk.stop) for chunk in chunks),
-        requests=len(numbers),
-    )
-
-
-def _computing(trace: History) -> Iterator[Interval]:
-    return (event for event in trace.events if not is_message(event, trace.streams))
-
-
-def _changes(cluster: Cluster, trace: History) -> Iterator[tuple[int, int]]:
-    """Yield (time, bytes taken or given back) of tensors."""
-    data = cluster.data
-    reserved = bool(data.in_slots or data.out_slots)
-    items: defaultdict[tuple[int, int], list[Interval]] = defaultdict(list)
-    for event in _computing(trace):
-        items[event.stream, event.request].append(event)
-    for (stream, _), events in items.items():
-        chunks = trace.streams[stream].chunks
-        events.sort(key=lambda event: event.chunk)
-        for event in events:
-            chunk, (start_us, end_us) = chunks[event.chunk], event.span_us
-            running = cluster.memory_bytes(chunk.start, chunk.stop) - _resident(
-                cluster, chunk.start, chunk.stop
-            )
-            yield start_us, running
-            yield end_us, -running
-        for event, following in pairwise(events if not reserved else []):
-            waiting = cluster.boundary_bytes[chunks[event.chunk].stop]
-            yield event.span_us[1], waiting
-            yield following.span_us[0], -waiting
-
-
-def _resident(cluster: Cluster, start: int, stop: int) -> int:
-    """Return what a chunk keeps on its device all the time: weights, slots of queues, the runtime."""
-    data, sizes = cluster.data, cluster.boundary_bytes
-    waiting = data.in_slots * sizes[start] + data.out_slots * sizes[stop]
-    return cluster.chain.weights.between(start, stop) + waiting + data.resident_bytes
-
-
-def deploy(cluster: Cluster, plan: Plan, *, task_slots: int | None = None) -> Deployment:
-    """Return a plan as a deployment: one stream for each pipeline, in the canonical order of plans.
-
-    `task_slots`: of each stream; None: as `Stream` says.
-    Raises MalformedPlanError: the plan is not well formed.
-    """
-    pipes = well_formed(cluster, plan)
-    whole = plan_of(cluster, pipes)
-    return Deployment(
-        streams=tuple(
-            Stream(
-                name=name or cluster.chain.network,
-                chunks=whole.of(name),
-                task_slots=task_slots,
-            )
-            for name in pipe_names(len(pipes))
-        )
-    )
-
-
-class PipelinesOperation(DevicesOperation):
-    """Endless streams on disjoint devices; the runtime serves those on one board, others are played."""
-
-    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
-        """Return one stream for each pipeline, of one item at a time where the latency counts first."""
-        alone = task_slots is None and self.pace(problem) == "latency"
-        return deploy(cluster_of(problem.charged(plan)), plan, task_slots=1 if alone else task_slots)
-
-    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
-        """Return one stream for each pipeline."""
-        return deploy(cluster_of(problem.charged(plan)), plan)
-
-    def check_executable(self, problem: Problem) -> None:
-        """Refuse devices that links join, and devices that are pipelines themselves."""
-        data = cluster_of(problem).data
-        what = ("links" if data.links else "") or ("devices with units of their own" if data.inner else "")
-        if what:
-            refuse_devices(what)
-
-    def rivals(self, problem: Problem) -> Iterator[Problem]:
-        """Yield the problem with one pipeline, where several may be."""
-        cluster = cluster_of(problem)
-        if cluster.most_pipelines > 1 and self.pace(problem) != "latency":
-            yield replace(problem, data=replace(cluster.data, most=1))
-
-    def devices(self, problem: Problem) -> Pipelines:
-        """Return the data of the problem."""
-        return cluster_of(problem).data
-
-    def data(self, problem: Problem, devices: Pipelines, entries: Entries = unchanged) -> Pipelines:
-        """Return what joins the devices: there is nothing else."""
-        return devices
-
-    def baselines(
-        self, problem: Problem, sets: Sequence[tuple[str, ...]]
-    ) -> Iterator[tuple[str, Deployment]]:
-        """Yield the network on each device alone, and its replicas on several; those make no item faster."""
-        cluster = cluster_of(problem)
-        for names in sets:
-            places = sorted(cluster.devices.index(name) for name in names)
-            pipes: Pipes = tuple(((0, cluster.chain.layer_count, place),) for place in places)
-            if len(names) == 1 or self.pace(problem) != "latency":
-                label = f"{'serial' if len(names) == 1 else 'replicas'} on {'+'.join(names)}"
-                yield label, self.deploy(problem, plan_of(cluster, pipes))
-
-    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
-        """Return the table of the network for each stream."""
-        return (cluster_of(problem).chain,) * len(deployment.streams)
-
-    def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
-        """Return how long each chunk computes, on devices with units of their own, too."""
-        cluster = cluster_of(problem)
-        return tuple(
-            tuple(
-                cluster.compute_us(*part) if cluster.runs(*part) else None
-                for part in pipe_of(cluster, stream)
-            )
-            for stream in deployment.streams
-        )
-
-    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
-        """Return the stations of each pipeline."""
-        cluster = cluster_of(problem)
-        pipes: Pipes = problem.formulation.code(problem, plan)
-        names = pipe_names(len(pipes))
-        return tuple(
-            Line(
-                name=name,
-                servers=tuple(_server(cluster, pipe, station) for station in stations_of(cluster, pipe)),
-            )
-            for name, pipe in zip(names, pipes, strict=True)
-        )
-
-    def history(
-        self,
-        problem: Problem,
-        plan: Plan,
-        *,
-        requests: int | None = None,
-        interval_us: int | None = None,
-        task_slots: int | None = None,
-    ) -> History:
-        """Play a number of items."""
-        return history.history(
-            problem, plan, requests=requests, interval_us=interval_us, task_slots=task_slots
-        )
-
-    def usage(self, problem: Problem, history: History) -> Usage:
-        """Return the bytes in use over time."""
-        return pipelines_usage(problem, history)
-
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play items that wait for task slots."""
-        return history.play(problem, deployment, rounds)
-
-    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what each pipeline does over and over."""
-        return history.steady(problem, deployment)
-
-
-def _server(cluster: Cluster, pipe: Pipe, station: Station) -> Server:
-    """Return what a station is to items that pass it: a device, or what it does beside computing."""
-    work = station.works[0]
-    device = cluster.devices[pipe[work.chunk][2]]
-    kind = ServerKind.COMPUTES if work.row == device else ServerKind.SENDS
-    if work.row == link_name(cluster.data.host, device):
-        kind = ServerKind.RECEIVES
-    return Server(kind=kind, unit=device, time_us=station.time_us)
 
 
 class PipelinesFormulation(Formulation[Cluster, Pipes]):

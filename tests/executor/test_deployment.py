@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Mode, Rounds
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds

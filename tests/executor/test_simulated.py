@@ -13,7 +13,7 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.simulation import BLOCKS
 from gapless.executor.tuning.candidates import baselines, predicted
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.hardware import ProcessingUnit
@@ -130,7 +130,7 @@ def test_what_the_device_cannot_run_is_an_execution_error(deployment: Deployment
 def test_units_that_share_cores_are_refused_within_a_stream_too() -> None:
     units = [ProcessingUnit(name="a", cores=(0,)), ProcessingUnit(name="b", cores=(0, 1))]
     problem = table_problem([[2, 4], [6, 3]], units, network="net")
-    with pytest.raises(ExecutionError, match="units 'a' and 'b' share cores"):
+    with pytest.raises(ExecutionError, match="'a' and 'b' share cores"):
         SimulatedRunner(problem).trace(TWO, requests=2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gapless.api.problems import table_problem
 from gapless.executor.simulated import SimulatedRunner
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import replicas
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import gapless
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Mode, replicas
 from gapless.formulations.history import Interval, SteadyState
 from gapless.formulations.judge import score

@@ -20,7 +20,7 @@ from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import Predicted
 from gapless.executor.graph.choices import Granularity
 from gapless.executor.model import Model
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.plan import Chunk, Plan

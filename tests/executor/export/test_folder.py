@@ -12,7 +12,7 @@ from gapless.executor.export.folder import changed_files, load_manifest, require
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import EXPORT
 from gapless.executor.model import Model
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.plan import Chunk, Plan

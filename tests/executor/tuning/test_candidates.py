@@ -17,7 +17,7 @@ from gapless.executor.tuning.candidates import (
     predicted_us,
     without_duplicates,
 )
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of

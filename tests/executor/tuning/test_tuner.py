@@ -25,7 +25,7 @@ from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tables import csv_text, markdown_text, outcome, rows_table
 from gapless.executor.tuning.trials import Failure
 from gapless.executor.tuning.tuner import TuningSubject, tune
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import (
     EngineUnavailableError,

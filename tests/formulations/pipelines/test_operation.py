@@ -81,6 +81,16 @@ def test_each_pipeline_is_played_at_the_period_of_the_judge() -> None:
         assert found.period_us == pytest.approx(1e6 / rate)
 
 
+def test_rounds_that_are_played_end_at_the_period_of_the_judge() -> None:
+    for problem, plan in CASES[::4]:
+        operation = operation_of(problem)
+        played = operation.play(problem, operation.arrange(problem, plan), 12)
+        for stream, period_us in enumerate(values(problem, plan).periods_us):
+            own = [event for event in played.events if event.stream == stream]
+            last, before = (max(e.end_ns for e in own if e.request == number) for number in (11, 10))
+            assert last - before == 1000 * period_us
+
+
 def test_an_item_that_is_alone_takes_the_latency_of_the_judge() -> None:
     for problem, plan in CASES:
         judged = values(problem, plan)

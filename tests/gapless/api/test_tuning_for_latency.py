@@ -12,7 +12,7 @@ from gapless.api.tuning import default_costs
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.tuning.candidates import asked_pace, baselines, plan_candidates, predicted_us
 from gapless.files.plans import load_deployment
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
 from gapless.formulations.objective import Objective

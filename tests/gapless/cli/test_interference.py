@@ -21,7 +21,7 @@ from gapless.api.slowdown.interference import (
 )
 from gapless.executor.measurement import Measurement
 from gapless.executor.tuning.documents import MEASUREMENT
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load, save
 from gapless.formulations.judge import score

@@ -22,7 +22,7 @@ from gapless.api.comparison import BackendFailure
 from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
 from gapless.formulations.history import Interval, executed

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import gapless
-from gapless.formulations.chunking.history import turns_of
+from gapless.formulations.chunking.operation import turns_of
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.judge import score
 from gapless.formulations.operation import operation_of

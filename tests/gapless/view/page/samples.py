@@ -17,7 +17,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
-from gapless.formulations.chunking.history import deploy
+from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
