@@ -1,4 +1,4 @@
-"""What online policies make of requests when they see what has come only: backends, and first plans."""
+"""What others make of requests: online policies, as backends and first plans; plans that keep one order."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.stretch import play_jobs
 from ...formulations.jobs.formulation import FORMULATION, JobFeature
 from ...formulations.jobs.tables import JobPlan, JobTables, jobs_of, tables_of
+from ...formulations.judge import malformations
 from ...formulations.problem import Problem
+from ...formulations.schedules import as_workload, from_workload
 from ..coordination.policies import SHIPPED, make_policy
 from ..placing import PLAIN, Placement
-from ..protocol import Capabilities, Support
+from ..protocol import Capabilities, SolveOptions, Support
 
 _STARTS = ("sel", "lst", "heft", "shortest")
 """Policies whose plans searches start from."""
@@ -26,6 +28,22 @@ def dispatched(problem: Problem, tables: JobTables) -> Iterator[JobPlan]:
         found = _dispatched_by(name, problem, tables)
         if found is not None:
             yield found
+
+
+def ordered(problem: Problem, tables: JobTables, limit_s: float) -> Iterator[JobPlan]:
+    """Yield the best plan, found within a time, that passes the units once and in order.
+
+    Nothing is yielded where requests wait for others, or where there is no such plan.
+    """
+    from ..session import solve
+
+    if any(tables.after):
+        return
+    found = solve(as_workload(problem), "native", SolveOptions(time_limit_s=limit_s)).plan
+    if found is not None:
+        plan = from_workload(found)
+        if not malformations(problem, plan):
+            yield problem.formulation.code(problem, plan)
 
 
 def _dispatched_by(name: str, problem: Problem, tables: JobTables) -> JobPlan | None:

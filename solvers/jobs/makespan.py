@@ -14,7 +14,7 @@ from ...formulations.problem import Problem
 from ..pool import Pool
 from ..protocol import Deadline
 from .bounds import windows_bound
-from .dispatching import dispatched
+from .dispatching import dispatched, ordered
 from .fines import fine_of
 from .instance import instance_of
 from .playing import Measure, measure_of
@@ -28,6 +28,9 @@ _STEPS, _STEPS_PER_SECTION = 1_000, 300
 
 _MOST_DISPATCHED, _DISPATCHED_S = 50, 2.0
 """Most requests whose policies are asked, and seconds that there have to be: they take up to 0.2 s."""
+
+_ORDERED_S, _ORDERED_SHARE = 0.5, 0.08
+"""Seconds that there have to be for a search among plans that pass the units in order, and its share."""
 
 _OFFER_EVERY = 150
 """Changes between two plans that are handed to the judge."""
@@ -90,7 +93,15 @@ class MakespanSearch:
                 return
         if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
             for code in dispatched(self._problem, self._tables):
-                self.pool.offer(code)
+                self._adopt(code)
+        if deadline.left_s is not None and not deadline.within(_ORDERED_S):
+            for code in ordered(self._problem, self._tables, deadline.left_s * _ORDERED_SHARE):
+                self._adopt(code)
+
+    def _adopt(self, code: JobPlan) -> None:
+        """Keep somebody else's plan, and let the search of all units begin with it if it is the best one."""
+        if self.pool.offer(code) and self._searches:
+            self._searches[0].adopt(code.order, code.parts)
 
     @cached_property
     def _measure(self) -> Measure:

@@ -78,6 +78,7 @@ class ScheduleSearch:
         self.instance, self.walk = instance, Walk(instance, fine=fine, scalar=scalar)
         self.steps, self._fined = 0, fine is not None
         self.best: Kept | None = None
+        self._other: Kept | None = None
         self._random = Random(seed)
         self._pool = list(self._likings())
         self._moves = Moves(self.walk, self._random, self._pool)
@@ -138,6 +139,13 @@ class ScheduleSearch:
             fastest = [self._pool[network][0] for network in network_of]
             yield from self._descend(fastest, until_s / self._limit_s)
 
+    def adopt(self, order: Sequence[int], parts: Sequence[Passage]) -> None:
+        """Remember a schedule of somebody else, with which legs begin where descents found no better one."""
+        for hold in (False, True):
+            value = self.walk.follow(order, parts, hold=hold)
+            if self._other is None or value < self._other.value:
+                self._other = self.walk.keep()
+
     def use(self, bound: PriceBound) -> None:
         """Take in prices and passages of a bound."""
         prices = bound.prices.tolist()
@@ -178,6 +186,9 @@ class ScheduleSearch:
         until = first + _FRESH_SHARE * (1 - first)
         yield from self._descend(self._dealt, until)
         yield from self._fresh(until)
+        if self._other is not None and self._other.value < self.best.value:
+            self.best = self._other
+            yield self.best
         begun, at = self.spent, 0.0
         for number, share in enumerate(_LEGS):
             at += share

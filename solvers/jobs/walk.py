@@ -94,6 +94,21 @@ class Walk(Replay):
             self._list(request, passage)
         return self._all()
 
+    def follow(self, order: Sequence[int], parts: Sequence[Passage], *, hold: bool) -> float:
+        """Begin with passages whose chunks are served in a given order; return the value.
+
+        `hold`: units wait for the next one of the order whose predecessor runs, also where another one could
+        begin. For others of the order they do not wait, so that a schedule may be a little different.
+        """
+        places: list[list[float]] = [[] for _ in self.requests]
+        for place, request in enumerate(order):
+            places[request].append(float(place))
+        for request, passage in enumerate(parts):
+            self.parts[request] = list(passage)
+            self.holds[request] = {part[0] for part in passage[1:]} if hold else set()
+            self.chunks[request] = self._made(request, passage, places[request])
+        return self._all()
+
     def _list(self, request: int, passage: Passage) -> None:
         """Give a request chunks whose keys are its rank, and what is left to do; the longest goes first."""
         times = [self.networks[request].time_us(part) for part in passage]
