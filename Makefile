@@ -66,8 +66,9 @@ test: $(READY)
 
 test-all: test test-rest
 
+# With fewer examples of each property, because each takes long here.
 test-rest: $(READY)
-	$(PYTEST) -m "slow and not representative" --durations=10
+	$(PYTEST) -m "slow and not representative" --hypothesis-profile=quick --durations=10
 
 # The same seed makes the same files; what fails is kept in out/fuzz.
 SEED ?= 1

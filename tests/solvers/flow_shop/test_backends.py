@@ -71,13 +71,13 @@ def check_against_the_oracle(name: str, problems: Sequence[Problem], top: int) -
 @pytest.mark.parametrize(
     ("name", "seeds", "top"),
     [
-        ("cpsat", range(24), 1),
+        ("cpsat", range(12), 1),
         ("cpsat", range(90, 98), 3),
-        ("z3", range(45, 53), 1),
+        ("z3", range(45, 50), 1),
         ("z3", range(30, 32), 3),
-        ("pulp", range(57, 67), 1),
+        ("pulp", range(57, 62), 1),
         ("pulp", range(40, 42), 2),
-        ("pulp-cbc", range(74, 77), 1),
+        ("pulp-cbc", range(75, 77), 1),
     ],
 )
 def test_random_workloads_agree_with_the_oracle(name: str, seeds: range, top: int) -> None:
