@@ -86,8 +86,8 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Passage:
-    """What all chunks of a trial took."""
+class _Run:
+    """What all chunks of one trial took."""
 
     chunks: tuple[Passed, ...]
 
@@ -100,7 +100,7 @@ class Kept:
     setting: tuple[str, ...]
 
 
-PASSAGE = Schema(format="gapless.hops", version=1, content=_Passage)
+HOPS = Schema(format="gapless.hops", version=1, content=_Run)
 _KIND = "hops"
 """Kind of the entries in the ledger."""
 
@@ -134,7 +134,7 @@ def trials(network: Network, platform: Platform, raws: Mapping[str, RawTimes]) -
     """
     found = []
     for units in _together(platform):
-        streams = []
+        streams: list[Stream] = []
         for turn in range(min(TURNS, len(units))):
             own = {unit: raws[unit] for unit in (*units[turn:], *units[:turn])}
             chunks = tuple(_path(network, own, sum(slowest_us(raws)) / MAX_PROBES))
@@ -188,13 +188,13 @@ def passed(
     key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
     text = kept.ledger.find(_KIND, key)
     if text:
-        return parse(text.encode(), PASSAGE, name=f"ledger entry {key[:12]}").chunks
+        return parse(text.encode(), HOPS, name=f"ledger entry {key[:12]}").chunks
     requests, slots = _requests(deployment, costs, platform), deployment.streams[0].slots
     # the first requests find cold sessions, the last ones less company
     history = trial(deployment, requests + 2 * slots)
     emulated = {unit.name for unit in units if unit.emulated}
     found = usual(history, range(slots, slots + requests), emulated)
-    kept.ledger.keep(_KIND, key, dump(_Passage(chunks=found), PASSAGE))
+    kept.ledger.keep(_KIND, key, dump(_Run(chunks=found), HOPS))
     return found
 
 
@@ -257,8 +257,8 @@ def usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed,
             times_ns = event.start_ns - there_ns, event.end_ns - event.start_ns
             taken.setdefault(place, []).append(times_ns)
     found = []
-    for (stream, chunk), times_ns in sorted(taken.items()):
-        usual = fmean if units[stream, chunk] in emulated else median
-        handed_us, busy_us = (float(usual(column)) / 1000 for column in zip(*times_ns, strict=True))
+    for (stream, chunk), rows in sorted(taken.items()):
+        middle = fmean if units[stream, chunk] in emulated else median
+        handed_us, busy_us = (float(middle(column)) / 1000 for column in zip(*rows, strict=True))
         found.append(Passed(stream=stream, chunk=chunk, hand_over_us=handed_us, busy_us=busy_us))
     return tuple(found)
