@@ -26,7 +26,7 @@ from ..formulations.costs import NetworkCosts
 from ..formulations.deployment import Deployment
 from ..formulations.files import Schema, dump, parse
 from ..formulations.hardware import Platform
-from ..formulations.history import History
+from ..formulations.history import History, Interval
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from ..formulations.streams import Stream
@@ -193,7 +193,7 @@ def passed(
     # the first requests find cold sessions, the last ones less company
     history = trial(deployment, requests + 2 * slots)
     emulated = {unit.name for unit in units if unit.emulated}
-    found = usual(history, range(slots, slots + requests), emulated)
+    found = _usual(history, range(slots, slots + requests), emulated)
     kept.ledger.keep(_KIND, key, dump(_Run(chunks=found), HOPS))
     return found
 
@@ -237,28 +237,31 @@ def _requests(deployment: Deployment, costs: NetworkCosts, platform: Platform) -
     return max(FEWEST, min(MOST, TRIAL_US // max(1, *loads.values())))
 
 
-def usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
+def hand_overs(history: History) -> Iterator[tuple[Interval, int]]:
+    """Yield each chunk of each request with how long it waited when its request and unit were there, ns."""
+    ends_ns = {(event.stream, event.request, event.chunk): event.end_ns for event in history.events}
+    free_ns: dict[str, int] = {}
+    for event in history.events:  # in the order of their starts, and a unit runs one at a time
+        before_ns = ends_ns.get((event.stream, event.request, event.chunk - 1), 0)
+        there_ns = max(free_ns.get(event.unit, 0), before_ns)
+        free_ns[event.unit] = event.end_ns
+        yield event, event.start_ns - there_ns
+
+
+def _usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
     """Return the usual hand-over and length of each chunk: medians; on emulated units means.
 
     A chunk on an emulated unit either misses the pause that the quota brings or gets all of it, so that only
     the mean tells what a unit takes which is busy all the time.
     """
-    ends_ns = {(event.stream, event.request, event.chunk): event.end_ns for event in history.events}
-    free_ns: dict[str, int] = {}
-    taken: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    units: dict[tuple[int, int], str] = {}
-    for event in history.events:  # in the order of their starts, and a unit runs one at a time
-        before_ns = ends_ns.get((event.stream, event.request, event.chunk - 1), 0)
-        there_ns = max(free_ns.get(event.unit, 0), before_ns)
-        free_ns[event.unit] = event.end_ns
+    taken: dict[tuple[int, int, str], list[tuple[int, int]]] = {}
+    for event, handed_ns in hand_overs(history):
         if event.request in counted:
-            place = event.stream, event.chunk
-            units[place] = event.unit
-            times_ns = event.start_ns - there_ns, event.end_ns - event.start_ns
-            taken.setdefault(place, []).append(times_ns)
+            place = event.stream, event.chunk, event.unit
+            taken.setdefault(place, []).append((handed_ns, event.end_ns - event.start_ns))
     found = []
-    for (stream, chunk), rows in sorted(taken.items()):
-        middle = fmean if units[stream, chunk] in emulated else median
+    for (stream, chunk, unit), rows in sorted(taken.items()):
+        middle = fmean if unit in emulated else median
         handed_us, busy_us = (float(middle(column)) / 1000 for column in zip(*rows, strict=True))
         found.append(Passed(stream=stream, chunk=chunk, hand_over_us=handed_us, busy_us=busy_us))
     return tuple(found)
