@@ -26,7 +26,7 @@ from ..formulations.costs import NetworkCosts
 from ..formulations.deployment import Deployment
 from ..formulations.files import Schema, dump, parse
 from ..formulations.hardware import Platform
-from ..formulations.history import History
+from ..formulations.history import History, Interval
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from ..formulations.streams import Stream
@@ -86,8 +86,8 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Passage:
-    """What all chunks of a trial took."""
+class _Run:
+    """What all chunks of one trial took."""
 
     chunks: tuple[Passed, ...]
 
@@ -100,7 +100,7 @@ class Kept:
     setting: tuple[str, ...]
 
 
-PASSAGE = Schema(format="gapless.hops", version=1, content=_Passage)
+HOPS = Schema(format="gapless.hops", version=1, content=_Run)
 _KIND = "hops"
 """Kind of the entries in the ledger."""
 
@@ -134,7 +134,7 @@ def trials(network: Network, platform: Platform, raws: Mapping[str, RawTimes]) -
     """
     found = []
     for units in _together(platform):
-        streams = []
+        streams: list[Stream] = []
         for turn in range(min(TURNS, len(units))):
             own = {unit: raws[unit] for unit in (*units[turn:], *units[:turn])}
             chunks = tuple(_path(network, own, sum(slowest_us(raws)) / MAX_PROBES))
@@ -188,13 +188,13 @@ def passed(
     key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
     text = kept.ledger.find(_KIND, key)
     if text:
-        return parse(text.encode(), PASSAGE, name=f"ledger entry {key[:12]}").chunks
+        return parse(text.encode(), HOPS, name=f"ledger entry {key[:12]}").chunks
     requests, slots = _requests(deployment, costs, platform), deployment.streams[0].slots
     # the first requests find cold sessions, the last ones less company
     history = trial(deployment, requests + 2 * slots)
     emulated = {unit.name for unit in units if unit.emulated}
-    found = usual(history, range(slots, slots + requests), emulated)
-    kept.ledger.keep(_KIND, key, dump(_Passage(chunks=found), PASSAGE))
+    found = _usual(history, range(slots, slots + requests), emulated)
+    kept.ledger.keep(_KIND, key, dump(_Run(chunks=found), HOPS))
     return found
 
 
@@ -237,28 +237,31 @@ def _requests(deployment: Deployment, costs: NetworkCosts, platform: Platform) -
     return max(FEWEST, min(MOST, TRIAL_US // max(1, *loads.values())))
 
 
-def usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
+def hand_overs(history: History) -> Iterator[tuple[Interval, int]]:
+    """Yield each chunk of each request with how long it waited when its request and unit were there, ns."""
+    ends_ns = {(event.stream, event.request, event.chunk): event.end_ns for event in history.events}
+    free_ns: dict[str, int] = {}
+    for event in history.events:  # in the order of their starts, and a unit runs one at a time
+        before_ns = ends_ns.get((event.stream, event.request, event.chunk - 1), 0)
+        there_ns = max(free_ns.get(event.unit, 0), before_ns)
+        free_ns[event.unit] = event.end_ns
+        yield event, event.start_ns - there_ns
+
+
+def _usual(history: History, counted: range, emulated: Set[str]) -> tuple[Passed, ...]:
     """Return the usual hand-over and length of each chunk: medians; on emulated units means.
 
     A chunk on an emulated unit either misses the pause that the quota brings or gets all of it, so that only
     the mean tells what a unit takes which is busy all the time.
     """
-    ends_ns = {(event.stream, event.request, event.chunk): event.end_ns for event in history.events}
-    free_ns: dict[str, int] = {}
-    taken: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    units: dict[tuple[int, int], str] = {}
-    for event in history.events:  # in the order of their starts, and a unit runs one at a time
-        before_ns = ends_ns.get((event.stream, event.request, event.chunk - 1), 0)
-        there_ns = max(free_ns.get(event.unit, 0), before_ns)
-        free_ns[event.unit] = event.end_ns
+    taken: dict[tuple[int, int, str], list[tuple[int, int]]] = {}
+    for event, handed_ns in hand_overs(history):
         if event.request in counted:
-            place = event.stream, event.chunk
-            units[place] = event.unit
-            times_ns = event.start_ns - there_ns, event.end_ns - event.start_ns
-            taken.setdefault(place, []).append(times_ns)
+            place = event.stream, event.chunk, event.unit
+            taken.setdefault(place, []).append((handed_ns, event.end_ns - event.start_ns))
     found = []
-    for (stream, chunk), times_ns in sorted(taken.items()):
-        usual = fmean if units[stream, chunk] in emulated else median
-        handed_us, busy_us = (float(usual(column)) / 1000 for column in zip(*times_ns, strict=True))
+    for (stream, chunk, unit), rows in sorted(taken.items()):
+        middle = fmean if unit in emulated else median
+        handed_us, busy_us = (float(middle(column)) / 1000 for column in zip(*rows, strict=True))
         found.append(Passed(stream=stream, chunk=chunk, hand_over_us=handed_us, busy_us=busy_us))
     return tuple(found)

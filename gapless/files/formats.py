@@ -249,6 +249,12 @@ FORMATS = (
         written_by=_STORE,
         read_by="profile and tune --resume",
     ),
+    FileFormat(
+        name="hops",
+        what="what chunks took that go to and fro between units",
+        written_by=_STORE,
+        read_by="profile and tune --resume",
+    ),
 )
 """All kinds of files, those that users meet first."""
 
@@ -343,6 +349,8 @@ def _schema_of_measurements(name: str) -> Schema[Any]:
             from ..profiler.records import TIMING as found
         case "operators":
             from ..profiler.records import OPERATORS as found
+        case "hops":
+            from ..profiler.hops import HOPS as found
         case _:
             raise AssertionError(name)
     return found
