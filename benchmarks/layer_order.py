@@ -68,7 +68,7 @@ def main() -> int:
 def _phone(names: Sequence[str], platform: str) -> Iterator[tuple[str, Problem]]:
     for name in names:
         try:
-            problem = gapless.load_workload(name, platform=platform)
+            problem = gapless.load_workload(name, platform=platform, passage="ordered")
         except InvalidInputError as error:
             print(f"{name} is left out on {platform}: {error}")
             continue

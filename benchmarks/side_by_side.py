@@ -122,7 +122,7 @@ def _estimated(platform: str) -> Iterator[tuple[str, Problem]]:
 
 
 def _of_phone(name: str, platform: str) -> Problem:
-    problem = gapless.load_workload(name, platform=platform)
+    problem = gapless.load_workload(name, platform=platform, passage="ordered")
     return replace(problem, data=None, objective=gapless.Objective(terms=("period",)))
 
 

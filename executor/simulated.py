@@ -87,7 +87,8 @@ class SimulatedRunner:
     def _charged_for(self, deployment: Deployment) -> Problem:
         """Return the problem with the costs of a deployment, which this device can run."""
         try:
-            self._operation.check_deployment(self._problem, deployment)
+            problem = self._operation.matching(self._problem, deployment.parts)
+            operation_of(problem).check_deployment(problem, deployment)
             wrong = list(self._wrong(deployment))
         except InvalidPlanError as error:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {error}") from error
@@ -101,7 +102,7 @@ class SimulatedRunner:
             named = [("", plan) for plan in deployment.plans]
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.placed)) for s in deployment.streams]
-        problem = self._operation.matching(self._problem, (s.chunks for s in deployment.streams))
+        problem = self._operation.matching(self._problem, deployment.parts)
         for name, plan in named:
             broken = malformations(problem, plan) or [
                 violation for violation in check(problem, plan) if violation.rule in IMPOSSIBLE

@@ -146,16 +146,13 @@ class Operation(ABC):
             Names of units that can run everything: sets of one unit, then of several that share no core.
         """
 
-    def matching(self, problem: Problem, lines: Iterable[Sequence[Chunk]]) -> Problem:
-        """Return the problem that plans are of: the same one, unless they are those of a rival.
-
-        `lines`: the chunks of each stream, or of a plan.
-        """
+    def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
+        """Return the problem that plans are of: the same one, unless they are those of a rival."""
         return problem
 
     def charged(self, problem: Problem, deployment: Deployment) -> Problem:
         """Return the problem with the costs that hold in a deployment: all units in use are company."""
-        problem = self.matching(problem, (stream.chunks for stream in deployment.streams))
+        problem = self.matching(problem, deployment.parts)
         if problem.co_run_costs is None:
             return problem
         return problem.using({chunk.unit for stream in deployment.streams for chunk in stream.chunks})

@@ -91,6 +91,14 @@ def from_workload(plan: Plan) -> Plan:
     return replace(plan, order=tuple(name for name in plan.order for _ in plan.of(name)))
 
 
+def orders_chunks(plan: Plan) -> bool:
+    """Return whether a plan is one of schedules in which a request has several chunks.
+
+    Their order has a request once per chunk; where none has two chunks, it is that of a workload, too.
+    """
+    return len(set(plan.order)) < len(plan.order)
+
+
 def _without_meaning(problem: Problem, workload: Workload) -> Iterator[str]:
     """Yield what a problem asks that schedules do not know."""
     if workload.mode is Mode.STREAM:

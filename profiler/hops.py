@@ -140,7 +140,7 @@ def trials(network: Network, platform: Platform, raws: Mapping[str, RawTimes]) -
             chunks = tuple(_path(network, own, sum(slowest_us(raws)) / MAX_PROBES))
             if len(chunks) > 1 and all(chunks != stream.chunks for stream in streams):
                 name = f"{network.name} {turn}"
-                streams.append(Stream(name=name, chunks=chunks, task_slots=len(units)))
+                streams.append(Stream(name=name, chunks=chunks, task_slots=2 * len(units)))
         if streams:
             found.append(Deployment(streams=tuple(streams)))
     return found

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from gapless.solvers import protocol
 
 from .representatives import BUDGET_MINUTES, MAKE_TEST, REPRESENTATIVES
-from .shortened import load_for_children, shorten
+from .shortened import load_for_children, shorten, wait_for_no_disk
 
 # Programs that tests start are to hear Ctrl-C, also where the tests run in the background, which do not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,6 +32,8 @@ for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
 # Images of containers often set it; then each of some thousand processes that tests start compiles gapless.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+wait_for_no_disk()
 
 COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
 """All tests that were found, also those that `-m` leaves out."""

@@ -8,6 +8,7 @@ is given up for its noise.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from importlib import import_module
 
 from gapless.executor.runner import Runner
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning import options, tuner
+from gapless.executor.tuning import options, store, tuner
 from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
 from gapless.executor.tuning.race import Race
 from gapless.profiler import quality, records, survey
@@ -61,6 +62,15 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
     patch(options, "RUNGS", rungs)
     patch(records, "steadiest", _once)
     patch(survey, "compare_references", _of_any_noise)
+
+
+def wait_for_no_disk() -> None:
+    """Let nothing in this process wait until files are on the disk: no test survives a power cut.
+
+    A commit takes some milliseconds otherwise, and a race has a hundred.
+    """
+    os.fsync = lambda fd: None
+    store.SYNCHRONOUS = "OFF"
 
 
 def load_for_children() -> None:

@@ -20,8 +20,9 @@ WIDEST, MOST_BYTES = 1100, 40_000
 
 SHORTENED = """\
 from ipykernel.kernelapp import launch_new_instance
-from tests.shortened import load_for_children, shorten
+from tests.shortened import load_for_children, shorten, wait_for_no_disk
 shorten()
+wait_for_no_disk()
 load_for_children()
 launch_new_instance()
 """
@@ -130,7 +131,7 @@ def test_it_runs_and_explains_each_picture(path: Path, tmp_path: Path) -> None:
 
 
 def hurried(notebook: Notebook) -> Notebook:
-    """Let searches of a notebook last a second, as each has a plan to start from, and visits of a race less."""
+    """Let searches of a notebook last a second (each has a plan to start from), and visits of a race less."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = re.sub(r"time_limit_s=\d+", "time_limit_s=1", cell.source)

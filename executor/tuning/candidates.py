@@ -114,7 +114,7 @@ def plan_candidates(
         predicted(
             TuningCandidate(
                 labels=(f"plan {rank}",),
-                deployment=side_by_side(deployment) if planned else deployment,
+                deployment=side_by_side(deployment) if planned and deployment.rounds is None else deployment,
                 kind=CandidateKind.PLAN,
                 rank=rank,
             ),

@@ -28,6 +28,9 @@ VERSION = 1
 _APPLICATION = int.from_bytes(b"gapl")
 _BUSY_S = 30.0
 
+SYNCHRONOUS = "FULL"
+"""SQLite's word for when a commit counts: when the disk has it."""
+
 _TABLES = (
     """
     CREATE TABLE runs (
@@ -209,7 +212,7 @@ class Store:
                 raise
 
     def _prepare(self) -> None:
-        for pragma in ("journal_mode = DELETE", "synchronous = FULL", "foreign_keys = ON"):
+        for pragma in ("journal_mode = DELETE", f"synchronous = {SYNCHRONOUS}", "foreign_keys = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         with self.transaction() as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:

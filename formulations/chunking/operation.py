@@ -72,9 +72,9 @@ class ChunkingOperation(StreamOperation):
             elif self.pace(problem) != "latency":
                 yield f"replicas on {'+'.join(names)}", replicas(network, layers, names)
 
-    def matching(self, problem: Problem, lines: Iterable[Sequence[Chunk]]) -> Problem:
-        """Return the problem whose units may come again if a line of chunks comes back to one."""
-        back = problem.data is None and any(comes_back(line, problem.platform) for line in lines)
+    def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
+        """Return the problem whose units may come again if a plan comes back to one."""
+        back = problem.data is None and any(comes_back(plan.chunks, problem.platform) for plan in plans)
         return problem.with_data(Passage()) if back else problem
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:

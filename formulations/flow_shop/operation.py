@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain as joined
 
@@ -15,6 +16,7 @@ from ..operation import Operation, whole_requests
 from ..plan import Plan
 from ..play import Run
 from ..problem import Problem
+from ..schedules import as_schedules, orders_chunks
 from ..streams import Stream
 from ..usage import Usage
 from ..workload import Execution, LoadPolicy, Workload
@@ -46,6 +48,15 @@ class FlowShopOperation(Operation):
         requests = [(name, shop.chain(index)) for index, name in enumerate(shop.workload.names)]
         for label, plan in whole_requests(requests, sets):
             yield label, self.deploy(problem, plan)
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the requests as schedules, which may come back to units."""
+        with suppress(InvalidInputError):  # it asks what they do not know
+            yield as_schedules(problem)
+
+    def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
+        """Return the requests as schedules where a plan orders chunks and not requests."""
+        return as_schedules(problem) if any(orders_chunks(plan) for plan in plans) else problem
 
     def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
         """Return the table of the network of each request."""

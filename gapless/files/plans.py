@@ -24,6 +24,7 @@ from ..formulations.judge import check
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
+from ..formulations.schedules import orders_chunks
 from .origins import (
     asked_problem,
     forgotten,
@@ -81,13 +82,13 @@ class NamedPlan:
 
 
 def fitting(problem: Problem, plans: Sequence[Plan]) -> Problem:
-    """Return the problem that plans are of: that whose units may come again, where a plan comes back to one.
+    """Return the problem that plans are of: that whose requests may come back, where a plan is one of these.
 
     A race keeps the problem that was asked for beside a winner of another shape. What people give a problem
     for themselves is held against that problem.
     """
     operation = problem.formulation.operation
-    return problem if operation is None else operation.matching(problem, [plan.chunks for plan in plans])
+    return problem if operation is None else operation.matching(problem, plans)
 
 
 def named_plan(name: str | Path, number: int | None = None) -> NamedPlan:
@@ -265,7 +266,7 @@ def _with_passage(named: NamedPlan, given: Mapping[str, str]) -> Mapping[str, st
     """
     if "workload" not in given or "passage" in given:
         return given
-    again = any(len(set(plan.order)) < len(plan.order) for plan in named.plans)
+    again = any(map(orders_chunks, named.plans))
     passage = named.origin.asked.get("passage", "any" if again else None)
     return given if passage is None else {**given, "passage": passage}
 

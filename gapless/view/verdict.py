@@ -78,11 +78,19 @@ def _other_class(result: TuningResult, winner: TuningRow) -> list[str]:
         return any(stream.cycle is not None or comes_back(stream.chunks) for stream in streams)
 
     rows = [row for row in result.rows if row.ratio is not None and row.candidate.kind is CandidateKind.PLAN]
-    others = [row for row in rows if back(row) != back(winner) and len(row.candidate.deployment.streams) == 1]
+    in_step = winner.candidate.deployment.rounds is not None
+    others = [
+        row
+        for row in rows
+        if back(row) != back(winner) and (in_step or len(row.candidate.deployment.streams) == 1)
+    ]
     best = min(others, key=lambda row: (row.place or len(rows), row.ratio), default=None)
     if best is None:
         return []
-    kind = "with one chunk per unit" if back(winner) else "that comes back to a unit"
+    ways = ("with one chunk per unit", "that comes back to a unit")
+    if in_step:
+        ways = ("whose requests have one chunk per unit", "whose requests come back to a unit")
+    kind = ways[not back(winner)]
     return [f"The best plan {kind}, {best.candidate.label}, {compared(best, result)}."]
 
 

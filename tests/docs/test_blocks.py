@@ -33,10 +33,10 @@ def name_of(page: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     """Return what runs a page, whose output goes to a file, and returns the exit code."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.documents", "--serve"],
+        [sys.executable, "-m", "tests.documents", "--serve", tmp_path_factory.mktemp("measured")],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "110"},
         stdin=subprocess.PIPE,

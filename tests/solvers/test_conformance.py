@@ -30,8 +30,8 @@ def name(request: pytest.FixtureRequest) -> str:
 SHARES = {"cpsat": (2, 0), "pulp": (4, 1), "z3": (4, 3), "pulp-cbc": (24, 1)}
 """Backends that are given the same models share the questions: of how many each is asked one, and which.
 
-CP-SAT is asked every second one, and each of the others is asked by HiGHS or by Z3. CBC, which takes three times as
-long as they do, has its models from the same place as HiGHS: it is asked a few of each kind.
+CP-SAT is asked every second one, and each of the others is asked by HiGHS or by Z3. CBC takes longest, and
+gets its models from where HiGHS does: it is asked a few of each kind.
 """
 
 ITSELF = {"exhaustive": (4, 0)}

@@ -210,7 +210,7 @@ def _requests(problem: Problem, trace: History) -> Table:
         request = index[name]
         chunks = trace.plan.of(name)
         late_us = values.request_late_us[request]
-        cells = {
+        cells: dict[str, str | Text] = {
             "release": millis(requests[request].release_us),
             "start": millis(values.start_us[request]),
             "end": millis(values.finish_us[request]),

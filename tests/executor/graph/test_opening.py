@@ -129,13 +129,13 @@ def test_a_comparison_without_end_leaves_time_to_open_without_it(
     monkeypatch.setattr(Worker, "receive", noted)
     path = at(tmp_path, tiny().SerializeToString())
     with (
-        Opener(OpeningLimits(seconds=20.0)) as opener,
+        Opener(OpeningLimits(seconds=10.0)) as opener,
         pytest.raises(InvalidModelError, match="opened without a comparison"),
     ):
         opener.prepare(path, shapes={})
     first, second, third = map(float, filter(None, limits))
-    assert second <= 10.0, "a comparison may take half of the time that is left"
-    assert first + third < 32.0, "both questions share the time"
+    assert second <= 5.0, "a comparison may take half of the time that is left"
+    assert first + third < 16.0, "both questions share the time"
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_a_plan_is_played_so_that_units_of_one_resource_never_run_at_once() -> N
     once_each = Plan(chunks=(once_each.chunks[0], replace(once_each.chunks[1], stop=3), once_each.chunks[3]))
     (stream,) = operation_of(asked).deploy(asked, once_each).streams
     assert stream.cycle is not None
-    known = operation_of(asked).matching(gapless.with_passage(asked, "once"), [once_each.chunks])
+    known = operation_of(asked).matching(gapless.with_passage(asked, "once"), [once_each])
     assert known.data == asked.data
 
 

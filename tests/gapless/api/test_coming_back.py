@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import gapless
 from gapless.files.plans import load_deployment, named_plan, problem_of_plan
+from gapless.formulations.files import dump_problem
 from gapless.formulations.plan import comes_back
+from gapless.formulations.schedules import orders_chunks
+from tests.workload_instances import workload_problem
 
 from ..conftest import Cli
 
@@ -50,3 +54,24 @@ def test_a_line_more_never_costs_the_answer(cli: Cli, monkeypatch: pytest.Monkey
     run = cli("plan", "pixel7a/alexnet-sparse", "--backend", "native")
     assert (run.code, "7.648 ms" in run.out, "--passage" in run.out) == (0, True, False)
     assert "--passage" not in cli("plan", "pixel7a/alexnet-sparse", "--objective", "bubbles").out
+
+
+def test_requests_that_come_back_race_beside_one_order_and_win(cli: Cli, tmp_path: Path) -> None:
+    tables: dict[str, list[list[int | None]]] = {
+        "a": [[10_000, 30_000], [None, 20_000], [10_000, 30_000]],
+        "b": [[25_000, 26_000], [5_000, 40_000]],
+    }
+    problem = workload_problem(tables, ["a", "b"], slowdown=[[0, 300], [500, 0]])
+    board, out = tmp_path / "board.json", tmp_path / "run"
+    board.write_text(dump_problem(problem))
+    simulated = ("--engine", "simulated", "--noise", "0%")
+    run = cli("tune", board, "--workload", "a,b", *simulated, "--top", "3", "--out", out)
+    assert "The best plan whose requests have one chunk per unit" in run.out
+    named = named_plan(out)
+    assert orders_chunks(named.plan)
+    wider = gapless.plan(gapless.with_passage(problem)).best
+    assert wider is not None
+    for command in ("show", "simulate"):
+        assert f"{wider.score.makespan_us / 1000:.3f} ms" in cli(command, out / "plan.json").out
+    assert f"{wider.score.makespan_us / 1000:.2f} ms" in cli("run", out, "--engine", "simulated").out
+    assert cli("report", out, "--out", tmp_path / "page.html", "--backends", "none").code == 0
