@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
-from .plan import Plan
+from .plan import Chunk, Plan
 from .scores import Violation
 
 
-def units_of_layers(
-    plan: Plan, *, network: str, layers: Sequence[str], units: Sequence[str]
-) -> tuple[list[int], list[Violation]]:
+def units_of_layers(plan: Plan, tables: Any) -> tuple[list[int], list[Violation]]:
     """Return the index of the unit of each layer, and why that is none: it is -1 or the last of several then.
 
-    `layers`, `units`: their names.
+    `tables`: those of the problem, with the names of the network, its layers and the units.
     """
+    layers, units = tables.layers, tables.units
     unit_of = [-1] * len(layers)
-    wrong = [*_unknown(plan, network, len(layers), units)]
+    wrong = [*_unknown(plan, tables.network, len(layers), units)]
     if not wrong:
         covered = [0] * len(layers)
         for chunk in plan.chunks:
@@ -25,6 +26,29 @@ def units_of_layers(
                 unit_of[layer] = units.index(chunk.unit)
         wrong += _gaps(layers, covered)
     return unit_of, wrong
+
+
+def chunks_of_layers(unit_of: Sequence[int], tables: Any) -> tuple[Chunk, ...]:
+    """Return the layers of each unit as chunks: runs of the given order."""
+    chunks, start = [], 0
+    for unit, run in groupby(unit_of):
+        stop = start + sum(1 for _ in run)
+        chunks.append(Chunk(network=tables.network, start=start, stop=stop, unit=tables.units[unit]))
+        start = stop
+    return tuple(chunks)
+
+
+def too_full(memory_bytes: Mapping[int, int], tables: Any) -> Iterator[Violation]:
+    """Yield the units whose layers do not fit, and the device if all of them do not; bytes by unit in use."""
+    for unit, needs in sorted(memory_bytes.items()):
+        capacity = tables.unit_memory[unit]
+        if capacity is not None and needs > capacity:
+            text = f"the layers of unit {tables.units[unit]!r} take {needs} bytes, it has {capacity}"
+            yield Violation(rule="unit_memory", message=text)
+    whole = sum(memory_bytes.values())
+    if tables.device_memory is not None and whole > tables.device_memory:
+        text = f"all layers take {whole} bytes, the device has {tables.device_memory}"
+        yield Violation(rule="device_memory", message=text)
 
 
 def _unknown(plan: Plan, network: str, layers: int, units: Sequence[str]) -> Iterator[Violation]:

@@ -279,11 +279,8 @@ ALONE = {
 
 The list only gets shorter.
 """
-UNDER_WORK = (
-    "solvers/passage/",
-    "solvers/jobs/",
-)
-"""Folders that change as a whole: searches for passages and for schedules grow."""
+UNDER_WORK = ("solvers/jobs/",)
+"""Folders that change as a whole: searches for schedules grow."""
 
 
 def importers() -> dict[str, set[str]]:

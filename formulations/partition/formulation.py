@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 from typing import ClassVar
 
 from ..demands import Demand
@@ -13,8 +12,8 @@ from ..formulation import Formulation
 from ..model import Encoded
 from ..network import LARGEST_GRAPH
 from ..partitions import Partition
-from ..placed_layers import units_of_layers
-from ..plan import Chunk, Plan
+from ..placed_layers import chunks_of_layers, too_full, units_of_layers
+from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
@@ -27,7 +26,7 @@ from .view import PartView
 
 def well_formed(graph: LayerGraph, plan: Plan) -> Code:
     """Return the unit of each layer."""
-    code, wrong = units_of_layers(plan, network=graph.network, layers=graph.layers, units=graph.units)
+    code, wrong = units_of_layers(plan, graph)
     if not wrong and chain_of(graph, code) is None:
         wrong.append(Violation(rule="convexity", message=_circle(graph, code)))
     if wrong:
@@ -37,12 +36,7 @@ def well_formed(graph: LayerGraph, plan: Plan) -> Code:
 
 def plan_of(graph: LayerGraph, code: Code) -> Plan:
     """Return a plan by name: for each unit its layers, as runs of the given order."""
-    chunks, start = [], 0
-    for unit, run in groupby(code):
-        stop = start + sum(1 for _ in run)
-        chunks.append(Chunk(network=graph.network, start=start, stop=stop, unit=graph.units[unit]))
-        start = stop
-    return Plan(chunks=tuple(chunks))
+    return Plan(chunks=chunks_of_layers(code, graph))
 
 
 def _circle(graph: LayerGraph, code: list[int]) -> str:
@@ -73,15 +67,7 @@ def broken(values: PartValues) -> Iterator[Violation]:
             units = ", ".join(sorted({repr(graph.units[code[layer]]) for layer in colour}))
             yield Violation(rule="colour", message=f"layers {named} belong together, but are on {units}")
     yield from shared_cores(values.busy_us, graph.exclusive, graph.units)
-    for unit in sorted(values.busy_us):
-        capacity, needs = graph.unit_memory[unit], values.memory_bytes[unit]
-        if capacity is not None and needs > capacity:
-            text = f"the layers of unit {graph.units[unit]!r} take {needs} bytes, it has {capacity}"
-            yield Violation(rule="unit_memory", message=text)
-    whole = sum(values.memory_bytes.values())
-    if graph.device_memory is not None and whole > graph.device_memory:
-        text = f"all layers take {whole} bytes, the device has {graph.device_memory}"
-        yield Violation(rule="device_memory", message=text)
+    yield from too_full(values.memory_bytes, graph)
 
 
 def count_codes(graph: LayerGraph) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from ..errors import MalformedPlanError
-from ..placed_layers import units_of_layers
-from ..plan import Chunk, Plan
+from ..placed_layers import chunks_of_layers, too_full, units_of_layers
+from ..plan import Plan
 from ..scores import Violation
 from .quantities import ScheduleValues
 from .tables import Schedule, TaskTables
@@ -15,7 +14,7 @@ from .tables import Schedule, TaskTables
 
 def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
     """Return a plan by index; where it names no order, its layers start in that of the network."""
-    unit_of, wrong = units_of_layers(plan, network=tables.network, layers=tables.layers, units=tables.units)
+    unit_of, wrong = units_of_layers(plan, tables)
     if not wrong:
         wrong += [*_divided(tables, unit_of), *_disorder(tables, plan.order)]
     if wrong:
@@ -28,13 +27,9 @@ def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
 def plan_of(tables: TaskTables, code: Schedule) -> Plan:
     """Return a plan by name: for each unit its layers, as runs of the given order; and when who starts."""
     unit_of = [code.units[task] for task in tables.tasks.of]
-    chunks, start = [], 0
-    for unit, run in groupby(unit_of):
-        stop = start + sum(1 for _ in run)
-        chunks.append(Chunk(network=tables.network, start=start, stop=stop, unit=tables.units[unit]))
-        start = stop
+    chunks = chunks_of_layers(unit_of, tables)
     order = tuple(tables.layers[layer] for task in code.order for layer in tables.tasks.members[task])
-    return Plan(chunks=tuple(chunks), order=order)
+    return Plan(chunks=chunks, order=order)
 
 
 def _divided(tables: TaskTables, unit_of: list[int]) -> Iterator[Violation]:
@@ -84,11 +79,4 @@ def broken(values: ScheduleValues) -> Iterator[Violation]:
             layer = tables.layers[tables.tasks.members[task][0]]
             text = f"unit {tables.units[unit]!r} cannot run layer {layer!r}, or one of its segment"
             yield Violation(rule="support", message=text)
-    for unit, needs in values.memory_bytes.items():
-        capacity = tables.unit_memory[unit]
-        if capacity is not None and needs > capacity:
-            text = f"the layers of unit {tables.units[unit]!r} take {needs} bytes, it has {capacity}"
-            yield Violation(rule="unit_memory", message=text)
-    if tables.device_memory is not None and values.peak_bytes > tables.device_memory:
-        text = f"all layers take {values.peak_bytes} bytes, the device has {tables.device_memory}"
-        yield Violation(rule="device_memory", message=text)
+    yield from too_full(values.memory_bytes, tables)

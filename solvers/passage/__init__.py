@@ -12,8 +12,7 @@ _TERMS = frozenset(T)
 
 
 def _search() -> Search:
-    from .solving import solve_passage
-    from .start import starts_of
+    from .solving import solve_passage, starts_of
 
     return Search(solve_passage, starts_of)
 

@@ -20,8 +20,9 @@ before it lead to better plans, or where it is counted among the lost.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -30,21 +31,22 @@ from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.chunking.tables import chain_of
 from ...formulations.expr import variables
 from ...formulations.judge import examined
+from ...formulations.limits import Limits
 from ...formulations.problem import Problem
 from ..chunking.facts import Facts, is_known
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
 from ..chunking.verdicts import Verdicts, claim_of, nothing
+from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
+from .baselines import OneUnitBackend
 from .calm import Calm
 from .descent import Annealing
 from .dominance import Dominance
-from .meeting import Meeting
-from .outlook import Outlook, Ranking, needs_of
+from .outlook import Needs, Outlook, Ranking, needs_of
 from .prices import Paths, Pricing, price, price_latency, price_set
-from .rules import RulePruner
-from .sweep import Growth, Setting, Sweep, path_rows
+from .sweep import Growth, RulePruner, Setting, Sweep, path_rows
 from .table import Table, build_table
 from .waits import WAIT_LIMITS, WAITS, allowed_us, judged_claim, least_values
 
@@ -105,6 +107,12 @@ _TWO_SIDED = (
     "max_in_flight",
 )
 """Filters that more load may pass and less may not."""
+
+_PAIRS = 4
+"""Plans that each pair of units offers, at most."""
+
+_SHARE = 0.1
+"""Share of a time limit that the search for a plan to start from may take."""
 
 
 def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -520,3 +528,118 @@ def single_units(table: Table) -> Iterator[tuple[int, ...]]:
     """Yield the plans of a single chunk."""
     for unit in np.flatnonzero(table.able.all(axis=0) & ~table.must.any()).tolist():
         yield (unit,) * table.count
+
+
+class Meeting:
+    """Sweeps from both ends of a network to its middle, where labels meet; the first term is the period.
+
+    A few hundred labels from each end make a few hundred thousand plans, and some of these are far better
+    balanced than any that a single narrow sweep ends with: so much the more if the labels that are kept
+    differ in how their loads are balanced. It says nothing about what no plan can reach.
+    """
+
+    def __init__(self, outlook: Outlook, ranking: Ranking, pause: Callable[[], None]) -> None:
+        table = outlook.table
+        self.table, self._middle = table, table.count // 2
+        needs = Needs(energy=False, balance=False, idle=False, memory=False)
+        self._ranking = replace(ranking, limits=Limits(), device_memory=None)
+        self._outlooks = [
+            Outlook(own, outlook.prices, needs, best=outlook.best, idle_mw=0, extra_mw=(0,) * table.units)
+            for own in (table, reversed_table(table))
+        ]
+        self._pause = pause
+
+    def plans(self, pool: Pool, floor: int, width: int) -> Iterator[tuple[int, ...]]:
+        """Yield plans, by the unit of each piece, with shorter periods than the only plan of a pool.
+
+        No plan has a period below the floor; `width` labels come from each end.
+        """
+        below = int(pool.ranks[0, 0]) if len(pool) else sys.maxsize
+        sweeps = [Sweep(self._setting(outlook, pool, floor), width) for outlook in self._outlooks]
+        ahead, behind = sweeps[0].run(self._middle), sweeps[1].run(self.table.count - self._middle)
+        if ahead is None or behind is None:
+            return
+        found: list[tuple[int, int, int]] = []
+        for unit, other in product(range(self.table.units), repeat=2):
+            rows, columns = np.flatnonzero(ahead.unit == unit), np.flatnonzero(behind.unit == other)
+            if (unit == other and self.table.must[self._middle]) or not (len(rows) and len(columns)):
+                continue
+            period = self._periods(ahead.state.loads[:, rows], behind.state.loads[:, columns], unit, other)
+            for place in np.argpartition(period.ravel(), min(_PAIRS, period.size) - 1)[:_PAIRS].tolist():
+                row, column = divmod(place, len(columns))
+                found.append((int(period[row, column]), int(rows[row]), int(columns[column])))
+        for period_us, front, back in sorted(found)[:_PAIRS]:
+            if period_us >= below:
+                return
+            first = sweeps[0].paths(np.array([front]))[:, 0]
+            second = sweeps[1].paths(np.array([back]))[::-1, 0]
+            yield (*first.tolist(), *second.tolist())
+
+    def _setting(self, outlook: Outlook, pool: Pool, floor: int) -> Setting:
+        return Setting(
+            table=outlook.table,
+            growth=Growth(outlook.table, memory=False, paths=False),
+            outlook=outlook,
+            ranking=self._ranking,
+            pool=pool,
+            dominance=Dominance(
+                enough=1,
+                monotone=True,
+                sets=bool(self.table.conflicts.any()),
+                hops=False,
+                idle_below=outlook.idle_below(floor),
+            ),
+            prune=None,
+            pause=self._pause,
+            floor=floor,
+            better=True,
+            spread=True,
+        )
+
+    def _periods(self, ahead: Ints, behind: Ints, unit: int, other: int) -> Ints:
+        """Return the periods of all pairs."""
+        if unit != other:
+            ahead, behind = ahead.copy(), behind.copy()
+            ahead[unit] += self.table.leave[self._middle][unit]
+            behind[other] += self.table.enter[self._middle][other]
+        ahead, behind = self.table.pooled(ahead), self.table.pooled(behind)
+        found: Ints = ahead[0][:, None] + behind[0]
+        for own, rest in zip(ahead[1:], behind[1:], strict=True):
+            np.maximum(found, own[:, None] + rest, out=found)
+        return found
+
+
+def reversed_table(table: Table) -> Table:
+    """Return the arrays of the network from its end to its beginning, without bytes."""
+    return replace(
+        table,
+        time=table.time[::-1],
+        able=table.able[::-1],
+        enter=table.leave[::-1],
+        leave=table.enter[::-1],
+        must=table.must[::-1],
+    )
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
+
+    The first takes no time, so that there is an answer even if the time is up before the search has begun.
+    Without a limit the searches find better plans by themselves.
+    """
+    if options.time_limit_s is None:
+        return
+    rated = [(code, *examined(problem, code)) for code in OneUnitBackend().place(problem)]
+    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
+    known = min(valid)[1] if valid else None
+    if known is not None:
+        yield Start(code=known)
+    from . import FAMILY  # which names this module
+
+    support = FAMILY.support
+    if support is None or support.missing(problem):
+        return
+    limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
+    claim = solve_passage(problem, limited, support)
+    code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known
+    yield Start(code=known if code is None or examined(problem, code)[1] else code, at_least=claim.bound)
