@@ -30,7 +30,8 @@ _MOST_DISPATCHED, _DISPATCHED_S = 50, 2.0
 """Most requests whose policies are asked, and seconds that there have to be: they take up to 0.2 s."""
 
 _ORDERED_S, _ORDERED_SHARE = 0.5, 0.08
-"""Seconds that there have to be for a search among plans that pass the units in order, and its share."""
+"""Seconds that there have to be for a search among plans that pass the units in one order, and its share of
+the time."""
 
 _OFFER_EVERY = 150
 """Changes between two plans that are handed to the judge."""
@@ -94,9 +95,16 @@ class MakespanSearch:
         if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
             for code in dispatched(self._problem, self._tables):
                 self._adopt(code)
-        if deadline.left_s is not None and not deadline.within(_ORDERED_S):
+        if deadline.left_s is not None and not deadline.within(_ORDERED_S) and self._anywhere:
             for code in ordered(self._problem, self._tables, deadline.left_s * _ORDERED_SHARE):
                 self._adopt(code)
+
+    @property
+    def _anywhere(self) -> bool:
+        """Whether every unit runs every network whole. Where one cannot, plans in one order are far behind."""
+        units = range(self._instance.unit_count)
+        networks = self._instance.networks
+        return all(network.allows(((0, network.size, unit),)) for network in networks for unit in units)
 
     def _adopt(self, code: JobPlan) -> None:
         """Keep somebody else's plan, and let the search of all units begin with it if it is the best one."""
