@@ -103,10 +103,10 @@ class Blocks:
                     least[at], last[at] = cost, step
         way, at = [], 0
         while at < len(self.steps):
-            step = last[at]
-            assert step is not None
-            way.append(step)
-            at = step[1]
+            chosen = last[at]
+            assert chosen is not None
+            way.append(chosen)
+            at = chosen[1]
         return int(least[0]), tuple(way)
 
     def times_us(self, way: Way) -> Ints:

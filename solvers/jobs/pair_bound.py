@@ -83,8 +83,8 @@ class Pair:
         if modes is None:
             return None
         worth = paid.copy()
-        for who, network in enumerate(core):
-            worth[network] = np.maximum(worth[network], modes.dearest[who, :-1])
+        for who, own in enumerate(core):
+            worth[own] = np.maximum(worth[own], modes.dearest[who, :-1])
         size, units = worth.shape
         lost = worth.T.reshape(-1, 1) * company.rounding / 1000
         if prices is None:

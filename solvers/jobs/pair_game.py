@@ -49,8 +49,14 @@ class _Labels:
 
     def at(self, rows: Ints | NDArray[np.bool_]) -> _Labels:
         """Return some of them."""
-        columns = (self.who, self.border, self.unit, self.until, self.paid, self.left)
-        return _Labels(*(column[rows] for column in columns))
+        return _Labels(
+            self.who[rows],
+            self.border[rows],
+            self.unit[rows],
+            self.until[rows],
+            self.paid[rows],
+            self.left[rows],
+        )
 
 
 @dataclass(slots=True)
@@ -67,8 +73,15 @@ class _Begun:
 
     def at(self, rows: Ints | NDArray[np.bool_]) -> _Begun:
         """Return some of them."""
-        columns = (self.unit, self.stop, self.work, self.cost, self.own_us, self.other_us)
-        return _Begun(self.labels.at(rows), *(column[rows] for column in columns))
+        return _Begun(
+            self.labels.at(rows),
+            self.unit[rows],
+            self.stop[rows],
+            self.work[rows],
+            self.cost[rows],
+            self.own_us[rows],
+            self.other_us[rows],
+        )
 
 
 Waiting = tuple[Ints, Floats, Floats]

@@ -144,7 +144,8 @@ class _Sets:
         for at in np.argsort(left / np.maximum(worth, _TINY))[:_REFERENCES]:
             pace = np.maximum(rates[0] / rates[0][at], rates[1] / rates[1][at])
             cost = float((left / pace).min())
-            found = max(found, (cost / max(float(worth[at]), _TINY), cost, *(float(r[at]) for r in rates)))
+            own, other = (float(rate[at]) for rate in rates)
+            found = max(found, (cost / max(float(worth[at]), _TINY), cost, own, other))
         return found[1:]
 
     def _rates(self, units: tuple[int, ...], core: tuple[int, ...]) -> tuple[list[Floats], Floats]:

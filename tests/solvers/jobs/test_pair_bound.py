@@ -83,7 +83,7 @@ def test_bounds_are_never_above_many_optima() -> None:
 
 def alternating(count: int = 3) -> Problem:
     """Return two requests that share a fast unit and need a slow one in between: one of them has to wait."""
-    rows = [[1_000, 9_000], [None, 5_000]] * count
+    rows: list[list[int | None]] = [[1_000, 9_000], [None, 5_000]] * count
     requests = tuple(JobRequest(name=name, network="a") for name in ("r0", "r1"))
     return passing(jobs_problem({"a": rows}, requests), "any")
 
@@ -184,7 +184,7 @@ def test_others_that_run_meanwhile_are_paid() -> None:
 
 def test_a_block_that_is_cut_costs_another_copy() -> None:
     """A short run of layers is a block; a step through it in several chunks takes as long as the best way."""
-    rows = [[100, 900], [100, 900], [None, 5_000], [100, 900]]
+    rows: list[list[int | None]] = [[100, 900], [100, 900], [None, 5_000], [100, 900]]
     requests = (JobRequest(name="r0", network="a"), JobRequest(name="r1", network="a"))
     problem = jobs_problem({"a": rows}, requests)
     copied = replace(problem.costs.networks[0], transfer_in_us=((50, 20),) * 5)
