@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .company import Company, Ints
 from .protocol import Deadline
@@ -69,6 +70,29 @@ class Passing(Protocol):
         ...
 
 
+class Running(Protocol):
+    """Who can run at the same time, and how fast (`Company`)."""
+
+    @property
+    def able(self) -> NDArray[np.bool_]:
+        """Whether each pair can run."""
+        ...
+
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether each pair can run without others."""
+        ...
+
+    @property
+    def rounding(self) -> Ints:
+        """How many thousandths of a microsecond a play can take off what one pair loses to another one."""
+        ...
+
+    def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
+        """Return rates of the sets that are worth most at some prices, and a bound on what any is worth."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
     """The best prices that were found.
@@ -92,7 +116,7 @@ class Priced:
 class Program:
     """The linear program: a row for the work of each pair, and one for the requests of each kind."""
 
-    def __init__(self, company: Company, kinds: Sequence[Passing], units: int) -> None:
+    def __init__(self, company: Running, kinds: Sequence[Passing], units: int) -> None:
         self._kinds = tuple(kinds)
         self._company = company
         self._units, self._size = units, len(kinds)
@@ -132,6 +156,7 @@ class Program:
 
     def recall(self, sets: Ints, ways: Sequence[Iterable[Way]]) -> None:
         """Take in the sets and ways of another program that are still possible."""
+        assert isinstance(self._company, Company)
         sets = sets[self._company.possible(sets)]
         columns = np.concatenate([self._company.rates_of(sets).T / 1000, np.zeros((self._size, len(sets)))])
         self._simplex.add(columns, np.ones(len(sets)))

@@ -111,3 +111,44 @@ def longer(problem: Problem, factor: int) -> Problem:
         for costs in problem.costs.networks
     )
     return replace(problem, costs=replace(problem.costs, networks=networks))
+
+
+def drawn_pair(seed: int) -> Problem:
+    """Return two or three requests without releases on two or three units, with copies, gaps, and company.
+
+    Up to three layers of two requests, two of three; up to 60 % of slowdown between any two.
+    """
+    draw = random.Random(f"pair {seed}")
+    requests = 3 if draw.random() < 0.4 else 2
+    units = draw.choice((2, 2, 3))
+    most = {(2, 2): 3, (2, 3): 2, (3, 2): 2, (3, 3): 1}[requests, units]
+    most_us = draw.choice((300, 30_000))
+    tables: dict[str, list[list[int | None]]] = {}
+    for name in "ab" if requests == 2 else "abc":
+        rows = []
+        for _ in range(draw.randint(1, most)):
+            row = [None if draw.random() < 0.2 else draw.randint(1, most_us) for _ in range(units)]
+            rows.append(row if any(row) else [draw.randint(1, most_us), *row[1:]])
+        tables[name] = rows
+    names = [draw.choice(list(tables)) for _ in range(requests)]
+    problem = jobs_problem(tables, tuple(JobRequest(name=f"r{i}", network=n) for i, n in enumerate(names)))
+    copied = most_us // draw.choice((4, 20))
+    costs = tuple(
+        NetworkCosts(
+            network=name,
+            layer_us=tuple(map(tuple, rows)),
+            transfer_in_us=tuple(
+                tuple(draw.randint(0, copied) for _ in range(units)) for _ in range(len(rows) + 1)
+            ),
+        )
+        for name, rows in tables.items()
+    )
+    problem = replace(problem, costs=replace(problem.costs, networks=costs))
+    company = Interference(
+        units=problem.platform.unit_names,
+        slowdown_permille=tuple(
+            tuple(draw.choice((0, 100, 300, 600)) if u != v else 0 for v in range(units))
+            for u in range(units)
+        ),
+    )
+    return passing(replace(problem, interference=company), "any")

@@ -6,17 +6,20 @@ Its schedules are on a floating clock; the judge plays each again before it coun
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 
+from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
 from ..pool import Pool
-from ..protocol import Deadline
+from ..protocol import LEAST_S, Clock, Deadline
 from .bounds import windows_bound
 from .dispatching import dispatched, ordered
 from .fines import fine_of
 from .instance import instance_of
+from .pair_bound import PairBound
 from .playing import Measure, measure_of
 from .price_bound import PriceBound, price_bound
 from .schedule_search import STEPS, ScheduleSearch
@@ -39,6 +42,10 @@ _OFFER_EVERY = 150
 _BOUND_SHARE = 0.6
 """Share of the time after which the bound is not improved any more."""
 
+_PAIR_SHARE, _PAIR_AFTER, _PAIR_S = 0.28, 0.3, 2.0
+"""Share of the time that the bound of a pair of requests may take; after which share of it it is looked for;
+and seconds that there have to be."""
+
 _SETS_SHARE = 0.5
 """Share of the time in which all sets of units are searched; the rest is for the best one."""
 
@@ -60,6 +67,9 @@ class MakespanSearch:
         self._bounds: list[PriceBound | None] = []
         self._waiting: Kept | None = None
         self._offered = 0
+        self._pair: PairBound | None = None
+        self.least_us = 0  # a lower bound on the makespan
+        self.least_by = "prices"  # what proves it
         sections = sum(map(self._tables.section_count, range(self._tables.request_count)))
         self._most_steps = min(STEPS, _STEPS + _STEPS_PER_SECTION * sections) if fixed else None
 
@@ -134,10 +144,16 @@ class MakespanSearch:
         for search, own in zip(self._searches, self._bounds, strict=True):
             if own is not None and search.best is not None:
                 search.use(own)
-        return max(0 if whole is None else whole.bound_us, windows_bound(self._tables, deadline))
+        self.least_us = 0 if whole is None else whole.bound_us
+        windows_us = windows_bound(self._tables, deadline)
+        if windows_us > self.least_us:
+            self.least_us, self.least_by = windows_us, "windows"
+        if whole is not None:
+            self._pair = PairBound(self._instance, self.least_us, whole.prices)
+        return self.least_us
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
-        """Search until the time is up; after each plan say whether it is the best one so far."""
+        """Search until the time is up; say after each plan whether it, or the bound, is the best so far."""
         searches = [search for search in self._searches if search.best is not None]
         for number, search in enumerate(searches[1:] and searches):
             share = _SETS_SHARE / (len(searches) - number * _SETS_SHARE)
@@ -145,8 +161,29 @@ class MakespanSearch:
             yield from self._searched(search)
         if searches:
             best = min(searches, key=lambda search: search.best.value if search.best else 0.0)
-            best.within(deadline.share(), self._most_steps)
-            yield from self._searched(best)
+            yield from self._beside_pair(best, deadline)
+
+    def _beside_pair(self, search: ScheduleSearch, deadline: Deadline) -> Iterator[bool]:
+        """Search; look for the bound of a pair of requests meanwhile, if there is one and time for it."""
+        left_s, pair = deadline.left_s, self._pair
+        if left_s is None or left_s < _PAIR_S or pair is None or pair.core is None:
+            search.within(deadline.share(), self._most_steps)
+            yield from self._searched(search)
+            return
+        pace, clock = _Pace(deadline, left_s), Clock(deadline.now)
+        search.within(Deadline(left_s, Clock(pace.now)), self._most_steps)
+        waiting = True
+        for better in self._searched(search):
+            yield better
+            if waiting and search.spent >= _PAIR_AFTER and self.pool.codes:
+                waiting = False
+                with pace.held():
+                    best = self._problem.formulation.numbers(self._problem, self.pool.codes[0])
+                    pair.improve(best.term(JobTerm.MAKESPAN), Deadline(_PAIR_SHARE * left_s, clock))
+                if pair.bound_us > self.least_us:
+                    names = [self._tables.chains[network].network for network in pair.core]
+                    self.least_us, self.least_by = pair.bound_us, f"pair {', '.join(names)}"
+                    yield True
 
     def _share_of_steps(self, parts: int) -> int | None:
         return None if self._most_steps is None else self._most_steps // parts
@@ -164,3 +201,27 @@ class MakespanSearch:
         """Hand what waits to the judge; return whether it is the best plan."""
         kept, self._waiting = self._waiting, None
         return kept is not None and self.pool.offer(self._tables.ordered(kept.order, kept.parts))
+
+
+class _Pace:
+    """The time of a search that stands still meanwhile, and goes by faster then, to end as it should."""
+
+    def __init__(self, deadline: Deadline, left_s: float) -> None:
+        self._deadline = deadline
+        self._since_s = self._own_s = deadline.now()
+        self._end_s, self._rate = self._since_s + left_s, 1.0
+
+    def now(self) -> float:
+        """Return seconds of the search that passed, from no point in particular."""
+        return self._own_s + self._rate * (self._deadline.now() - self._since_s)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no time of the search pass in a block."""
+        self._own_s = self.now()
+        try:
+            yield
+        finally:
+            self._since_s = self._deadline.now()
+            left_s = max(self._end_s - self._since_s, LEAST_S)
+            self._rate = (self._end_s - self._own_s) / left_s

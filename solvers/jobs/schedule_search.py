@@ -200,6 +200,8 @@ class ScheduleSearch:
             yield from self._leg(until)
             if self.done or self.spent >= 1:
                 return
+            if self._limit_s is not None:
+                yield self.best  # a turn for whoever else works on this
 
     def _rankings(self, count: int) -> list[list[int]]:
         """Return some orders of the requests where rules may ask for one; none else."""

@@ -48,6 +48,7 @@ class JobsSearch:
     def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:
         self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
         self._fixed = fixed
+        self.least_us = 0  # a lower bound on the makespan that is found meanwhile
         tables = tables_of(problem)
         self._plays = [
             play
@@ -151,6 +152,7 @@ class _JobsSolve:
         self._search.begin(self._deadline)
         self._bound = self._search.bound(self._deadline)
         for better in self._search.rounds(self._deadline):
+            self._bound = max(self._bound, self._search.least_us)
             if self._proven or self._search.pool.rejected > self._options.max_rejections:
                 break
             if better:
@@ -164,6 +166,9 @@ class _JobsSolve:
         return self._search.pool.meets(self._bound)
 
     def _claim(self, stop: StopReason) -> Claim:
+        statistics: dict[str, int | float | str] = {"steps": self._search.steps}
+        if isinstance(self._search, MakespanSearch):
+            statistics["bound_by"] = self._search.least_by
         return self._search.pool.claim(
-            bound=self._bound, stop=stop, handling=self._handling, statistics={"steps": self._search.steps}
+            bound=self._bound, stop=stop, handling=self._handling, statistics=statistics
         )

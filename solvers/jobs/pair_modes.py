@@ -1,0 +1,226 @@
+"""What two requests pay while they run, and how fast they are (`pair_bound.py`).
+
+A mode is where the two are: the first on unit u, the second on v, or one of them alone. Prices of all others
+that keep to the condition of `solvers/contention.py` leave 1 - sum of price x rate of each instant to the
+two. So a mode costs at least `cost` while each progresses at most at its `rate`, whoever runs beside them.
+
+The last unit is none: there a request passes a block in several chunks. It takes no unit, and is as fast as
+on the best one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..company import Company, Ints
+from ..simplex import Floats
+from .instance import Instance
+
+_MOST_SETS = 30_000
+"""Most sets of the others that are listed."""
+
+_REFERENCES = 12
+"""Sets of the others whose rates are tried for those of a mode."""
+
+_HALVINGS = 8
+"""How exactly prices of the others are lowered."""
+
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes:
+    """Costs and rates of two requests, by [who][own unit][unit of the other]; the last unit is none."""
+
+    cost: Floats  # of a microsecond beside each other; infinite where they cannot be so
+    rate: Floats  # progress of `who` in it
+    alone: Floats  # what work costs at least while the other one waits, and in any company; by [who][unit]
+    dearest: Floats  # what it costs at most
+
+    @property
+    def units(self) -> int:
+        """Number of units, with the one that is none."""
+        return int(self.alone.shape[1])
+
+
+def lowered(instance: Instance, prices: Floats, core: tuple[int, int]) -> Floats:
+    """Return prices at which the others pay the same, each as low as it may be.
+
+    Where they do not go they need no price, and pay less for what the two leave idle.
+    """
+    found = prices.copy()
+    for number, network in enumerate(instance.networks):
+        if number in core:
+            continue
+        own = found[number]
+        dearest = network.cheapest(own.tolist())
+        for unit in np.argsort(-own):
+            low, high = 0.0, float(own[unit])
+            for _ in range(_HALVINGS):
+                own[unit] = (low + high) / 2
+                cheapest = network.cheapest(own.tolist())
+                if dearest is None or cheapest is None or cheapest[0] < dearest[0] * (1 - 1e-6):
+                    low = float(own[unit])
+                else:
+                    high = float(own[unit])
+            own[unit] = high
+    return found
+
+
+def modes_of(
+    instance: Instance, company: Company, prices: Floats, core: tuple[int, int], *, fluid: bool
+) -> Modes | None:
+    """Return what requests of two networks pay; None: there are too many sets of others.
+
+    `prices`: of networks on units, shape (N, K), which keep to the condition of `solvers/contention.py`.
+    `fluid`: whether the others run beside the two; else there are none.
+    """
+    others = _others(instance, core, fluid=fluid)
+    if others is None:
+        return None
+    units, able, sets = instance.unit_count, instance.able, _Sets(company, prices, others)
+    cost, rate = np.full((2, units + 1, units + 1), inf), np.ones((2, units + 1, units + 1))
+    alone = np.full((2, units + 1), inf)
+    for u in range(units):
+        for who, network in enumerate(core):
+            if able[network, u]:
+                alone[who, u] = sets.alone(u, network)
+        for v in range(units):
+            if u != v and v not in instance.exclusive[u] and able[core[0], u] and able[core[1], v]:
+                cost[0, u, v], rate[0, u, v], rate[1, v, u] = sets.together((u, v), core)
+                cost[1, v, u] = cost[0, u, v]
+    return _completed(cost, rate, alone)
+
+
+def _others(instance: Instance, core: tuple[int, int], *, fluid: bool) -> Ints | None:
+    """Return the sets of other requests: the network on each unit, -1 for none, shape (Q, K)."""
+    counts = [fluid * (count - core.count(network)) for network, count in enumerate(instance.counts)]
+    able = instance.able
+    choices = [
+        [-1, *(n for n, count in enumerate(counts) if count and able[n, unit])]
+        for unit in range(instance.unit_count)
+    ]
+    if np.prod([len(own) for own in choices], dtype=np.float64) > _MOST_SETS:
+        return None
+    found: Ints = np.array(list(product(*choices)), dtype=np.int64)
+    possible = np.ones(len(found), dtype=np.bool_)
+    for network, count in enumerate(counts):
+        possible &= (found == network).sum(axis=1) <= count
+    for unit, excluded in enumerate(instance.exclusive):
+        for other in excluded:
+            possible &= (found[:, unit] < 0) | (found[:, other] < 0)
+    chosen: Ints = found[possible]
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    company: Company
+    prices: Floats
+    others: Ints
+
+    def alone(self, unit: int, network: int) -> float:
+        """Return what a microsecond of work of a request costs at least while the other one does not run."""
+        (rate,), left = self._rates((unit,), (network,))
+        return float((left / rate).min())
+
+    def together(self, units: tuple[int, int], core: tuple[int, int]) -> tuple[float, float, float]:
+        """Return what a mode costs, and the rates of both in it.
+
+        The rates are those beside one set of others; the cost is the least for the progress that any set
+        allows of either. Any set will do; taken is that which makes the cost most for what is done.
+        """
+        rates, left = self._rates(units, core)
+        worth = np.zeros(len(left))
+        for unit, network, rate in zip(units, core, rates, strict=True):
+            worth += self.prices[network, unit] * rate
+        found = (-1.0, 0.0, 0.0, 0.0)
+        for at in np.argsort(left / np.maximum(worth, _TINY))[:_REFERENCES]:
+            pace = np.maximum(rates[0] / rates[0][at], rates[1] / rates[1][at])
+            cost = float((left / pace).min())
+            own, other = (float(rate[at]) for rate in rates)
+            found = max(found, (cost / max(float(worth[at]), _TINY), cost, own, other))
+        return found[1:]
+
+    def _rates(self, units: tuple[int, ...], core: tuple[int, ...]) -> tuple[list[Floats], Floats]:
+        """Return the rates of the two beside each set of others, and what is left for them to pay."""
+        members = self.others[(self.others[:, list(units)] < 0).all(axis=1)]
+        members[:, list(units)] = core
+        rates, size = self.company.rates_of(members) / 1000, len(self.prices)
+        paid = rates @ self.prices.T.ravel()
+        own = [rates[:, unit * size + network] for unit, network in zip(units, core, strict=True)]
+        for unit, network, rate in zip(units, core, own, strict=True):
+            paid = paid - self.prices[network, unit] * rate
+        return own, np.maximum(1 - paid, 0.0)
+
+
+def _completed(cost: Floats, rate: Floats, alone: Floats) -> Modes:
+    """Return the modes with those in which one or both are on no unit."""
+    beside = np.isfinite(cost)
+    swift = np.where(beside, rate / np.maximum(np.where(beside, cost, 1.0), _TINY), 0.0)  # by what is paid
+    for who in (0, 1):
+        most = swift[who].max(axis=1)
+        alone[who] = np.minimum(alone[who], np.where(most > 0, 1 / np.maximum(most, _TINY), inf))
+        alone[who, -1] = alone[who, :-1].min()
+        rate[who, -1, :-1] = swift[who, :-1, :-1].max(axis=0)
+        rate[who, :-1, -1] = most[:-1]
+        rate[who, -1, -1] = most.max()
+    rate = np.where(rate > 0, rate, 1.0)
+    cost[:, -1, :] = cost[:, :, -1] = 1.0
+    for who in (0, 1):
+        gone = ~np.isfinite(alone[who])
+        cost[who][gone] = cost[1 - who][:, gone] = inf
+    there = np.isfinite(cost)
+    dearest = np.where(there, np.where(there, cost, 0.0) / rate, 0.0).max(axis=2)
+    dearest = np.maximum(dearest, np.where(np.isfinite(alone), alone, 0.0))
+    return Modes(cost=cost, rate=rate, alone=alone, dearest=dearest)
+
+
+@dataclass(frozen=True)
+class ModeSets:
+    """Modes as what a linear program of prices asks of those who run (`solvers.company.Company`).
+
+    A pair is (unit, who).
+    """
+
+    modes: Modes
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Progress in permille for what a microsecond costs at most, by mode; shape (Q, 2 K)."""
+        found, modes = [], self.modes
+        for who, unit in zip(*np.nonzero(np.isfinite(modes.alone)), strict=True):
+            row = np.zeros((modes.units, 2))
+            row[unit, who] = 1000 / max(modes.alone[who, unit], _TINY)
+            found.append(row.ravel())
+        for u, v in zip(*np.nonzero(np.isfinite(modes.cost[0])), strict=True):
+            row = np.zeros((modes.units, 2))
+            row[u, 0], row[v, 1] = modes.rate[0, u, v], modes.rate[1, v, u]
+            found.append(1000 * row.ravel() / max(modes.cost[0, u, v], _TINY))
+        return np.array(found)
+
+    @property
+    def able(self) -> NDArray[np.bool_]:
+        """Whether each can be on a unit."""
+        return np.isfinite(self.modes.alone).T.ravel()
+
+    @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Whether each can run while the other one does not."""
+        return self.able
+
+    @property
+    def rounding(self) -> Ints:
+        """Nothing is rounded here: steps know what a play rounds."""
+        return np.zeros((2 * self.modes.units, 2 * self.modes.units), dtype=np.int64)
+
+    def best(self, prices: Floats, most: int) -> tuple[Floats, float]:
+        """Return the modes that are worth most at some prices, and what the first one is worth."""
+        worth = self.rates @ prices
+        return self.rates[np.argsort(-worth)[:most]], float(worth.max())
