@@ -111,7 +111,7 @@ class MakespanSearch:
 
     @property
     def _anywhere(self) -> bool:
-        """Whether every unit runs every network whole; where one cannot, plans in one order are far behind."""
+        """Whether every unit runs every network; where one cannot, plans in one order are far behind."""
         units = range(self._instance.unit_count)
         networks = self._instance.networks
         return all(network.allows(((0, network.size, unit),)) for network in networks for unit in units)
