@@ -288,7 +288,7 @@ def with_free_passage(problem: Problem) -> Problem:
     """Return a workload as schedules whose requests pass the units in any way.
 
     It is returned as it is where it asks what schedules do not know: a stream, columns, one fixed order for
-    all units, terms and limits of bubbles or contention.
+    all units, objectives such as bubbles, limits other than the number of units.
     """
     try:
         return as_schedules(problem)
