@@ -1,7 +1,7 @@
 """What makes tests shorter, and does not change what they say.
 
 Measurements have the same items and records as for a user, with fewer repetitions, and races on this
-machine have two rungs instead of four: tests that measure (the marker `measures`), pages and notebooks look
+machine have one rung instead of four: tests that measure (the marker `measures`), pages and notebooks look
 at what is done and said, never at how long something took. A busy machine is no failure, either: no profile
 is given up for its noise.
 """
@@ -27,8 +27,8 @@ from gapless.profiler.summary import Summary, Timing
 _SHARE = 0.1
 """Of the seconds of each visit of a race."""
 
-_RUNGS = (Rung(seconds=0.05), Rung(seconds=0.05))
-"""Of a race on this machine: each visit starts processes, and four are enough to tell candidates apart."""
+_RUNGS = (Rung(seconds=0.05),)
+"""Of a race on this machine: each visit starts processes, and two are what a verdict needs."""
 
 _REPETITIONS, _SECONDS = 3, 0.003
 """Of each item of a profile."""
