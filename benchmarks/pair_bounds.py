@@ -28,6 +28,7 @@ from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.pair_bound import Pair
 from gapless.solvers.jobs.pair_modes import lowered
 from gapless.solvers.jobs.price_bound import price_bound
+from gapless.solvers.simplex import Floats
 from tests.jobs_instances import drawn_pair
 
 _PIECES = (0.002, 0.05)
@@ -72,13 +73,13 @@ def _bounds(instance: Instance, best_us: int) -> Iterator[tuple[str, int]]:
     for core in combinations_with_replacement(range(len(instance.networks)), 2):
         if any(core.count(network) > instance.counts[network] for network in core):
             continue
-        paid = {"alone": [None], "with others": [priced.prices, lowered(instance, priced.prices, core)]}
+        low = lowered(instance, priced.prices, core)
+        paid: dict[str, list[Floats | None]] = {"alone": [None], "with others": [priced.prices, low]}
         for whom, prices in paid.items():
             for pair in filter(None, (Pair.of(instance, core, own) for own in prices)):
                 for how, short_us in (("layers", 0.0), ("blocks", inf)):
                     for piece in _PIECES:
                         least = pair.game(short_us, piece * best_us).least(3.0 * best_us)
-                        assert least is not None
                         name = f"{whom}, {how}"
                         found[name] = max(found[name], ceil(pair.others + least - 1e-3))
     yield from found.items()

@@ -166,7 +166,8 @@ class MakespanSearch:
     def _beside_pair(self, search: ScheduleSearch, deadline: Deadline) -> Iterator[bool]:
         """Search; look for the bound of a pair of requests meanwhile, if there is one and time for it."""
         left_s, pair = deadline.left_s, self._pair
-        if left_s is None or left_s < _PAIR_S or pair is None or pair.core is None:
+        timed = left_s is not None and left_s >= _PAIR_S and self._most_steps is None
+        if left_s is None or not timed or pair is None or pair.core is None:
             search.within(deadline.share(), self._most_steps)
             yield from self._searched(search)
             return

@@ -178,8 +178,6 @@ class PairBound:
         while self.bound_us < best_us:
             limit, begun = min(float(best_us), self.bound_us + step), deadline.now()
             least = game.least(limit - pair.others, deadline)
-            if least is None:
-                return
             self.bound_us = max(self.bound_us, ceil(pair.others + least - _SAFE_US))
             if pair.others + least < limit - 1:
                 return

@@ -12,6 +12,7 @@ does in the cheapest company.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -32,7 +33,14 @@ as they are far from it."""
 _NOTHING, _TINY = 1e-6, 1e-12
 """What a delay saves at most where it is not looked at; what no division is by less than."""
 
-_AT_ONCE = 100_000
+_MEASURED, _SPEED = 20_000, 150_000
+"""Labels after which their number per second is known, and what it is said to be before."""
+
+_LEAST_ROOM, _EARLY, _EVEN = 100, 3.0, 0.5
+"""Labels of a level for which there is always time; how many times more than their share the first levels may
+have, which are small; and the least share of a level, in parts of the mean."""
+
+_AT_ONCE = 20_000
 """Labels that are expanded at once."""
 
 
@@ -98,9 +106,11 @@ class Game:
 
     def __init__(self, modes: Modes, steps: tuple[Steps, Steps], prices: Floats, piece: float) -> None:
         self.modes, self.steps, self.prices, self.piece = modes, steps, prices, piece
-        self.seen = 0  # labels
+        self.seen = self.dropped = 0  # labels
         self._best, self._deadline = inf, NEVER
         self._levels: list[list[Waiting]] = []
+        self._profile: Floats = np.arange(1.0, sum(own.count for own in steps) + 2)
+        """How many labels each level may have, compared with others: as many as in the game before."""
         self._prepare()
 
     @property
@@ -108,20 +118,29 @@ class Game:
         """What they pay at least at the prices."""
         return float(sum(steps.rest[0] for steps in self.steps))
 
-    def least(self, most: float, deadline: Deadline = NEVER) -> float | None:
-        """Return what they pay at least, or the limit if that is more; None: the time was up."""
+    def least(self, most: float, deadline: Deadline = NEVER) -> float:
+        """Return what they pay at least, or the limit if that is more.
+
+        The limit sinks where there is no time for all labels: to what the first one that is dropped comes to.
+        """
         self._best, self._deadline = most, deadline
+        begun_s, self.seen, self.dropped = deadline.now(), 0, 0
         one, other = self.steps
         idle = self._idle
         idle[:] = inf
         idle[0, 0] = 0.0
         self._levels = [[] for _ in range(one.count + other.count + 1)]
+        counts = np.zeros(len(self._levels))
         for level, labels in enumerate(self._levels):
-            if labels and not self._expand(level, labels):
-                return None
-            labels.clear()
+            before = self.seen
+            if labels:
+                self._expand(level, labels, self._room(begun_s, level))
+                labels.clear()
+            counts[level] = self.seen - before
             first = np.arange(max(0, level - other.count), min(one.count, level) + 1)
             self._begin(first, level - first)
+        if not self.dropped and self.seen:
+            self._profile = np.maximum(counts, _EVEN * self.seen / len(counts))
         return self._best
 
     def _prepare(self) -> None:
@@ -211,10 +230,7 @@ class Game:
 
     def _push(self, labels: _Labels) -> None:
         """Put labels on their levels that may still come to less than the best."""
-        own, other = labels, 1 - labels.who
-        rest = self.prices[other, own.unit] * own.left
-        rest += self._rest[own.who, own.border] + self._rest[other, own.until]
-        own = own.at(np.flatnonzero(own.paid + rest < self._best))
+        own = labels.at(np.flatnonzero(self._total(labels) < self._best))
         other = 1 - own.who
         alone = self.modes.alone[other, own.unit] * own.left + self._last[other, own.until]
         own = own.at(
@@ -228,19 +244,39 @@ class Game:
         for begin, end in pairwise(cuts if len(level) else ()):
             self._levels[int(level[begin])].append((key[begin:end], paid[begin:end], left[begin:end]))
 
-    def _expand(self, level: int, parts: list[Waiting]) -> bool:
-        """Let the labels of a level decide; return whether there was time for all."""
+    def _room(self, begun_s: float, level: int) -> int:
+        """Return how many labels of a level there is time for."""
+        left_s = self._deadline.left_s
+        if left_s is None:
+            return sys.maxsize
+        spent_s = self._deadline.now() - begun_s
+        speed = self.seen / spent_s if self.seen > _MEASURED else _SPEED
+        share = self._profile[level] / self._profile[level:].sum()
+        early = 1 + _EARLY * (1 - level / len(self._profile))
+        return _LEAST_ROOM + int(early * speed * left_s * share)
+
+    def _expand(self, level: int, parts: list[Waiting], most: int) -> None:
+        """Let the labels of a level decide, or the best ones of them."""
         key, paid, left = (np.concatenate(column) for column in zip(*parts, strict=True))
         kept = _undominated(key, paid, left)
         groups, unit = np.divmod(key[kept].astype(np.int64), self._units)
         who, border = np.divmod(groups, self._span)
         labels = self._wait(_Labels(who, border, unit, level - border, paid[kept], left[kept]))
+        total = self._total(labels)
+        if len(total) > most:
+            self.dropped += len(total) - most
+            self._best = min(self._best, float(np.partition(total, most)[most]))
+        labels = labels.at(np.flatnonzero(total < self._best))
         self.seen += len(labels.paid)
         for begin in range(0, len(labels.paid), _AT_ONCE):
-            if self._deadline.passed:
-                return False
             self._decide(labels.at(np.arange(begin, min(begin + _AT_ONCE, len(labels.paid)))))
-        return True
+
+    def _total(self, labels: _Labels) -> Floats:
+        """Return what labels come to at least at prices."""
+        other = 1 - labels.who
+        rest = self._rest[labels.who, labels.border] + self._rest[other, labels.until]
+        found: Floats = labels.paid + self.prices[other, labels.unit] * labels.left + rest
+        return found
 
     def _wait(self, labels: _Labels) -> _Labels:
         """Let those who decide wait for the end of the other one's chunk; return the labels that are left.
@@ -255,10 +291,9 @@ class Game:
 
     def _decide(self, labels: _Labels) -> None:
         """Let those who decide begin whatever they can."""
-        who, other = labels.who, 1 - labels.who
-        rest = self.prices[other, labels.unit] * labels.left
-        rest += self._rest[who, labels.border] + self._rest[other, labels.until]
-        rows, steps = self._possible(who * self._span + labels.border, self._best - labels.paid - rest)
+        who = labels.who
+        slack = self._best - self._total(labels)
+        rows, steps = self._possible(who * self._span + labels.border, slack)
         cost = self.modes.cost[who[rows], self._unit[steps], labels.unit[rows]]
         good = np.flatnonzero(np.isfinite(cost))
         labels, steps, cost = labels.at(rows[good]), steps[good], cost[good]
