@@ -2,8 +2,9 @@
 
 Two or three requests are drawn (`drawn_pair`) with at most `--plans` plans, which are all played. Each two
 of them play their game: without the others and with them at prices, as they are and lowered; over single
-layers and over blocks; with fine and with coarse pieces. The table has by how much the optimum is above the
-bounds in the mean, and how many bounds are above an optimum; the command ends with 1 if one is.
+layers and over blocks; with fine and with coarse pieces; with and without time for all labels. The table has
+by how much the optimum is above the bounds in the mean, and how many bounds are above an optimum; the command
+ends with 1 if one is.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.pair_bound import Pair
 from gapless.solvers.jobs.pair_modes import lowered
 from gapless.solvers.jobs.price_bound import price_bound
+from gapless.solvers.protocol import Deadline
 from gapless.solvers.simplex import Floats
 from tests.jobs_instances import drawn_pair
 
@@ -79,7 +81,9 @@ def _bounds(instance: Instance, best_us: int) -> Iterator[tuple[str, int]]:
             for pair in filter(None, (Pair.of(instance, core, own) for own in prices)):
                 for how, short_us in (("layers", 0.0), ("blocks", inf)):
                     for piece in _PIECES:
-                        least = pair.game(short_us, piece * best_us).least(3.0 * best_us)
+                        game = pair.game(short_us, piece * best_us)
+                        least = game.least(3.0 * best_us)
+                        least = max(least, game.least(3.0 * best_us, Deadline(0.0)))
                         name = f"{whom}, {how}"
                         found[name] = max(found[name], ceil(pair.others + least - 1e-3))
     yield from found.items()
