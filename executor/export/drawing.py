@@ -210,7 +210,8 @@ def draw(order: Order) -> Drawing:
     if order.deployment.rounds is not None and order.deployment.rounds.order:
         raise InvalidInputError(
             f"[{order.deployment}] cannot be exported: its units serve chunks in orders of their own, "
-            "which only gapless itself does; export a plan in which all units serve the requests in one order"
+            "which only gapless itself does; export a plan in which all units serve requests in one order "
+            "(--passage ordered)"
         )
     platform = {unit.name: unit for unit in order.platform.units}
     units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)

@@ -148,7 +148,7 @@ def test_each_hop_of_a_stream_is_predicted(passage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("passage", "chunks"), [("once", "once"), ("any", "any"), ("ordered", "once"), ("", "once")]
+    ("passage", "chunks"), [("once", "once"), ("any", "any"), ("ordered:big,little", "once"), ("", "once")]
 )
 def test_each_hop_of_a_whole_request_is_predicted(passage: str, chunks: str) -> None:
     makespans = []

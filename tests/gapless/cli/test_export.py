@@ -175,8 +175,12 @@ def test_a_workload_keeps_its_order(cli: Cli, tmp_path: Path, platform: Platform
     models = [open_model(tmp_path / f"{name}.onnx") for name in ("one", "two")]
     (tmp_path / "problem.json").write_text(dump_problem(problem_of(*models, platform=platform)))
     plan, out = tmp_path / "plan.json", tmp_path / "out"
-    words = ["plan", tmp_path / "problem.json", "--workload", "onex2,two"]
-    assert cli(*words, "--time-limit", "1", "--out", plan).code == 0
+    words = ["plan", tmp_path / "problem.json", "--workload", "onex2,two", "--time-limit", "1"]
+    assert cli(*words, "--out", plan).code == 0
+    own_orders = cli("export", plan, "--to", "onnxruntime", "--out", out)
+    assert own_orders.code == 2
+    assert "(--passage ordered)" in " ".join(own_orders.err.split())
+    assert cli(*words, "--passage", "ordered", "--out", plan).code == 0
     for named in ([plan], [tmp_path / "problem.json", plan]):
         done = cli("export", *named, "--to", "onnxruntime", "--out", out, "--json")
         assert done.code == 0, done.err

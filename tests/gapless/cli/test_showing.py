@@ -287,6 +287,7 @@ def test_every_format_of_users_has_a_view() -> None:
         "analytic",
         "paper_contention",
         "trial",
+        "hops",
         "timing",
         "operators",
         "export",

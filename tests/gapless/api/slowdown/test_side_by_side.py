@@ -260,7 +260,7 @@ def test_tuning_races_plans_and_baselines_by_their_makespan(problem: Problem) ->
     assert serial.period_us is not None
     assert serial.period_us.least > 20_000
     assert tuned.plan is not None
-    assert sorted(tuned.plan.order) == sorted(workload_of(tuned.problem).names)
+    assert set(tuned.plan.order) == set(workload_of(tuned.problem).names), "once each, or once per chunk"
 
 
 @pytest.mark.parametrize("mode", list(Mode))
