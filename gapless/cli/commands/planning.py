@@ -35,8 +35,9 @@ BackendsOption = Annotated[
         "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
         "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
         "for groups native, cpsat, pulp, pico, pico-literal; "
-        "for a workload native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
-        "for single requests native, cpsat, pulp, z3, sel, lst, heft; "
+        "for a workload with --passage ordered "
+        "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
+        "for other workloads and single requests native, cpsat, pulp, z3, sel, lst, heft; "
         "for convex parts native, cpsat, z3, pulp; all but the first with 10 s for each.",
     ),
 ]
