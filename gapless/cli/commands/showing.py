@@ -22,6 +22,9 @@ from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import Asked, OutOption, ProblemOptions, ask, ask_plan, asking, check_writable
 
+_MOST_COUNTED = 10**300
+"""Fewer plans are told as a number in JSON: many readers take no longer ones."""
+
 _shown_option = heading("What is shown")
 
 ShownArgument = Annotated[
@@ -63,7 +66,7 @@ def _of_problem(
         document=lambda: {
             **documents.header("description"),
             "problem": documents.problem_data(problem),
-            "most_plans": plans,
+            "most_plans": plans if plans < _MOST_COUNTED else None,
             "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
         },
         view=lambda: describe.problem_view(problem, plans, layers=shown),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, log10
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -241,7 +242,7 @@ def problem_view(
         ("limits", _limits(problem) or "none"),
         ("rules", "; ".join(rule.text or rule.name for rule in problem.rules) or "none"),
         ("features", ", ".join(sorted(problem.features)) or "none"),
-        ("plans", "at most " + (f"{plans:,}" if plans < 10**15 else f"10^{len(str(plans))}")),
+        ("plans", "at most " + (f"{plans:,}" if plans < 10**15 else f"10^{ceil(log10(plans))}")),
         ("batch", f"{problem.costs.batch}"),
         ("fingerprint", problem.fingerprint),
         ("source", " ".join(filter(None, (provenance.source, provenance.notes))) or "not given"),
