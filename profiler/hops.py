@@ -45,7 +45,7 @@ TURNS = 2
 """With how many units requests begin, where there are as many: layers are then measured on several units."""
 
 Trial = Callable[[Deployment, int], History]
-"""Runs so many requests through a deployment, and tells when everything happened."""
+"""Runs a number of requests through a deployment, and tells when everything happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ def all_routes(tables: JobTables, chain: int) -> Iterator[Route]:
 
 
 def _orders(tables: JobTables, left: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all orders of so many chunks of each request in which nothing stands before what it waits for."""
+    """Yield all orders of the chunks of requests in which nothing stands before what it waits for."""
     order: list[int] = []
 
     def extend() -> Iterator[tuple[int, ...]]:
@@ -135,7 +135,7 @@ def placed_elsewhere(first: Plan, second: Plan) -> int:
 
 
 def differs(plan: Plan, at_least: int) -> RuleFunction:
-    """Return the rule "at least so many layers on other units than in this plan" (`placed_elsewhere`)."""
+    """Return the rule "at least a number of layers on other units than in this plan" (`placed_elsewhere`)."""
 
     def build(view: JobView) -> BoolExpr:
         same = [view.on(*place) for place in places(plan)]

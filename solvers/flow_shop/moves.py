@@ -27,7 +27,7 @@ _SURPRISE_FREE, _SURPRISE_FIXED = 0.2, 0.9
 """How often a third request is cut otherwise before: with a fixed order nothing else brings variety."""
 
 _LOOSER = 4
-"""A request that does not fit by the end of the plan may make it so many times as long for now."""
+"""A request that does not fit by the end of the plan may make it this many times as long for now."""
 
 
 class Moves:

@@ -37,7 +37,7 @@ def add_hidden(table: Table, count: int) -> None:
 
 
 def chunk_words(chunk: Chunk, layers: int) -> str:
-    """Return the unit and layers of a chunk of a network of so many layers."""
+    """Return the unit and layers of a chunk; `layers`: how many its network has."""
     whole = (chunk.start, chunk.stop) == (0, layers)
     return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
 
