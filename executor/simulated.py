@@ -89,20 +89,19 @@ class SimulatedRunner:
         try:
             problem = self._operation.matching(self._problem, deployment.parts)
             operation_of(problem).check_deployment(problem, deployment)
-            wrong = list(self._wrong(deployment))
+            wrong = list(self._wrong(problem, deployment))
         except InvalidPlanError as error:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {error}") from error
         if wrong:
             raise ExecutionError(f"the {self._device} cannot run [{deployment}]: {'; '.join(wrong)}")
-        return charged_for(self._problem, deployment)
+        return charged_for(problem, deployment)
 
-    def _wrong(self, deployment: Deployment) -> Iterator[str]:
-        """Yield what the device cannot run."""
+    def _wrong(self, problem: Problem, deployment: Deployment) -> Iterator[str]:
+        """Yield what the device cannot run; `problem`: that of the deployment."""
         if deployment.rounds is not None or (deployment.plan is not None and len(deployment.streams) > 1):
             named = [("", plan) for plan in deployment.plans]
         else:
             named = [(f"stream {s.name!r}: ", Plan(chunks=s.placed)) for s in deployment.streams]
-        problem = self._operation.matching(self._problem, deployment.parts)
         for name, plan in named:
             broken = malformations(problem, plan) or [
                 violation for violation in check(problem, plan) if violation.rule in IMPOSSIBLE

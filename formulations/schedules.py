@@ -66,6 +66,14 @@ def as_schedules(problem: Problem, passage: str = "any") -> Problem:
     )
 
 
+def free_schedules(problem: Problem) -> Problem | None:
+    """Return a workload as schedules with any passage; None: it asks what they do not know."""
+    try:
+        return as_schedules(problem)
+    except InvalidInputError:
+        return None
+
+
 def as_workload(problem: Problem) -> Problem:
     """Return the requests of schedules as a workload of least makespan.
 

@@ -12,14 +12,13 @@ from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
-from ..errors import InvalidInputError
 from ..formulation import Formulation
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
 from ..network import Network
 from ..plan import Plan
 from ..problem import Problem
-from ..schedules import as_schedules
+from ..schedules import free_schedules
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
@@ -201,12 +200,9 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
 
     def wider(self, problem: Problem) -> tuple[str, Problem] | None:
         """Return the problem whose requests may come back to units; None: too large, or of another kind."""
-        if len(workload_of(problem).requests) > _MOST_WIDER:
-            return None
-        try:
-            return "--passage any", as_schedules(problem)
-        except InvalidInputError:  # it asks what schedules do not know
-            return None
+        few = len(workload_of(problem).requests) <= _MOST_WIDER
+        found = free_schedules(problem) if few else None
+        return None if found is None else ("--passage any", found)
 
     def count(self, problem: Problem) -> int:
         """Return an upper bound on the number of schedules."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain as joined
 
@@ -16,7 +15,7 @@ from ..operation import Operation, whole_requests
 from ..plan import Plan
 from ..play import Run
 from ..problem import Problem
-from ..schedules import as_schedules, orders_chunks
+from ..schedules import as_schedules, free_schedules, orders_chunks
 from ..streams import Stream
 from ..usage import Usage
 from ..workload import Execution, LoadPolicy, Workload
@@ -51,8 +50,8 @@ class FlowShopOperation(Operation):
 
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the requests as schedules, which may come back to units."""
-        with suppress(InvalidInputError):  # it asks what they do not know
-            yield as_schedules(problem)
+        found = free_schedules(problem)
+        yield from () if found is None else (found,)
 
     def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
         """Return the requests as schedules where a plan orders chunks and not requests."""

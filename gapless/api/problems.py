@@ -22,7 +22,7 @@ from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
 from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
-from ..formulations.schedules import as_schedules
+from ..formulations.schedules import as_schedules, free_schedules
 from ..formulations.validation import Defects
 from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
@@ -290,10 +290,7 @@ def with_free_passage(problem: Problem) -> Problem:
     It is returned as it is where it asks what schedules do not know: a stream, columns, one fixed order for
     all units, objectives such as bubbles, limits other than the number of units.
     """
-    try:
-        return as_schedules(problem)
-    except InvalidInputError:
-        return problem
+    return free_schedules(problem) or problem
 
 
 def refuse_rules(problem: Problem, plans: str) -> None:

@@ -195,12 +195,13 @@ def _requests(problem: Problem, trace: History) -> Table:
         work_us[run.request] += run.work_us
         slowed_us[run.request] += run.end_us - run.start_us - run.work_us
     requests = values.tables.jobs.requests
+    due = any(due_us is not None for due_us in values.tables.due_us)
     columns = {
         "release": any(request.release_us for request in requests),
         "start": True,
         "end": True,
-        "due": any(due_us is not None for due_us in values.tables.due_us),
-        "late by": any(due_us is not None for due_us in values.tables.due_us),
+        "due": due,
+        "late by": due,
         "slowdown": values.tables.losses.contended,
     }
     numbers = [name for name, shown in columns.items() if shown]
