@@ -137,7 +137,7 @@ def survey(
     """Return a survey with a worker for each unit; all of them end with it."""
     engines = engines_on(platform.units, engine)
     feed = Feed(model, seed=options.seed)
-    bench = WorkerBench(platform, feed)
+    bench = WorkerBench(platform, feed, engines={each.name for each in engines.values()})
     try:
         yield Survey(
             model=model,
