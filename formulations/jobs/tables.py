@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from .play import Part, played
-from .visits import Visits
 
 
 class Option(NamedTuple):
@@ -42,6 +42,35 @@ class JobPlan:
     stands here means its k-th chunk. Plans whose units serve the same chunks in the same order are equal:
     chunks stand in the order of their starts (`ordered`)."""
     parts: tuple[tuple[Part, ...], ...]  # the chunks of each request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """What the passage of requests allows, step by step.
+
+    What counts of the units so far is a whole number: 0 before the first chunk.
+    """
+
+    once: bool  # whether each unit has at most one chunk of a request
+    rank: tuple[int, ...] | None  # place of each unit in the order of passage; None: any order
+
+    def after(self, state: int, unit: int) -> int | None:
+        """Return what counts after one more chunk, on a unit; None: it may not be there."""
+        if self.rank is not None:
+            return self.rank[unit] + 1 if self.rank[unit] >= state else None
+        if not self.once:
+            return 0
+        return None if state >> unit & 1 else state | 1 << unit
+
+    def allows(self, units: Iterable[int]) -> bool:
+        """Return whether the chunks of a request may be on these units, in this order."""
+        state = 0
+        for unit in units:
+            after = self.after(state, unit)
+            if after is None:
+                return False
+            state = after
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept

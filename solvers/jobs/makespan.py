@@ -15,15 +15,13 @@ from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
 from ..pool import Pool
 from ..protocol import LEAST_S, Clock, Deadline
-from .bounds import windows_bound
+from .bounds import PriceBound, price_bound, windows_bound
 from .dispatching import dispatched, ordered
-from .fines import fine_of
+from .fines import MOST_SETS, fine_of, unit_sets
 from .instance import instance_of
 from .pair_bound import PairBound
 from .playing import Measure, measure_of
-from .price_bound import PriceBound, price_bound
 from .schedule_search import STEPS, ScheduleSearch
-from .unit_sets import MOST_SETS, unit_sets
 from .walk import Kept
 
 _STEPS, _STEPS_PER_SECTION = 1_000, 300

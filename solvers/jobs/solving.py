@@ -1,4 +1,6 @@
-"""From a problem of single requests to a claim: list schedules, rounds of annealing, and a bound.
+"""From a problem of single requests to a claim, or to what exact searches start from.
+
+There are list schedules, rounds of annealing, a search by makespan (`makespan.py`), and a bound.
 
 Small spaces are walked whole. Rules, limits and memory are checked on every plan that the search would take.
 A plan is said to be optimal only where the objective is one term and meets its bound.
@@ -14,15 +16,16 @@ from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..exhaustive import walked
+from ..families import Start
 from ..pool import Pool
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from ..showing import Showing
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
+from .fines import MOST_SETS, is_checked, unit_sets
 from .makespan import MakespanSearch
 from .playing import Play, Sequenced
-from .unit_sets import MOST_SETS, is_checked, unit_sets
 
 _BOUND_SHARE = 0.3
 """Share of the time after which the bound is not improved any more."""
@@ -172,3 +175,29 @@ class _JobsSolve:
         return self._search.pool.claim(
             bound=self._bound, stop=stop, handling=self._handling, statistics=statistics
         )
+
+
+_START_SHARE = 0.1
+"""Share of a time limit that the search for a plan to start from may take."""
+
+
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
+
+    The search takes a fixed number of steps, so that equal questions have equal answers, or ends when its
+    plan meets the bound, or after a share of the time limit. With one, the first plan is there before the
+    bound.
+    """
+    limit_s = options.time_limit_s
+    deadline = Deadline(None if limit_s is None else _START_SHARE * limit_s)
+    search = search_of(problem, seed=options.seed, fixed=True)
+    search.begin(deadline)
+    if limit_s is not None:
+        yield Start(code=next(iter(search.pool.codes), None))
+    bound = search.bound(deadline)
+    yield Start(code=next(iter(search.pool.codes), None), at_least=bound)
+    for _ in search.rounds(deadline):
+        met = search.pool.meets(bound)
+        if met or deadline.passed or search.pool.rejected > options.max_rejections:
+            break
+    yield Start(code=next(iter(search.pool.codes), None), at_least=bound)
