@@ -11,12 +11,11 @@ from typing import ClassVar
 
 from ..demands import Demand
 from ..errors import MalformedPlanError
-from ..formulation import Formulation
 from ..job_requests import Cuts, Jobs
 from ..model import Encoded
-from ..network import Network
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..requests import RequestFormulation
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from .encoding import encode_jobs
@@ -34,7 +33,7 @@ class JobFeature(StrEnum):
     INTERFERENCE = "interference"
 
 
-class JobsFormulation(Formulation[JobTables, JobPlan]):
+class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
     """Requests of several networks, each in chunks of sections, on any units in any order."""
 
     name: ClassVar[str] = "jobs"
@@ -55,10 +54,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield networks and units that are not there, and borders that are no cuts."""
         jobs, networks = jobs_of(problem), {network.name: network for network in problem.networks}
-        for request in jobs.requests:
-            if request.network not in networks:
-                text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
-                yield f"request {request.name!r} {text}"
+        yield from super().defects(problem)
         for borders in jobs.borders:
             if borders.network not in networks:
                 yield f"borders are given for network {borders.network!r}, the problem has {sorted(networks)}"
@@ -80,15 +76,6 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     def view(self, problem: Problem) -> JobView:
         """Return what rules can say."""
         return JobView(tables_of(problem))
-
-    def placed(self, problem: Problem) -> tuple[Network, ...]:
-        """Return the networks that are asked for."""
-        asked = {request.network for request in jobs_of(problem).requests}
-        return tuple(network for network in problem.networks if network.name in asked)
-
-    def arrivals(self, problem: Problem) -> tuple[str, ...]:
-        """Return the names of the requests."""
-        return jobs_of(problem).names
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return which requests wait for which, and how they pass the units."""
@@ -149,12 +136,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 text = f"request {tables.jobs.names[request]!r} is on {units}; passage {tables.jobs.passage}"
                 yield Violation(rule="passage", message=f"{text} forbids that")
             for part in parts:
-                if not tables.fits(request, part):
-                    start, stop = tables.layers(request, part)
-                    where = f"request {tables.jobs.names[request]!r}, chunk [{start}, {stop})"
-                    needs, has = tables.memory_bytes(request, part), first.unit_memory[part[2]]
-                    text = f"{where} on {tables.units[part[2]]!r} needs {needs} bytes, has {has}"
-                    yield Violation(rule="unit_memory", message=text)
+                yield from tables.too_large(request, *tables.layers(request, part), part[2])
         if first.device_memory is not None and numbers.loaded_bytes > first.device_memory:
             text = (
                 f"the chunks in use need {numbers.loaded_bytes} bytes, the device has {first.device_memory}"
@@ -172,11 +154,6 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 for due_us, late_us in zip(numbers.tables.due_us, numbers.request_late_us, strict=True)
             ),
         }
-
-    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
-        """Return names of requests, or of units."""
-        per_request = column.startswith("request_")
-        return jobs_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return requests per second, from time 0 to the end of the last one."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from ..chain import Chain
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError
-from ..history import History, Interval, SteadyState, executed, simulated
-from ..operation import Operation, whole_requests
+from ..history import History, Interval, SteadyState, executed
 from ..plan import Plan
 from ..problem import Problem
-from ..streams import Stream
+from ..requests import RequestOperation, stream_of
 from ..usage import Usage, usage_of
 from .quantities import JobValues
 from .tables import jobs_of, tables_of
@@ -23,7 +21,7 @@ _WAITS = (
 )
 
 
-class JobsOperation(Operation):
+class JobsOperation(RequestOperation):
     """Requests that are served once."""
 
     def pace(self, problem: Problem) -> str:
@@ -42,21 +40,10 @@ class JobsOperation(Operation):
 
     def arrange(self, problem: Problem, plan: Plan) -> Deployment:
         """Return one stream for each request."""
-        requests = jobs_of(problem).requests
+        jobs = jobs_of(problem)
         return Deployment(
-            streams=tuple(
-                Stream(
-                    name=request.name,
-                    chunks=tuple(replace(chunk, request="") for chunk in plan.of(request.name)),
-                    task_slots=1,
-                )
-                for request in requests
-            ),
-            rounds=Rounds(
-                mode=Mode.BATCH,
-                arrivals_us=tuple(request.release_us for request in requests),
-                order=plan.order,
-            ),
+            streams=tuple(stream_of(plan, name, 1) for name in jobs.names),
+            rounds=Rounds(mode=Mode.BATCH, arrivals_us=jobs.entered_us, order=plan.order),
         )
 
     def check_executable(self, problem: Problem) -> None:
@@ -64,42 +51,24 @@ class JobsOperation(Operation):
         if any(request.after for request in jobs_of(problem).requests):
             raise InvalidInputError(_WAITS)
 
-    def baselines(
-        self, problem: Problem, sets: Sequence[tuple[str, ...]]
-    ) -> Iterator[tuple[str, Deployment]]:
-        """Yield plans that cut nothing and keep the order of the requests."""
+    def ran(self, problem: Problem, plan: Plan) -> Iterator[Interval]:
+        """Yield what has run; streams are the requests in the order of the problem."""
         tables = tables_of(problem)
-        requests = [(name, tables.chain(index)) for index, name in enumerate(tables.jobs.names)]
-        for label, plan in whole_requests(requests, sets):
-            yield label, self.deploy(problem, plan)
-
-    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
-        """Return the table of the network of each request."""
-        tables, names = tables_of(problem), jobs_of(problem).names
-        return tuple(tables.chain(names.index(stream.name)) for stream in deployment.streams)
-
-    def history(
-        self,
-        problem: Problem,
-        plan: Plan,
-        *,
-        requests: int | None = None,
-        interval_us: int | None = None,
-        task_slots: int | None = None,
-    ) -> History:
-        """Play the requests as the judge does."""
-        if (requests, interval_us, task_slots) != (None, None, None):
-            raise InvalidInputError(
-                "the problem says which requests come when: leave out their number, interval and task slots"
+        for run in JobValues(tables, problem.formulation.code(problem, plan)).runs:
+            start, stop = tables.layers(run.request, run.part)
+            chain, unit = tables.chain(run.request), run.part[2]
+            begin_us = run.start_us + chain.transfer_in_us[start][unit]
+            engine_us = (begin_us, run.end_us - chain.transfer_out_us[stop][unit])
+            yield Interval(
+                start_ns=1000 * run.start_us,
+                end_ns=1000 * run.end_us,
+                stream=run.request,
+                request=0,
+                chunk=run.place,
+                unit=tables.units[unit],
+                slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
+                engine_ns=tuple(1000 * at for at in engine_us),
             )
-        tables = tables_of(problem)
-        return simulated(
-            plan,
-            _intervals(problem, plan),
-            units=tables.units,
-            arrivals_us=tuple(request.release_us for request in tables.jobs.requests),
-            names=tables.jobs.names,
-        )
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time: all chunks in use stay loaded."""
@@ -138,24 +107,4 @@ class JobsOperation(Operation):
 
     def _round(self, problem: Problem, deployment: Deployment) -> list[Interval]:
         assert deployment.plan is not None
-        return list(_intervals(problem, deployment.plan))
-
-
-def _intervals(problem: Problem, plan: Plan) -> Iterator[Interval]:
-    """Yield what has run; streams are the requests in the order of the problem."""
-    tables = tables_of(problem)
-    for run in JobValues(tables, problem.formulation.code(problem, plan)).runs:
-        start, stop = tables.layers(run.request, run.part)
-        chain, unit = tables.chain(run.request), run.part[2]
-        begin_us = run.start_us + chain.transfer_in_us[start][unit]
-        engine_us = (begin_us, run.end_us - chain.transfer_out_us[stop][unit])
-        yield Interval(
-            start_ns=1000 * run.start_us,
-            end_ns=1000 * run.end_us,
-            stream=run.request,
-            request=0,
-            chunk=run.place,
-            unit=tables.units[unit],
-            slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
-            engine_ns=tuple(1000 * at for at in engine_us),
-        )
+        return list(self.ran(problem, deployment.plan))
