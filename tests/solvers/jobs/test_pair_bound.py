@@ -98,6 +98,7 @@ def test_the_search_proves_what_prices_cannot(monkeypatch: pytest.MonkeyPatch) -
     for _ in search.rounds(deadline):
         if search.pool.meets(search.least):
             break
+    assert search.least is not None
     assert prices_us < search.least
     assert search.pool.meets(search.least)
     assert search.least_by == "pair a, a"
