@@ -98,7 +98,7 @@ def _plan(written: Any) -> Plan:
 
 
 def quantity_rules(
-    problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int = 3
+    problem: Problem, plan: Plan, say: Callable[[Variable, int], BoolExpr], most: int
 ) -> Iterator[Rule]:
     """Yield rules about each quantity, with at most this number of its indices."""
     numbers, _ = examined(problem, problem.formulation.code(problem, plan))

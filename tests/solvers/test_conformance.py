@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.solvers.flow_shop import annealing
-from gapless.solvers.jobs import annealing as jobs_annealing
-from gapless.solvers.pipelines import genetic
 from gapless.solvers.protocol import Backend
 from gapless.solvers.registry import backend_names, get_backend
 from gapless.solvers.samples import golden_instances
-from gapless.solvers.task_graph import solving as schedules
 from gapless.testing import BackendConformance
 
 
@@ -38,16 +34,12 @@ ITSELF = {"exhaustive": (4, 0)}
 """The oracle is compared with itself: what it promises beside its plans is what can be wrong."""
 
 
+@pytest.mark.usefixtures("short_walks")
 class TestEveryBackend(BackendConformance):
     @pytest.fixture(autouse=True)
-    def _choose(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _choose(self, name: str) -> None:
         self.name = name
         self.every, self.first = (SHARES | ITSELF).get(name, (1, 0))
-        # Walks as long as those of a user take too long here, also as what exact searches start from.
-        monkeypatch.setattr(annealing, "STEPS", 60)
-        monkeypatch.setattr(jobs_annealing, "STEPS", 60)
-        monkeypatch.setattr(schedules, "MOVES", 200)
-        monkeypatch.setattr(genetic, "GENERATIONS", 20)
 
     def make_backend(self) -> Backend:
         return get_backend(self.name)

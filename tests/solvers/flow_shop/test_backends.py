@@ -25,7 +25,7 @@ from tests.workload_instances import workload_problem
 from ..brute import claims
 from ..workload_cases import Size, random_workload, rule_kinds
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_walks")]
 
 SMALL = Size(requests=3, layers=3, units=2)
 TABLES: dict[str, list[list[int | None]]] = {
