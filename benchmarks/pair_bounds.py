@@ -25,10 +25,10 @@ from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import tables_of
 from gapless.solvers.exhaustive import count_plans
+from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.pair_bound import Pair
 from gapless.solvers.jobs.pair_modes import lowered
-from gapless.solvers.jobs.price_bound import price_bound
 from gapless.solvers.protocol import Deadline
 from gapless.solvers.simplex import Floats
 from tests.jobs_instances import drawn_pair

@@ -69,10 +69,10 @@ def searched(problem: Problem, limit_s: float, seed: int) -> Searched:
     search.begin(deadline)
     search.bound(deadline)
     for _ in search.rounds(deadline):
-        if search.pool.meets(search.least_us):
+        if search.pool.meets(search.least):
             break
     values = problem.formulation.numbers(problem, search.pool.codes[0]).values(("makespan",))
-    return Searched(values[0], search.least_us, search.steps)
+    return Searched(values[0], search.least or 0, search.steps)
 
 
 def first_ms(problem: Problem) -> float:

@@ -39,6 +39,8 @@ from rich.table import Table
 import gapless
 from gapless.formulations.coordination.record import percentile
 
+from .processes import workers
+
 HERE = Path(__file__).absolute().parent.parent
 PARTS = ("silent", "storm", "starts", "speed")
 HALF, SILENT = 64, 1100
@@ -74,11 +76,8 @@ class Served:
     @property
     def workers(self) -> list[int]:
         """Process numbers of the workers, the oldest first."""
-        found = []
-        for path in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            with suppress(OSError):
-                found += [int(pid) for pid in path.read_text().split()]
-        found = [pid for pid in found if b"worker_process" in _read(f"/proc/{pid}/cmdline")]
+        found = workers(self.process.pid)
+        found = {pid for pid in found if b"worker_process" in _read(f"/proc/{pid}/cmdline")}
         return sorted(found, key=lambda pid: int((_read(f"/proc/{pid}/stat").split() or [b""] * 22)[21] or 0))
 
     def metric(self, name: str) -> float:

@@ -11,13 +11,10 @@ numbers of open files and of child processes, after the first turns (caches are 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import platform
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +24,8 @@ from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.runner import Budget
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+
+from .processes import descendants, resident_bytes
 
 WARM_UP_TURNS = 3
 _MIB = 2**20
@@ -115,28 +114,15 @@ def _turn(pipeline: Pipeline, problem: Problem, plan: Plan, options: argparse.Na
 
 
 def _state(seconds: float, turns: int) -> State:
-    workers = _children()
+    children = descendants(os.getpid())
     return State(
         seconds=seconds,
         turns=turns,
-        own_bytes=_resident_bytes(os.getpid()),
-        workers_bytes=sum(map(_resident_bytes, workers)),
+        own_bytes=resident_bytes(os.getpid()),
+        workers_bytes=sum(map(resident_bytes, children)),
         files=len(os.listdir("/proc/self/fd")),
-        children=len(workers),
+        children=len(children),
     )
-
-
-def _children() -> Sequence[int]:
-    """Return the numbers of the child processes there are; a thread may end while they are listed."""
-    found: list[int] = []
-    for path in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, path.read_text().split())
-    return found
-
-
-def _resident_bytes(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Worker processes: one a unit, pinned before anything heavy is loaded, ended with their parent.
 
-A worker is a fresh Python program, started with an argument list. It talks with its parent over two
-pipes, in JSON lines; what an engine prints goes to a temporary file whose last line is quoted when the
-worker dies. The role of a worker is a function of a module, which the child finds by its name.
+A worker is a Python program, forked from one that has loaded what it needs, or started with an argument list
+where that is not the same (`forking`). It talks with its parent over two pipes, in JSON lines; what an engine
+prints goes to a temporary file whose last line is quoted when the worker dies. The role of a worker is a
+function of a module, which the child finds by its name.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +26,8 @@ from ..formulations import errors
 from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
-from ..formulations.processes import end_with_parent, in_lasting_thread
+from ..formulations.processes import end_with_parent, in_lasting_thread, name_process
+from .forking import ONE_THREAD, Forked, fork
 from .machine.quota import CpuQuota
 
 Message = Mapping[str, Any]
@@ -38,8 +39,6 @@ Role = Callable[["Link", Mapping[str, Any]], None]
 START_LIMIT_S = 60.0
 """How long a worker may take to start: a cold disk and a busy machine included."""
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
 
 class Worker:
     """The parent's end of one worker process.
@@ -48,7 +47,8 @@ class Worker:
 
     `role`: a function at the top of a module, or its "module:function"; called with the worker's end (`Link`)
     and `settings`. `settings`: what the role needs to know; plain JSON. `descriptors`: file descriptors that
-    the child inherits under the same numbers.
+    the child inherits under the same numbers. `engines`: names of the engines that it will load; None: not
+    known. Where it is the same, it is forked from a process that has loaded them (`forking`).
     Raises PlacementError: the cores of the unit may not be used, or its quota cannot be set.
     """
 
@@ -59,6 +59,7 @@ class Worker:
         settings: Mapping[str, Any],
         *,
         descriptors: Sequence[int] = (),
+        engines: Collection[str] | None = None,
     ) -> None:
         self.unit = unit
         self._quota: CpuQuota | None = None
@@ -72,18 +73,13 @@ class Worker:
             behind_start.callback(os.close, child_out)
             on_failure.callback(os.close, self._from_child)
             place = role if isinstance(role, str) else name_of(role)
-            words = [os.getpid(), place, child_in, child_out]
-            start = partial(
-                subprocess.Popen,
-                [sys.executable, "-P", "-m", "gapless.executor.worker_process", *map(str, words)],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
-                pass_fds=(child_in, child_out, *descriptors),
-                env=_environment(unit),
-                start_new_session=True,  # Ctrl-C belongs to the parent
+            self._process = _start(
+                [place, str(child_in), str(child_out)],
+                load=engines,
+                environment=_environment(unit),
+                output=self._output.fileno(),
+                descriptors=(child_in, child_out, *descriptors),
             )
-            self._process = in_lasting_thread(start)
             on_failure.pop_all()
         try:
             if unit.quota_permille is not None:
@@ -189,6 +185,8 @@ class Worker:
         if self._quota is not None:
             self._quota.close()
             self._quota = None
+        if isinstance(self._process, Forked):
+            self._process.release()
 
     def __enter__(self) -> Self:
         return self
@@ -203,6 +201,31 @@ class Worker:
         tail = os.pread(self._output.fileno(), 2000, max(0, size - 2000))
         lines = tail.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
+
+
+def _start(
+    words: Sequence[str],
+    *,
+    load: Collection[str] | None,
+    environment: Mapping[str, str],
+    output: int,
+    descriptors: Sequence[int],
+) -> Forked | subprocess.Popen[bytes]:
+    """Start the program of a worker: forked where that is possible, else afresh."""
+    forked = fork(words, load=load, environment=environment, output=output, descriptors=descriptors)
+    if forked is not None:
+        return forked
+    return in_lasting_thread(
+        lambda: subprocess.Popen(
+            [sys.executable, "-P", "-m", "gapless.executor.worker_process", str(os.getpid()), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=descriptors,
+            env=environment,
+            start_new_session=True,  # Ctrl-C belongs to the parent
+        )
+    )
 
 
 class Link:
@@ -251,6 +274,7 @@ def run_worker(arguments: Sequence[str]) -> int:
     if start is None:
         return 0
     link.unit = parse_unit(start["unit"])
+    name_process(link.unit.name)
     try:
         _pin(link.unit)
         module, _, name = role.partition(":")
@@ -303,7 +327,7 @@ def _environment(unit: ProcessingUnit) -> dict[str, str]:
     paths = [str(import_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         **os.environ,
-        **dict.fromkeys(_THREAD_VARIABLES, threads),
+        **dict.fromkeys(ONE_THREAD, threads),
         "PYTHONPATH": os.pathsep.join(paths),
     }
 

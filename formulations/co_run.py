@@ -118,7 +118,8 @@ class Interpolated:
         for used in range(1, len(isolated.units) + 1):
             weight = min((used - 1) / others, 1.0)  # no valid plan uses more units than can run at once
             estimated = alone.estimated or busy.estimated or 0 < weight < 1
-            told = replace(alone, method=self.name, estimated=estimated, notes=notes)
+            hops = alone.hops and busy.hops
+            told = replace(alone, method=self.name, estimated=estimated, notes=notes, hops=hops)
             tables.append(replace(_blended(isolated, heavy, weight), provenance=told))
         return CoRunCosts(costs=tables[0], beside=tuple(tables[1:]))
 

@@ -38,6 +38,8 @@ class Provenance:
         What they ran on, as `gapless doctor` says it.
     taken_at
         When, ISO 8601 with the offset from UTC.
+    hops
+        Whether the copies are all of what a hop between units costs (`CostTable.knows_hops`), as measured.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -49,6 +51,7 @@ class Provenance:
     engine: str = ""
     device: str = ""
     taken_at: str = ""
+    hops: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,17 @@ class CostTable:
                             f"needs one for each of the {len(self.units)} units"
                         )
         defects.raise_as(InvalidProblemError)
+
+    @property
+    def knows_hops(self) -> bool:
+        """Whether it says what a hop between units costs: as measured, or as given by who wrote the table.
+
+        Copies that gapless measured by themselves, or computed, are less than a hop.
+        """
+        told = self.provenance
+        copies = (rows[1:-1] for one in self.networks for rows in (one.transfer_in_us, one.transfer_out_us))
+        given = not (told.device or told.estimated) and any(any(map(any, inner)) for inner in copies)
+        return told.hops or given
 
     def of(self, network: str) -> NetworkCosts:
         """Return the costs of one network.

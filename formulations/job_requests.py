@@ -154,6 +154,11 @@ class Jobs:
         """Names of the requests."""
         return tuple(request.name for request in self.requests)
 
+    @property
+    def entered_us(self) -> tuple[int, ...]:
+        """When each request is released."""
+        return tuple(request.release_us for request in self.requests)
+
     def unit_order(self, units: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the order in which requests pass the units of a platform; None: any."""
         kind, _, named = self.passage.partition(":")

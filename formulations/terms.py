@@ -2,13 +2,13 @@
 
 A formulation lists its objective terms (`TermInfo`) and the quantities of its plans (`QuantityInfo`). The
 judge, scores, rules, expressions in files, encodings, command line, tables, plots and documentation read
-these lists: a new term or quantity is written down once.
+these lists: a new term or quantity is written down once, and a term is a quantity as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
@@ -26,8 +26,22 @@ class Dimension(StrEnum):
     PERMILLE = "permille"
     COUNT = "count"
 
+    @property
+    def suffix(self) -> str:
+        """What names of such numbers end in."""
+        return _SUFFIXES.get(self, "")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+_SUFFIXES = {
+    Dimension.MICROSECONDS: "_us",
+    Dimension.NANOSECONDS: "_ns",
+    Dimension.NANOJOULES: "_nj",
+    Dimension.BYTES: "_bytes",
+    Dimension.PERMILLE: "_permille",
+}
+
+
+@dataclass(frozen=True, slots=True)
 class TermInfo:
     """A quantity that can be minimised.
 
@@ -35,14 +49,18 @@ class TermInfo:
     ----------
     name
         Its name in objectives.
-    field
-        The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
-    dimension
-        What it counts.
     text
         What it is, in one sentence.
+    dimension
+        What it counts.
+    field
+        The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
+        Nothing: the name and what its dimension ends in, "period_us".
     label
-        What tables call it.
+        What tables call it; nothing: the name, in words.
+    most
+        From the tables to its largest possible value (the least is 0): rules can speak about it as the
+        quantity `field`. None: they cannot, or there is a quantity with more to say.
     excess
         Of a ratio: from the tables and a value to an expression that is at most 0 exactly if the term is at
         most that value. None: the term is the quantity `field`, an integer expression.
@@ -51,12 +69,19 @@ class TermInfo:
     """
 
     name: str
-    field: str
-    dimension: Dimension
     text: str
-    label: str
+    dimension: Dimension = Dimension.COUNT
+    _: KW_ONLY
+    field: str = ""
+    label: str = ""
+    most: Callable[..., int] | None = None
     excess: Callable[[Any, int], Expr] | None = None
     costly: bool = False
+
+    def __post_init__(self) -> None:
+        """Fill in what follows from the name."""
+        object.__setattr__(self, "field", self.field or f"{self.name}{self.dimension.suffix}")
+        object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +100,7 @@ class Index:
     allowed: Callable[..., Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class QuantityInfo:
     """A number of a plan that rules can speak about; as an expression it is a variable.
 
@@ -98,6 +123,7 @@ class QuantityInfo:
     name: str
     text: str
     indices: tuple[Index, ...] = ()
+    _: KW_ONLY
     most: Callable[..., int] | None = None
     read: Callable[..., int] | None = None
 
@@ -108,6 +134,14 @@ InfoT = TypeVar("InfoT", TermInfo, QuantityInfo)
 def table(infos: Iterable[InfoT]) -> Mapping[str, InfoT]:
     """Return a table by name, in the order of the list."""
     return MappingProxyType({str(info.name): info for info in infos})
+
+
+def quantity_table(
+    infos: Iterable[QuantityInfo], terms: Mapping[str, TermInfo]
+) -> Mapping[str, QuantityInfo]:
+    """Return the table of what rules can speak about: some quantities, and the terms that have a `most`."""
+    whole = (QuantityInfo(t.field, t.text, most=t.most) for t in terms.values() if t.most is not None)
+    return table((*infos, *whole))
 
 
 class PlanNumbers:

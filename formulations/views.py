@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import InvalidProblemError
 from .expr import BoolExpr, BoolVar, Expr, IntVar, any_of
 from .nearness import meant
 from .network import Network
 from .terms import Quantities, QuantityInfo
+
+if TYPE_CHECKING:
+    from .requests import RequestTables
 
 LayerRef = str | int
 """A layer by name or by index."""
@@ -120,18 +123,15 @@ class RequestView:
     Parameters
     ----------
     tables
-        The integer tables of the problem, with the names of units and layers.
-    networks
-        The network of each request, by the name of the request, in the order of the indices.
-    entered_us
-        When each request arrives, or is released.
+        The integer tables of the problem.
     """
 
     infos: ClassVar[Mapping[str, QuantityInfo]]
     """The quantities of the formulation."""
 
-    def __init__(self, tables: Any, networks: Mapping[str, str], entered_us: Sequence[int]) -> None:
-        self._tables, self._networks, self._entered_us = tables, networks, entered_us
+    def __init__(self, tables: RequestTables) -> None:
+        self._tables, self._entered_us = tables, tables.asked.entered_us
+        self._networks = networks = {request.name: request.network for request in tables.asked.requests}
         self._index = {name: index for index, name in enumerate(networks)}
         self._variables = Quantities(self.infos, tables)
 

@@ -143,6 +143,11 @@ class Workload:
         """Names of the requests."""
         return tuple(request.name for request in self.requests)
 
+    @property
+    def entered_us(self) -> tuple[int, ...]:
+        """When each request comes."""
+        return tuple(request.arrival_us for request in self.requests)
+
 
 def with_windows(workload: Workload, windows: Mapping[str, tuple[int, int | None]]) -> Workload:
     """Return a workload whose requests come and have to be done at given times.

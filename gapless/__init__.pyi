@@ -53,6 +53,7 @@ from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
 from .api.problems import load_workload as load_workload
 from .api.problems import table_problem as table_problem
+from .api.problems import with_free_passage as with_free_passage
 from .api.problems import with_passage as with_passage
 from .api.problems import with_pipelines as with_pipelines
 from .api.problems import with_workload as with_workload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
@@ -84,9 +84,17 @@ class Bench(Protocol):
 class WorkerBench:
     """Times pieces in worker processes, which are started when they are first needed."""
 
-    def __init__(self, platform: Platform, feed: Feed, *, role: Role | str = serve) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        feed: Feed,
+        *,
+        engines: Collection[str] | None = None,
+        role: Role | str = serve,
+    ) -> None:
         self._units = {unit.name: unit for unit in platform.units}
         self._feed = feed
+        self._engines = engines
         self._role = role
         self._workers: dict[str, Worker] = {}
 
@@ -95,7 +103,11 @@ class WorkerBench:
         if unit not in self._workers:
             descriptor = self._feed.descriptor
             worker = Worker(
-                self._units[unit], self._role, {"descriptor": descriptor}, descriptors=[descriptor]
+                self._units[unit],
+                self._role,
+                {"descriptor": descriptor},
+                descriptors=[descriptor],
+                engines=self._engines,
             )
             try:
                 worker.expect("ready")

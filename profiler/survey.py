@@ -137,7 +137,7 @@ def survey(
     """Return a survey with a worker for each unit; all of them end with it."""
     engines = engines_on(platform.units, engine)
     feed = Feed(model, seed=options.seed)
-    bench = WorkerBench(platform, feed)
+    bench = WorkerBench(platform, feed, engines={each.name for each in engines.values()})
     try:
         yield Survey(
             model=model,
@@ -214,7 +214,7 @@ class Survey:
             platform=self.platform,
             options=self.options,
             tables=tuple(
-                reduce(network, columns[method], models, self._provenance(method, columns[method]))
+                reduce(network, columns[method], models, self._provenance(method, columns[method], hops))
                 for method in methods
             ),
             fits=tuple(_fit(method, costs) for method in methods for costs in columns[method]),
@@ -454,7 +454,9 @@ class Survey:
         )
         return probe_timing(probe, timing)
 
-    def _provenance(self, method: Method, columns: Sequence[UnitCosts]) -> Provenance:
+    def _provenance(
+        self, method: Method, columns: Sequence[UnitCosts], hops: Sequence[HopCost]
+    ) -> Provenance:
         models = self.model.network.models
         effort, unsteady = self.options.effort, len(self.bench.warnings)
         notes = [
@@ -474,6 +476,7 @@ class Survey:
             engine=self.bench.setting.engine,
             device=self.bench.setting.device,
             taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+            hops=bool(hops),
         )
 
 

@@ -156,7 +156,7 @@ def measure_tiles(
     feed.announce(tile.probe.prepared.piece for chunk in chunks for tile in chunk.tiles)
     found = []
     try:
-        with WorkerBench(platform, feed) as own:
+        with WorkerBench(platform, feed, engines=[engine.name]) as own:
             bench = RecordedBench(
                 bench=own,
                 platform=platform,

@@ -13,6 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.processes import descendants, workers
+
+__all__ = [
+    "alive",
+    "assert_nothing_outlives",
+    "descendants",
+    "many_descriptors",
+    "soon",
+    "workers",
+]
+
 
 def alive(pid: int) -> bool:
     """Return whether a process runs; one that only waits to be reaped does not."""
@@ -30,19 +41,6 @@ def soon(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the processes that a process, and these, have started."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        try:
-            children = [int(child) for child in (thread / "children").read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
-    return found
 
 
 def assert_nothing_outlives(code: str) -> None:

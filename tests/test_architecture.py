@@ -279,8 +279,6 @@ ALONE = {
 
 The list only gets shorter.
 """
-UNDER_WORK = ("solvers/jobs/",)
-"""Folders that change as a whole: searches for schedules grow."""
 
 
 def importers() -> dict[str, set[str]]:
@@ -304,7 +302,6 @@ def test_small_modules_with_one_importer_beside_them_say_why() -> None:
         for name, users in importers().items()
         if [user.rpartition(".")[0] for user in users - {name}] == [name.rpartition(".")[0]]
         and (ROOT / paths[name]).read_text().count("\n") < LEAST_LINES
-        and not paths[name].startswith(UNDER_WORK)
     }
     allowed = set().union(*ALONE.values())
     assert lonely - allowed == set(), "merge them into their importer, or say why not"

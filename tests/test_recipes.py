@@ -33,14 +33,7 @@ TERM = {
         ("class Term(StrEnum):\n", "class Term(StrEnum):\n    CUTS = 'cuts'\n"),
         (
             "TERMS = table(\n    (\n",
-            "TERMS = table(\n    (\n        TermInfo(\n            name=Term.CUTS,\n"
-            "            field='cuts',\n            dimension=Dimension.COUNT,\n"
-            "            text='cuts of the network',\n"
-            "            label='cuts',\n        ),\n",
-        ),
-        (
-            "QUANTITIES = table(\n    (\n",
-            "QUANTITIES = table(\n    (\n        QuantityInfo(name='cuts', text='cuts of the network', "
+            "TERMS = table(\n    (\n        TermInfo(Term.CUTS, 'cuts of the network', "
             "most=lambda chain: chain.unit_count),\n",
         ),
     ),
@@ -51,13 +44,13 @@ TERM = {
         ),
     ),
 }
-"""Files, and what is replaced by what in them: the value, its term and quantity, and its definition."""
+"""Files, and what is replaced by what in them: the value, its term, and its definition."""
 
 QUANTITY = {
     QUANTITIES: (
         (
-            "QUANTITIES = table(\n    (\n",
-            "QUANTITIES = table(\n    (\n        QuantityInfo(\n            name='layers_on',\n"
+            "QUANTITIES = quantity_table(\n    (\n",
+            "QUANTITIES = quantity_table(\n    (\n        QuantityInfo(\n            name='layers_on',\n"
             "            text='layers on a unit',\n            indices=(_UNIT,),\n"
             "            most=lambda chain, unit: chain.layer_count,\n"
             "            read=lambda plan, unit: "
@@ -86,16 +79,15 @@ QUANTITY = {
     ),
 }
 
-_BEFORE = "TERMS = table(\n    (\n"
 FAMILIES = {
-    "cooperation": ("GroupTerm", "period_us", _BEFORE),
-    "flow_shop": ("FlowTerm", "period_us", _BEFORE),
-    "jobs": ("JobTerm", "makespan_us", '        (JobTerm.MAKESPAN, "makespan_us"'),
-    "partition": ("PartTerm", "period_us", _BEFORE),
-    "pipelines": ("PipelineTerm", "period_us", _BEFORE),
-    "task_graph": ("ScheduleTerm", "latency_us", _BEFORE),
+    "cooperation": ("GroupTerm", "period_us"),
+    "flow_shop": ("FlowTerm", "period_us"),
+    "jobs": ("JobTerm", "makespan_us"),
+    "partition": ("PartTerm", "period_us"),
+    "pipelines": ("PipelineTerm", "period_us"),
+    "task_graph": ("ScheduleTerm", "latency_us"),
 }
-"""The other families: the class of their terms, what the new one is worth, and where it goes."""
+"""The other families: the class of their terms, what the new one is worth."""
 
 ASK_NATIVE = """
 import json, sys
@@ -190,18 +182,13 @@ def test_a_new_objective_term(copy: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_native_algorithms_refuse_a_new_term(copy: Path, tmp_path: Path, family: str) -> None:
-    terms, field, place = FAMILIES[family]
-    us = "Dimension.MICROSECONDS"
-    new = (
-        f"        TermInfo(name={terms}.NEW, field={field!r}, dimension={us}, text='new', label='new'),\n"
-        if place == _BEFORE
-        else f"        ({terms}.NEW, {field!r}, {us}, 'new', 'new'),\n"
-    )
-    member = f"class {terms}(StrEnum):\n"
+    terms, field = FAMILIES[family]
+    member, table = f"class {terms}(StrEnum):\n", "TERMS = table(\n    (\n"
+    new = f"        TermInfo({terms}.NEW, 'new', D.MICROSECONDS, field={field!r}),\n"
     edits = {
         f"formulations/{family}/quantities.py": (
             (member, f"{member}    NEW = 'new'\n"),
-            (place, place + new if place == _BEFORE else new + place),
+            (table, table + new),
         )
     }
     found = follow(copy, tmp_path, edits, family, ASK_NATIVE)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from time import monotonic
 
 import gapless
@@ -25,6 +24,7 @@ from gapless.profiler.sampling import Effort, TimeBase
 from gapless.profiler.slowdown.contention.bench import ContentionBench
 
 from ..printing import Part, titled
+from ..processes import descendants, resident_bytes
 from .playing import Study
 
 NETWORKS = ("vgg16", "squeezenet")
@@ -169,15 +169,7 @@ def _watched() -> Iterator[list[tuple[float, int]]]:
 
 def _used() -> int:
     """Return the bytes of all child processes, shared ones in parts (PSS)."""
-    total = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"\nPPid:\t{os.getpid()}\n" in (path / "status").read_text():
-                lines = (path / "smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-        except OSError:
-            continue
-    return total
+    return sum(map(resident_bytes, descendants(os.getpid())))
 
 
 def _counted(name: str) -> int:

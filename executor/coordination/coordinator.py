@@ -119,7 +119,10 @@ class Coordinator:
         self.opened_ns = monotonic_ns()
         times = Times(platform.unit_names, smoothing=smoothing)
         self._loop = Loop(
-            platform, Dispatcher(policy, times, exclusive=platform.exclusive, late=late), restarts=restarts
+            platform,
+            Dispatcher(policy, times, exclusive=platform.exclusive, late=late),
+            restarts=restarts,
+            engines={each.name for each in engines_on(platform.units, engine).values()},
         )
         try:
             self._loop.ready()

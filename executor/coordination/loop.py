@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,9 +61,12 @@ class Loop:
     """The thread that owns the dispatcher and the workers; others only leave it word.
 
     `restarts`: how many times within a minute the worker of each unit may be started again.
+    `engines`: those of all units, by name.
     """
 
-    def __init__(self, platform: Platform, dispatcher: Dispatcher, *, restarts: int) -> None:
+    def __init__(
+        self, platform: Platform, dispatcher: Dispatcher, *, restarts: int, engines: Collection[str]
+    ) -> None:
         self.dispatcher = dispatcher
         self.networks: list[OpenNetwork] = []  # what is held, by index
         self.requests = Outstanding(self.networks)  # what is accepted and not answered
@@ -79,7 +82,7 @@ class Loop:
         self._ended = False
         try:
             for index, unit in enumerate(platform.units):
-                self.seats.append(Seat(index, unit, restarts=Restarts(restarts)))
+                self.seats.append(Seat(index, unit, restarts=Restarts(restarts), engines=engines))
         except BaseException:
             for seat in self.seats:
                 seat.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -60,7 +61,9 @@ class Seat:
     `chunks`, `busy_ns`, `losses`, `restarts`, `rss_bytes`: what is counted, see `UnitCounts`.
     """
 
-    def __init__(self, index: int, unit: ProcessingUnit, *, restarts: Restarts) -> None:
+    def __init__(
+        self, index: int, unit: ProcessingUnit, *, restarts: Restarts, engines: Collection[str] | None = None
+    ) -> None:
         self.index = index
         self.unit = unit
         self.rivals: list[Seat] = []  # units that share a core with it
@@ -72,6 +75,7 @@ class Seat:
         # when its next worker starts, by the clock of `restarts`; None: it has one, or gets none
         self.due_s: float | None = None
         self._restarts = restarts
+        self._engines = engines
         self._worked = False
         self._wait_s: float | None = 0.0
         self._deadline_s = 0.0
@@ -134,7 +138,7 @@ class Seat:
     def begin(self) -> None:
         """Start its worker: it opens what the one before had open, and is probed."""
         self.due_s, self._worked = None, False
-        self.worker = Worker(self.unit, serve, {})
+        self.worker = Worker(self.unit, serve, {}, engines=self._engines)
         self._occupy(Errand(None), OPEN_LIMIT_S)
         self.errands.extendleft(Errand(known.message, vital=True) for known in reversed(self.opened.values()))
         self.check()

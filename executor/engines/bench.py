@@ -120,7 +120,8 @@ def bench_engine(
             "effort": asdict(effort),
         }
         _write(tensors.path, inputs, list(inputs))
-        with Worker(unit, serve, settings, descriptors=[tensors.descriptor]) as worker:
+        descriptors = [tensors.descriptor]
+        with Worker(unit, serve, settings, descriptors=descriptors, engines=[engine]) as worker:
             answer = worker.expect("measured", LIMIT_S)
         found = _read(tensors.path, outputs)
     name, worst = _worst(model, unit, found, seed)

@@ -62,7 +62,7 @@ class Bench:
         """Yield a new one."""
         from .conformance_worker import serve
 
-        with Worker(unit, serve, {"engine": engine, "content": content}) as worker:
+        with Worker(unit, serve, {"engine": engine, "content": content}, engines=[engine]) as worker:
             yield cls(unit=unit, content=content, worker=worker)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from ...formulations.errors import UnitLostError
@@ -13,17 +13,24 @@ from ..workers import Message, Role, Worker
 class Helper:
     """A child process that answers one question at a time; where one kills it, the next finds a new one.
 
-    `role`, `settings`, `descriptors`: as for `Worker`; the role answers each message by exactly one. It is
-    not pinned.
+    `role`, `settings`, `descriptors`, `engines`: as for `Worker`; the role answers each message by exactly
+    one. It is not pinned.
     """
 
     def __init__(
-        self, name: str, role: Role | str, settings: Mapping[str, Any], *, descriptors: Sequence[int] = ()
+        self,
+        name: str,
+        role: Role | str,
+        settings: Mapping[str, Any],
+        *,
+        descriptors: Sequence[int] = (),
+        engines: Collection[str] | None = None,
     ) -> None:
         self._unit = ProcessingUnit(name=name)
         self._role = role
         self._settings = settings
         self._descriptors = descriptors
+        self._engines = engines
         self._worker: Worker | None = None
 
     def ask(self, question: Message, *, limit_s: float) -> Message:
@@ -33,7 +40,13 @@ class Helper:
         """
         try:
             if self._worker is None:
-                self._worker = Worker(self._unit, self._role, self._settings, descriptors=self._descriptors)
+                self._worker = Worker(
+                    self._unit,
+                    self._role,
+                    self._settings,
+                    descriptors=self._descriptors,
+                    engines=self._engines,
+                )
             self._worker.send(question)
             answer = self._worker.receive(limit_s)
             if answer is None:

@@ -61,7 +61,7 @@ def convert(
     with NamelessFile() as source, NamelessFile() as target:
         settings = {"source": source.path, "options": OPTIONS}
         files = (source.descriptor, target.descriptor)
-        with Helper("MNN converter", role, settings, descriptors=files) as helper:
+        with Helper("MNN converter", role, settings, descriptors=files, engines=["mnn"]) as helper:
             for piece in pieces:
                 source.write(piece.content.read())
                 target.write(b"")

@@ -50,7 +50,7 @@ def working_backends(engine: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """
     artifact = get_engine(engine).prepare([TINY])[0]
     working = []
-    with Helper(f"probe of {engine}", serve, {"artifact": asdict(artifact)}) as helper:
+    with Helper(f"probe of {engine}", serve, {"artifact": asdict(artifact)}, engines=[engine]) as helper:
         for backend in candidates:
             try:
                 answer = helper.ask({"kind": "open", "backend": backend}, limit_s=LIMIT_S)

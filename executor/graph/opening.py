@@ -203,7 +203,13 @@ class Opener:
                 "bytes_per_byte": self._limits.memory_for(1) - self._limits.memory_for(0),
             }
             unit = ProcessingUnit(name="opening of model files")
-            self._worker = Worker(unit, open_there, settings, descriptors=(self._target.descriptor,))
+            self._worker = Worker(
+                unit,
+                open_there,
+                settings,
+                descriptors=(self._target.descriptor,),
+                engines=["onnx", "onnxruntime"],
+            )
         return self._worker
 
     def _prepared(self, path: Path, answer: Message) -> Prepared:

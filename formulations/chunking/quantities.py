@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
 
 from ..chain import Chain, Part
 from ..deployment import UNQUEUED
 from ..expr import Expr
-from ..terms import Dimension, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
 
 
 class Term(StrEnum):
@@ -66,111 +66,12 @@ def idle_excess(chain: Chain, permille: int, infos: Mapping[str, QuantityInfo] |
     return (1000 - permille) * chain.resource_count * period - 1000 * latency
 
 
-TERMS = table(
-    (
-        TermInfo(
-            name=Term.PERIOD,
-            field="period_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest busy time of a unit",
-            label="period",
-        ),
-        TermInfo(
-            name=Term.GAPNESS,
-            field="gapness_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest minus smallest busy time of the units in use; a plan on one unit of several has "
-            "its period (idle units count as 0)",
-            label="gapness",
-        ),
-        TermInfo(
-            name=Term.PAPER_GAPNESS,
-            field="paper_gapness_us",
-            dimension=Dimension.MICROSECONDS,
-            text="the gapness without that exception: a plan on one unit has 0, as in BetterTogether (O1)",
-            label="paper gapness",
-        ),
-        TermInfo(
-            name=Term.LATENCY,
-            field="latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="one request from entry to exit, without waiting: the sum of the busy times",
-            label=UNQUEUED,
-        ),
-        TermInfo(
-            name=Term.BUBBLES,
-            field="bubbles_us",
-            dimension=Dimension.MICROSECONDS,
-            text="idle time of the units in use per period",
-            label="bubbles",
-        ),
-        TermInfo(
-            name=Term.PEAK_MEMORY,
-            field="peak_bytes",
-            dimension=Dimension.BYTES,
-            text="bytes of weights and live tensors while every chunk runs at once",
-            label="peak memory",
-        ),
-        TermInfo(
-            name=Term.IDLE,
-            field="idle_permille",
-            dimension=Dimension.PERMILLE,
-            text="share of the platform that is not used, rounded up: 1000 - utilisation",
-            label="idle share",
-            excess=idle_excess,
-        ),
-        TermInfo(
-            name=Term.ENERGY,
-            field="energy_nj",
-            dimension=Dimension.NANOJOULES,
-            text="energy of all units from one result to the next, at work and idle, by the powers of the "
-            "platform",
-            label="energy a request",
-        ),
-        TermInfo(
-            name=Term.UNITS,
-            field="units",
-            dimension=Dimension.COUNT,
-            text="number of units in use",
-            label="units",
-        ),
-        TermInfo(
-            name=Term.HOPS,
-            field="hops",
-            dimension=Dimension.COUNT,
-            text="number of borders between chunks: how often a request goes from one unit to another",
-            label="hops",
-        ),
-        TermInfo(
-            name=Term.STREAM_LATENCY,
-            field="stream_latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="one request in the stream, from entry to exit at the period of the plan, with its waits in "
-            "the cycle of units that have several chunks",
-            label="latency in the stream",
-        ),
-        TermInfo(
-            name=Term.IN_FLIGHT,
-            field="in_flight",
-            dimension=Dimension.COUNT,
-            text="requests that are on their way at once at the period of the plan: the latency in the "
-            "stream over the period, rounded up",
-            label="in flight",
-        ),
-    )
-)
-"""What can be minimised (formulations, sections 1 and 3)."""
-
-
 class PlanValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
     `parts`: chunks by index, in order of their layers; neighbours on different units. Units of one resource
     take turns: what counts loads counts those of resources (`loads_us`).
     """
-
-    terms = TERMS
-    quantities: ClassVar[Mapping[str, QuantityInfo]]
 
     def __init__(self, chain: Chain, parts: tuple[Part, ...]) -> None:
         self.chain = chain
@@ -256,56 +157,98 @@ _LAYER = Index(name="layer", allowed=lambda chain, *_: range(chain.layer_count))
 _UNIT = Index(name="unit", allowed=lambda chain, *_: range(chain.unit_count))
 _CUT = Index(name="boundary", allowed=lambda chain, *_: range(1, chain.layer_count))
 
-QUANTITIES = table(
+TERMS = table(
     (
-        QuantityInfo(name=Quantity.ON, text="the unit runs the layer", indices=(_LAYER, _UNIT)),
-        QuantityInfo(name=Quantity.USES, text="the unit runs at least one layer", indices=(_UNIT,)),
-        QuantityInfo(
-            name=Quantity.CUT, text="a chunk ends at this boundary and the next one starts", indices=(_CUT,)
+        TermInfo(Term.PERIOD, "largest busy time of a unit", D.MICROSECONDS, most=_most_busy_us),
+        TermInfo(
+            Term.GAPNESS,
+            "largest minus smallest busy time of the units in use; a plan on one unit of several has "
+            "its period (idle units count as 0)",
+            D.MICROSECONDS,
+            most=_most_busy_us,
         ),
-        QuantityInfo(
-            name=Quantity.BUSY,
-            text="busy time of a unit per period, 0 when not used",
-            indices=(_UNIT,),
-            most=lambda chain, unit: chain.most_busy_us(unit),
+        TermInfo(
+            Term.PAPER_GAPNESS,
+            "the gapness without that exception: a plan on one unit has 0, as in BetterTogether (O1)",
+            D.MICROSECONDS,
+            most=_most_busy_us,
         ),
-        QuantityInfo(
-            name=Quantity.MEMORY,
-            text="weights and live tensors on a unit, 0 when not used",
-            indices=(_UNIT,),
-            most=_most_bytes,
+        TermInfo(
+            Term.LATENCY,
+            "one request from entry to exit, without waiting: the sum of the busy times",
+            D.MICROSECONDS,
+            label=UNQUEUED,
+            most=_most_latency_us,
         ),
-        QuantityInfo(name=Quantity.PERIOD, text="the period", most=_most_busy_us),
-        QuantityInfo(name=Quantity.GAPNESS, text="the gapness", most=_most_busy_us),
-        QuantityInfo(
-            name=Quantity.PAPER_GAPNESS, text="the gapness as in BetterTogether", most=_most_busy_us
-        ),
-        QuantityInfo(name=Quantity.LATENCY, text="one request from entry to exit", most=_most_latency_us),
-        QuantityInfo(
-            name=Quantity.BUBBLES,
-            text="idle time of the units in use per period",
+        TermInfo(
+            Term.BUBBLES,
+            "idle time of the units in use per period",
+            D.MICROSECONDS,
             most=lambda chain: chain.unit_count * _most_busy_us(chain),
         ),
-        QuantityInfo(
-            name=Quantity.PEAK,
-            text="bytes needed while every chunk runs at once",
+        TermInfo(
+            Term.PEAK_MEMORY,
+            "bytes of weights and live tensors while every chunk runs at once",
+            D.BYTES,
+            field="peak_bytes",
             most=lambda chain: chain.unit_count * _most_bytes(chain),
         ),
-        QuantityInfo(name=Quantity.ENERGY, text="energy of a request", most=most_energy_nj),
-        QuantityInfo(name=Quantity.UNITS, text="number of units in use", most=lambda chain: chain.unit_count),
-        QuantityInfo(
-            name=Quantity.HOPS,
-            text="number of borders between chunks",
+        TermInfo(
+            Term.IDLE,
+            "share of the platform that is not used, rounded up: 1000 - utilisation",
+            D.PERMILLE,
+            label="idle share",
+            excess=idle_excess,
+        ),
+        TermInfo(
+            Term.ENERGY,
+            "energy of all units from one result to the next, at work and idle, by the powers of the "
+            "platform",
+            D.NANOJOULES,
+            label="energy a request",
+            most=most_energy_nj,
+        ),
+        TermInfo(Term.UNITS, "number of units in use", most=lambda chain: chain.unit_count),
+        TermInfo(
+            Term.HOPS,
+            "number of borders between chunks: how often a request goes from one unit to another",
             most=lambda chain: min(chain.unit_count, chain.layer_count) - 1,
         ),
-        QuantityInfo(
-            name=Quantity.STREAM_LATENCY, text="one request in the stream, with waits", most=_most_latency_us
+        TermInfo(
+            Term.STREAM_LATENCY,
+            "one request in the stream, from entry to exit at the period of the plan, with its waits in "
+            "the cycle of units that have several chunks",
+            D.MICROSECONDS,
+            label="latency in the stream",
+            most=_most_latency_us,
         ),
-        QuantityInfo(
-            name=Quantity.IN_FLIGHT, text="requests on their way at once", most=lambda chain: chain.unit_count
+        TermInfo(
+            Term.IN_FLIGHT,
+            "requests that are on their way at once at the period of the plan: the latency in the "
+            "stream over the period, rounded up",
+            most=lambda chain: chain.unit_count,
         ),
     )
 )
+"""What can be minimised (formulations, sections 1 and 3)."""
+
+QUANTITIES = quantity_table(
+    (
+        QuantityInfo(Quantity.ON, "the unit runs the layer", (_LAYER, _UNIT)),
+        QuantityInfo(Quantity.USES, "the unit runs at least one layer", (_UNIT,)),
+        QuantityInfo(Quantity.CUT, "a chunk ends at this boundary and the next one starts", (_CUT,)),
+        QuantityInfo(
+            Quantity.BUSY,
+            "busy time of a unit per period, 0 when not used",
+            (_UNIT,),
+            most=lambda chain, unit: chain.most_busy_us(unit),
+        ),
+        QuantityInfo(
+            Quantity.MEMORY, "weights and live tensors on a unit, 0 when not used", (_UNIT,), most=_most_bytes
+        ),
+    ),
+    TERMS,
+)
 """What rules can speak about."""
 
-PlanValues.quantities = QUANTITIES
+PlanValues.terms, PlanValues.quantities = TERMS, QUANTITIES

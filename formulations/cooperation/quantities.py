@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
 
 from ..deployment import UNQUEUED
-from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .plans import Parts, services_of, stages_of
 from .tables import Groups
 
@@ -43,64 +42,11 @@ class GroupQuantity(StrEnum):
     PEAK = "peak_bytes"
 
 
-TERMS = table(
-    (
-        TermInfo(
-            name=GroupTerm.PERIOD,
-            field="period_us",
-            dimension=Dimension.MICROSECONDS,
-            text="the longest time that one request takes of a group: computing, and messages",
-            label="period",
-        ),
-        TermInfo(
-            name=GroupTerm.LATENCY,
-            field="latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="one request from entry to exit, without waiting: all chunks and all messages",
-            label=UNQUEUED,
-        ),
-        TermInfo(
-            name=GroupTerm.ENERGY,
-            field="energy_nj",
-            dimension=Dimension.NANOJOULES,
-            text="energy of all devices from one result to the next, computing and waiting; 0 where powers "
-            "are not known",
-            label="energy a request",
-        ),
-        TermInfo(
-            name=GroupTerm.REDUNDANCY,
-            field="extra_flops",
-            dimension=Dimension.COUNT,
-            text="operations of one request that are done by more than one device: halos",
-            label="redundant operations",
-        ),
-        TermInfo(
-            name=GroupTerm.DEVICES,
-            field="devices",
-            dimension=Dimension.COUNT,
-            text="number of devices in use",
-            label="devices",
-        ),
-        TermInfo(
-            name=GroupTerm.PEAK_MEMORY,
-            field="peak_bytes",
-            dimension=Dimension.BYTES,
-            text="bytes that all devices need together",
-            label="memory",
-        ),
-    )
-)
-"""What can be minimised (cooperation, sections 2 and 6)."""
-
-
 class GroupValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
     `parts`: the chunks in order of their layers, each with its group; no device twice.
     """
-
-    terms = TERMS
-    quantities: ClassVar[Mapping[str, QuantityInfo]]
 
     def __init__(self, groups: Groups, parts: Parts) -> None:
         self.groups, self.parts = groups, parts
@@ -206,80 +152,94 @@ _DEVICE = Index(name="device", allowed=lambda groups, *_: range(groups.device_co
 _LATER = Index(name="device", allowed=lambda groups, one: range(one + 1, groups.device_count))
 
 
-QUANTITIES = table(
+TERMS = table(
     (
-        QuantityInfo(
-            name=GroupQuantity.ON,
-            text="the device is in the group that serves the layer",
-            indices=(_LAYER, _DEVICE),
+        TermInfo(
+            GroupTerm.PERIOD,
+            "the longest time that one request takes of a group: computing, and messages",
+            D.MICROSECONDS,
+            most=most_stage_us,
         ),
-        QuantityInfo(
-            name=GroupQuantity.USES,
-            text="the device is in a group",
-            indices=(_DEVICE,),
-            read=lambda values, device: int(device in values.place),
+        TermInfo(
+            GroupTerm.LATENCY,
+            "one request from entry to exit, without waiting: all chunks and all messages",
+            D.MICROSECONDS,
+            label=UNQUEUED,
+            most=_most_latency_us,
         ),
-        QuantityInfo(
-            name=GroupQuantity.LEADS,
-            text="the device leads its group",
-            indices=(_DEVICE,),
-            read=lambda values, device: int(device in values.leaders),
+        TermInfo(
+            GroupTerm.ENERGY,
+            "energy of all devices from one result to the next, computing and waiting; 0 where powers "
+            "are not known",
+            D.NANOJOULES,
+            label="energy a request",
+            most=_most_energy_nj,
         ),
-        QuantityInfo(
-            name=GroupQuantity.TOGETHER, text="both devices are in one group", indices=(_DEVICE, _LATER)
-        ),
-        QuantityInfo(
-            name=GroupQuantity.SIZE,
-            text="number of devices that serve the layer",
-            indices=(_LAYER,),
-            most=lambda groups, _: groups.device_count,
-            read=GroupValues._size,
-        ),
-        QuantityInfo(
-            name=GroupQuantity.BUSY,
-            text="time that a device computes for one request, 0 when not used",
-            indices=(_DEVICE,),
-            most=most_busy_us,
-        ),
-        QuantityInfo(
-            name=GroupQuantity.EXTRA,
-            text="permille of its operations that a device does beyond its share, 0 when not used",
-            indices=(_DEVICE,),
-            most=lambda *_: 1000,
-        ),
-        QuantityInfo(
-            name=GroupQuantity.MEMORY,
-            text="bytes that a device needs, 0 when not used",
-            indices=(_DEVICE,),
-            most=most_memory_bytes,
-        ),
-        QuantityInfo(
-            name=GroupQuantity.CHUNKS, text="number of chunks", most=lambda groups: groups.device_count
-        ),
-        QuantityInfo(
-            name=GroupQuantity.DEVICES,
-            text="number of devices in use",
-            most=lambda groups: groups.device_count,
-        ),
-        QuantityInfo(name=GroupQuantity.PERIOD, text="the period", most=most_stage_us),
-        QuantityInfo(
-            name=GroupQuantity.LATENCY, text="one request from entry to exit", most=_most_latency_us
-        ),
-        QuantityInfo(
-            name=GroupQuantity.ENERGY, text="energy from one result to the next", most=_most_energy_nj
-        ),
-        QuantityInfo(
-            name=GroupQuantity.REDUNDANCY,
-            text="operations that more than one device does",
+        TermInfo(
+            GroupTerm.REDUNDANCY,
+            "operations of one request that are done by more than one device: halos",
+            field="extra_flops",
+            label="redundant operations",
             most=_most_extra_flops,
         ),
-        QuantityInfo(
-            name=GroupQuantity.PEAK,
-            text="bytes that all devices need together",
+        TermInfo(GroupTerm.DEVICES, "number of devices in use", most=lambda groups: groups.device_count),
+        TermInfo(
+            GroupTerm.PEAK_MEMORY,
+            "bytes that all devices need together",
+            D.BYTES,
+            field="peak_bytes",
+            label="memory",
             most=lambda groups: groups.device_count * most_memory_bytes(groups),
         ),
     )
 )
+"""What can be minimised (cooperation, sections 2 and 6)."""
+
+QUANTITIES = quantity_table(
+    (
+        QuantityInfo(GroupQuantity.ON, "the device is in the group that serves the layer", (_LAYER, _DEVICE)),
+        QuantityInfo(
+            GroupQuantity.USES,
+            "the device is in a group",
+            (_DEVICE,),
+            read=lambda values, device: int(device in values.place),
+        ),
+        QuantityInfo(
+            GroupQuantity.LEADS,
+            "the device leads its group",
+            (_DEVICE,),
+            read=lambda values, device: int(device in values.leaders),
+        ),
+        QuantityInfo(GroupQuantity.TOGETHER, "both devices are in one group", (_DEVICE, _LATER)),
+        QuantityInfo(
+            GroupQuantity.SIZE,
+            "number of devices that serve the layer",
+            (_LAYER,),
+            most=lambda groups, _: groups.device_count,
+            read=GroupValues._size,
+        ),
+        QuantityInfo(
+            GroupQuantity.BUSY,
+            "time that a device computes for one request, 0 when not used",
+            (_DEVICE,),
+            most=most_busy_us,
+        ),
+        QuantityInfo(
+            GroupQuantity.EXTRA,
+            "permille of its operations that a device does beyond its share, 0 when not used",
+            (_DEVICE,),
+            most=lambda *_: 1000,
+        ),
+        QuantityInfo(
+            GroupQuantity.MEMORY,
+            "bytes that a device needs, 0 when not used",
+            (_DEVICE,),
+            most=most_memory_bytes,
+        ),
+        QuantityInfo(GroupQuantity.CHUNKS, "number of chunks", most=lambda groups: groups.device_count),
+    ),
+    TERMS,
+)
 """What rules can speak about."""
 
-GroupValues.quantities = QUANTITIES
+GroupValues.terms, GroupValues.quantities = TERMS, QUANTITIES

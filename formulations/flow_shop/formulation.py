@@ -12,12 +12,11 @@ from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
-from ..formulation import Formulation
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
-from ..network import Network
 from ..plan import Plan
 from ..problem import Problem
+from ..requests import RequestFormulation
 from ..schedules import free_schedules
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
@@ -47,7 +46,7 @@ class WorkloadFeature(StrEnum):
     RUNNING_WEIGHTS = "running_weights"
 
 
-class FlowShopFormulation(Formulation[FlowShop, Schedule]):
+class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
     """Requests of several networks pass the units in one order, which every unit keeps."""
 
     name: ClassVar[str] = "flow_shop"
@@ -64,14 +63,6 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit and in the order "
         "of the units, covers the network"
     )
-
-    def defects(self, problem: Problem) -> Iterator[str]:
-        """Yield requests of networks that are not there."""
-        networks = {network.name for network in problem.networks}
-        for request in workload_of(problem).requests:
-            if request.network not in networks:
-                text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
-                yield f"request {request.name!r} {text}"
 
     def needs(self, problem: Problem) -> frozenset[str]:
         """Return what the workload asks of a backend."""
@@ -100,15 +91,6 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
     def view(self, problem: Problem) -> WorkloadView:
         """Return what rules can say."""
         return WorkloadView(shop_of(problem))
-
-    def placed(self, problem: Problem) -> tuple[Network, ...]:
-        """Return the networks that are asked for."""
-        asked = {request.network for request in workload_of(problem).requests}
-        return tuple(network for network in problem.networks if network.name in asked)
-
-    def arrivals(self, problem: Problem) -> tuple[str, ...]:
-        """Return the names of the requests."""
-        return workload_of(problem).names
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return deadlines and the order."""
@@ -160,11 +142,6 @@ class FlowShopFormulation(Formulation[FlowShop, Schedule]):
             "memory_bytes": tuple(needs.get(unit) for unit in units),
             "request_latency_us": numbers.request_latency_us,
         }
-
-    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
-        """Return names of units, or of requests."""
-        per_request = column == "request_latency_us"
-        return workload_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return requests per second: of a batch from start to end, of a stream in its steady state."""
@@ -237,12 +214,11 @@ def _structure(shop: FlowShop, values: WorkloadValues) -> Iterator[Violation]:
     for request, cuts in enumerate(values.schedule.cuts):
         chain, name = shop.chain(request), shop.workload.requests[request].name
         for unit, (start, stop) in enumerate(pairwise(cuts)):
-            where = f"request {name!r}, chunk [{start}, {stop}) on {shop.units[unit]!r}"
             if start < stop and stop not in chain.cuts:
+                where = f"request {name!r}, chunk [{start}, {stop}) on {shop.units[unit]!r}"
                 yield Violation(rule="cut", message=f"{where} ends where no cut is allowed")
-            if start < stop and not chain.fits(start, stop, unit):
-                needs, has = chain.memory_bytes(start, stop), chain.unit_memory[unit]
-                yield Violation(rule="unit_memory", message=f"{where} needs {needs} bytes, has {has}")
+            if start < stop:
+                yield from shop.too_large(request, start, stop, unit)
     if first.device_memory is not None and values.peak_bytes > first.device_memory:
         message = f"the plan needs {values.peak_bytes} bytes, the device has {first.device_memory}"
         yield Violation(rule="device_memory", message=message)

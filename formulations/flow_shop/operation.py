@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain as joined
 
-from ..chain import Chain
 from ..deployment import Deployment, Mode, Rounds
-from ..errors import InvalidInputError, InvalidPlanError
-from ..history import History, Interval, SteadyState, executed, simulated
-from ..operation import Operation, whole_requests
+from ..errors import InvalidPlanError
+from ..history import History, Interval, SteadyState, executed
 from ..plan import Plan
 from ..play import Run
 from ..problem import Problem
+from ..requests import RequestOperation, stream_of
 from ..schedules import as_schedules, free_schedules, orders_chunks
-from ..streams import Stream
 from ..usage import Usage
 from ..workload import Execution, LoadPolicy, Workload
 from .memory import memory_usage
@@ -24,7 +22,7 @@ from .tables import shop_of, workload_of
 from .values import ROUNDS, WorkloadValues
 
 
-class FlowShopOperation(Operation):
+class FlowShopOperation(RequestOperation):
     """Rounds of all requests: one after the other in a batch, without waiting in a stream."""
 
     def pace(self, problem: Problem) -> str:
@@ -39,15 +37,6 @@ class FlowShopOperation(Operation):
         """Return the same for workloads that the runtime cannot serve, too."""
         return arrange(plan, workload_of(problem))
 
-    def baselines(
-        self, problem: Problem, sets: Sequence[tuple[str, ...]]
-    ) -> Iterator[tuple[str, Deployment]]:
-        """Yield plans that cut nothing and keep the order of the requests."""
-        shop = shop_of(problem)
-        requests = [(name, shop.chain(index)) for index, name in enumerate(shop.workload.names)]
-        for label, plan in whole_requests(requests, sets):
-            yield label, self.deploy(problem, plan)
-
     def rivals(self, problem: Problem) -> Iterator[Problem]:
         """Yield the requests as schedules, which may come back to units."""
         found = free_schedules(problem)
@@ -57,34 +46,11 @@ class FlowShopOperation(Operation):
         """Return the requests as schedules where a plan orders chunks and not requests."""
         return as_schedules(problem) if any(orders_chunks(plan) for plan in plans) else problem
 
-    def chains(self, problem: Problem, deployment: Deployment) -> tuple[Chain, ...]:
-        """Return the table of the network of each request."""
-        shop, names = shop_of(problem), workload_of(problem).names
-        return tuple(shop.chain(names.index(stream.name)) for stream in deployment.streams)
-
-    def history(
-        self,
-        problem: Problem,
-        plan: Plan,
-        *,
-        requests: int | None = None,
-        interval_us: int | None = None,
-        task_slots: int | None = None,
-    ) -> History:
-        """Play the requests as the judge does."""
-        if (requests, interval_us, task_slots) != (None, None, None):
-            raise InvalidInputError(
-                "the problem has a workload, which says what comes when: play it with simulate_workload"
-            )
+    def ran(self, problem: Problem, plan: Plan) -> Iterator[Interval]:
+        """Yield what has run."""
         shop = shop_of(problem)
         values = WorkloadValues(shop, shop.schedule(plan))
-        return simulated(
-            plan,
-            _intervals(values, values.runs, values.schedule.order),
-            units=shop.units,
-            arrivals_us=tuple(request.arrival_us for request in shop.workload.requests),
-            names=shop.workload.names,
-        )
+        return _intervals(values, values.runs, values.schedule.order)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time."""
@@ -167,15 +133,7 @@ def arrange(plan: Plan, workload: Workload, *, task_slots: int | None = None) ->
     if workload.mode is Mode.BATCH and task_slots is None:
         task_slots = 1
     return Deployment(
-        streams=tuple(
-            Stream(
-                name=name,
-                # What a request is called makes no difference to the sessions that its chunks need.
-                chunks=tuple(replace(chunk, request="") for chunk in plan.of(name)),
-                task_slots=task_slots,
-            )
-            for name in plan.order
-        ),
+        streams=tuple(stream_of(plan, name, task_slots) for name in plan.order),
         rounds=Rounds(
             mode=workload.mode,
             arrivals_us=tuple(arrivals[name] for name in plan.order),

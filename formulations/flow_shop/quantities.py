@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ..expr import BoolVar, Expr
-from ..terms import Dimension, Index, Quantities, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from .tables import FlowShop
 
 
@@ -80,107 +81,6 @@ def idle_excess(shop: FlowShop, permille: int) -> Expr:
     return (1000 - permille) * shop.unit_count * makespan - 1000 * work
 
 
-TERMS = table(
-    (
-        TermInfo(
-            name=FlowTerm.PERIOD,
-            field="period_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest load of a unit; of a stream with slowdown or task slots the time of a round, "
-            "if that is more",
-            label="period",
-        ),
-        TermInfo(
-            name=FlowTerm.GAPNESS,
-            field="gapness_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest minus smallest load of the units in use",
-            label="gapness",
-        ),
-        TermInfo(
-            name=FlowTerm.LATENCY,
-            field="latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="sum over all requests of arrival to exit",
-            label="total latency",
-        ),
-        TermInfo(
-            name=FlowTerm.BUBBLES,
-            field="bubbles_us",
-            dimension=Dimension.MICROSECONDS,
-            text="idle time of each unit between its first start and its last end",
-            label="bubbles",
-        ),
-        TermInfo(
-            name=FlowTerm.PEAK_MEMORY,
-            field="peak_bytes",
-            dimension=Dimension.BYTES,
-            text="most bytes in use at any instant",
-            label="peak memory",
-        ),
-        TermInfo(
-            name=FlowTerm.IDLE,
-            field="idle_permille",
-            dimension=Dimension.PERMILLE,
-            text="share of the makespan of all units that is no work, rounded up",
-            label="idle share",
-            excess=idle_excess,
-        ),
-        TermInfo(
-            name=FlowTerm.MAKESPAN,
-            field="makespan_us",
-            dimension=Dimension.MICROSECONDS,
-            text="end of the last request",
-            label="makespan",
-        ),
-        TermInfo(
-            name=FlowTerm.BOTTLENECK,
-            field="bottleneck_us",
-            dimension=Dimension.MICROSECONDS,
-            text="sum over the requests of their longest chunk: each request's own slicing (P1)",
-            label="bottleneck",
-        ),
-        TermInfo(
-            name=FlowTerm.WORK,
-            field="work_us",
-            dimension=Dimension.MICROSECONDS,
-            text="busy time of all chunks, without slowdown",
-            label="work",
-        ),
-        TermInfo(
-            name=FlowTerm.CONTENTION,
-            field="contention",
-            dimension=Dimension.COUNT,
-            text="sum over pairs of high requests at distance d < K in the order of K - d (P3)",
-            label="contention",
-        ),
-        TermInfo(
-            name=FlowTerm.DISPLACEMENT,
-            field="displacement",
-            dimension=Dimension.COUNT,
-            text="sum over the requests of the distance from their position of arrival (P3)",
-            label="displacement",
-        ),
-        TermInfo(
-            name=FlowTerm.ENERGY,
-            field="energy_nj",
-            dimension=Dimension.NANOJOULES,
-            text="energy of all units until the last request is done (of a stream: in a round), at work as "
-            "long as chunks run, slowdown included, and idle, by the powers of the platform",
-            label="energy",
-        ),
-        TermInfo(
-            name=FlowTerm.UNITS,
-            field="units",
-            dimension=Dimension.COUNT,
-            text="number of units in use",
-            label="units",
-        ),
-    )
-)
-"""What can be minimised (formulations, section 6)."""
-
-
 def _others(shop: FlowShop, first: int) -> Sequence[int]:
     return [request for request in range(shop.request_count) if request != first]
 
@@ -205,118 +105,138 @@ _UNIT = Index(name="unit", allowed=lambda shop, *_: range(shop.unit_count))
 _LAYER = Index(name="layer", allowed=lambda shop, request: range(shop.chain(request).layer_count))
 _CUT = Index(name="boundary", allowed=lambda shop, request: range(1, shop.chain(request).layer_count))
 
-QUANTITIES = table(
+TERMS = table(
     (
-        QuantityInfo(
-            name=FlowQuantity.ON,
-            text="the unit runs the layer of the request",
-            indices=(_REQUEST, _LAYER, _UNIT),
+        TermInfo(
+            FlowTerm.PERIOD,
+            "largest load of a unit; of a stream with slowdown or task slots the time of a round, "
+            "if that is more",
+            D.MICROSECONDS,
+            most=lambda shop, *_: shop.horizon_us,
         ),
-        QuantityInfo(
-            name=FlowQuantity.USES,
-            text="the unit runs at least one layer of the request",
-            indices=(_REQUEST, _UNIT),
+        TermInfo(
+            FlowTerm.GAPNESS,
+            "largest minus smallest load of the units in use",
+            D.MICROSECONDS,
+            most=lambda shop, *_: shop.horizon_us,
         ),
+        TermInfo(
+            FlowTerm.LATENCY,
+            "sum over all requests of arrival to exit",
+            D.MICROSECONDS,
+            label="total latency",
+            most=lambda shop: shop.request_count * shop.horizon_us,
+        ),
+        TermInfo(
+            FlowTerm.BUBBLES,
+            "idle time of each unit between its first start and its last end",
+            D.MICROSECONDS,
+            most=lambda shop: shop.unit_count * shop.horizon_us,
+        ),
+        TermInfo(
+            FlowTerm.PEAK_MEMORY,
+            "most bytes in use at any instant",
+            D.BYTES,
+            field="peak_bytes",
+            most=_most_bytes,
+        ),
+        TermInfo(
+            FlowTerm.IDLE,
+            "share of the makespan of all units that is no work, rounded up",
+            D.PERMILLE,
+            label="idle share",
+            excess=idle_excess,
+        ),
+        TermInfo(
+            FlowTerm.MAKESPAN,
+            "end of the last request",
+            D.MICROSECONDS,
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        TermInfo(
+            FlowTerm.BOTTLENECK,
+            "sum over the requests of their longest chunk: each request's own slicing (P1)",
+            D.MICROSECONDS,
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        TermInfo(
+            FlowTerm.WORK,
+            "busy time of all chunks, without slowdown",
+            D.MICROSECONDS,
+            most=lambda shop, *_: shop.horizon_us,
+        ),
+        TermInfo(
+            FlowTerm.CONTENTION,
+            "sum over pairs of high requests at distance d < K in the order of K - d (P3)",
+            most=lambda shop: shop.unit_count * shop.request_count**2,
+        ),
+        TermInfo(
+            FlowTerm.DISPLACEMENT,
+            "sum over the requests of the distance from their position of arrival (P3)",
+            most=lambda shop: shop.request_count**2,
+        ),
+        TermInfo(
+            FlowTerm.ENERGY,
+            "energy of all units until the last request is done (of a stream: in a round), at work as "
+            "long as chunks run, slowdown included, and idle, by the powers of the platform",
+            D.NANOJOULES,
+            most=most_energy_nj,
+        ),
+        TermInfo(FlowTerm.UNITS, "number of units in use", most=lambda shop: shop.unit_count),
+    )
+)
+"""What can be minimised (formulations, section 6)."""
+
+QUANTITIES = quantity_table(
+    (
+        QuantityInfo(FlowQuantity.ON, "the unit runs the layer of the request", (_REQUEST, _LAYER, _UNIT)),
+        QuantityInfo(FlowQuantity.USES, "the unit runs at least one layer of the request", (_REQUEST, _UNIT)),
         QuantityInfo(
-            name=FlowQuantity.CUT,
-            text="a chunk of the request ends at this boundary and the next one starts",
-            indices=(_REQUEST, _CUT),
+            FlowQuantity.CUT,
+            "a chunk of the request ends at this boundary and the next one starts",
+            (_REQUEST, _CUT),
             read=lambda plan, request, boundary: int(boundary in plan.schedule.cuts[request]),
         ),
         QuantityInfo(
-            name=FlowQuantity.POSITION,
-            text="place of the request in the order, 0 is first",
-            indices=(_REQUEST,),
+            FlowQuantity.POSITION,
+            "place of the request in the order, 0 is first",
+            (_REQUEST,),
             most=lambda shop, _: shop.request_count - 1,
         ),
         QuantityInfo(
-            name=FlowQuantity.BEFORE,
-            text="the first request is served before the second",
-            indices=(_REQUEST, _OTHER),
+            FlowQuantity.BEFORE, "the first request is served before the second", (_REQUEST, _OTHER)
         ),
         QuantityInfo(
-            name=FlowQuantity.CHUNK_US,
-            text="time of the request on the unit without slowdown, 0 when not used",
-            indices=(_REQUEST, _UNIT),
+            FlowQuantity.CHUNK_US,
+            "time of the request on the unit without slowdown, 0 when not used",
+            (_REQUEST, _UNIT),
             most=lambda shop, request, unit: shop.chain(request).most_busy_us(unit),
             read=lambda plan, request, unit: plan.times_us[request][unit],
         ),
         QuantityInfo(
-            name=FlowQuantity.LOAD,
-            text="time of all chunks on the unit without slowdown",
-            indices=(_UNIT,),
-            most=_most_load_us,
+            FlowQuantity.LOAD, "time of all chunks on the unit without slowdown", (_UNIT,), most=_most_load_us
         ),
         QuantityInfo(
-            name=FlowQuantity.START,
-            text="when the first chunk of the request starts",
-            indices=(_REQUEST,),
+            FlowQuantity.START,
+            "when the first chunk of the request starts",
+            (_REQUEST,),
             most=lambda shop, *_: shop.horizon_us,
         ),
         QuantityInfo(
-            name=FlowQuantity.FINISH,
-            text="when the last chunk of the request ends",
-            indices=(_REQUEST,),
+            FlowQuantity.FINISH,
+            "when the last chunk of the request ends",
+            (_REQUEST,),
             most=lambda shop, *_: shop.horizon_us,
         ),
+        QuantityInfo(FlowQuantity.BESIDE, "chunks of both requests run at the same time", (_REQUEST, _OTHER)),
         QuantityInfo(
-            name=FlowQuantity.BESIDE,
-            text="chunks of both requests run at the same time",
-            indices=(_REQUEST, _OTHER),
-        ),
-        QuantityInfo(
-            name=FlowQuantity.MEMORY_WHILE,
-            text="most bytes in use while a chunk of the request runs",
-            indices=(_REQUEST,),
+            FlowQuantity.MEMORY_WHILE,
+            "most bytes in use while a chunk of the request runs",
+            (_REQUEST,),
             most=_most_bytes,
             read=lambda plan, request: plan.usage.while_bytes[request],
         ),
-        QuantityInfo(
-            name=FlowQuantity.PERIOD, text="largest load of a unit", most=lambda shop, *_: shop.horizon_us
-        ),
-        QuantityInfo(
-            name=FlowQuantity.GAPNESS,
-            text="largest minus smallest load of the units in use",
-            most=lambda shop, *_: shop.horizon_us,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.LATENCY,
-            text="sum over the requests of arrival to exit",
-            most=lambda shop: shop.request_count * shop.horizon_us,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.BUBBLES,
-            text="idle time of all units between their first start and last end",
-            most=lambda shop: shop.unit_count * shop.horizon_us,
-        ),
-        QuantityInfo(name=FlowQuantity.PEAK, text="most bytes in use at any instant", most=_most_bytes),
-        QuantityInfo(
-            name=FlowQuantity.MAKESPAN, text="end of the last request", most=lambda shop, *_: shop.horizon_us
-        ),
-        QuantityInfo(
-            name=FlowQuantity.BOTTLENECK,
-            text="sum over the requests of their longest chunk",
-            most=lambda shop, *_: shop.horizon_us,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.WORK,
-            text="time of all chunks without slowdown",
-            most=lambda shop, *_: shop.horizon_us,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.CONTENTION,
-            text="weighted number of pairs of high requests that are close in the order",
-            most=lambda shop: shop.unit_count * shop.request_count**2,
-        ),
-        QuantityInfo(
-            name=FlowQuantity.DISPLACEMENT,
-            text="by how many positions the requests are moved",
-            most=lambda shop: shop.request_count**2,
-        ),
-        QuantityInfo(name=FlowQuantity.ENERGY, text="energy of all requests", most=most_energy_nj),
-        QuantityInfo(
-            name=FlowQuantity.UNITS, text="number of units in use", most=lambda shop: shop.unit_count
-        ),
-    )
+    ),
+    TERMS,
 )
 """What rules can speak about."""

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from ..chain import Chain, build_chain
-from ..costs import Interference
 from ..energy import Powers
 from ..errors import MalformedPlanError
 from ..limits import capped
-from ..losses import Losses
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..requests import RequestTables, chains_of, losses_of, networks_in_use
 from ..scores import Violation
 from ..workload import RequestOrder, Workload
 
@@ -42,44 +40,24 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: losses are kept
-class FlowShop:
+class FlowShop(RequestTables):
     """Integer tables of a workload.
 
     Attributes
     ----------
     workload
         The requests, and how they are served.
-    units
-        Names of the units, in the order in which requests pass them.
-    chains
-        Tables of each network in use.
-    chain_of
-        Index into `chains`, by request.
-    layer_names
-        Names of the layers, by index of the chain.
     boundary_bytes
         Bytes alive by [index of chain][boundary 0..n].
-    interference
-        How much units slow each other down, or None.
     """
 
     workload: Workload
-    units: tuple[str, ...]
-    chains: tuple[Chain, ...]
-    chain_of: tuple[int, ...]
-    layer_names: tuple[tuple[str, ...], ...]
     boundary_bytes: tuple[tuple[int, ...], ...]
-    interference: Interference | None
 
     @property
-    def request_count(self) -> int:
-        """Number of requests M."""
-        return len(self.chain_of)
-
-    @property
-    def unit_count(self) -> int:
-        """Number of units K."""
-        return len(self.units)
+    def asked(self) -> Workload:
+        """The requests."""
+        return self.workload
 
     @property
     def powers(self) -> Powers | None:
@@ -90,10 +68,6 @@ class FlowShop:
     def order_is_free(self) -> bool:
         """Whether the planner may change the order of the requests."""
         return self.workload.order is RequestOrder.FREE
-
-    def chain(self, request: int) -> Chain:
-        """Return the tables of the network of a request."""
-        return self.chains[self.chain_of[request]]
 
     def chunk_us(self, request: int, unit: int, start: int, stop: int) -> int:
         """Return the time of layers [start, stop) on a unit without slowdown; 0 if there are none."""
@@ -106,15 +80,8 @@ class FlowShop:
     @cached_property
     def high(self) -> tuple[bool, ...]:
         """Whether each request is of high contention (H)."""
-        if self.interference is None:
-            return (False,) * self.request_count
-        return tuple(self.interference.is_high(request.network) for request in self.workload.requests)
-
-    @cached_property
-    def losses(self) -> Losses:
-        """What chunks lose to each other."""
-        names = tuple(chain.network for chain in self.chains)
-        return Losses(networks=names, unit_count=self.unit_count, interference=self.interference)
+        known = self.losses.interference
+        return tuple(known is not None and known.is_high(each.network) for each in self.workload.requests)
 
     @cached_property
     def horizon_us(self) -> int:
@@ -139,18 +106,11 @@ class FlowShop:
 
     def plan(self, schedule: Schedule) -> Plan:
         """Return a schedule as a plan."""
-        requests = self.workload.requests
         return Plan(
-            order=tuple(requests[index].name for index in schedule.order),
+            order=tuple(self.workload.names[index] for index in schedule.order),
             chunks=tuple(
-                Chunk(
-                    request=request.name,
-                    network=request.network,
-                    start=start,
-                    stop=stop,
-                    unit=self.units[unit],
-                )
-                for request, cuts in zip(requests, schedule.cuts, strict=True)
+                self.chunk(request, start, stop, unit)
+                for request, cuts in enumerate(schedule.cuts)
                 for unit, (start, stop) in enumerate(pairwise(cuts))
                 if start < stop
             ),
@@ -230,16 +190,13 @@ def workload_of(problem: Problem) -> Workload:
 
 def build_shop(problem: Problem) -> FlowShop:
     """Return the tables of a problem with a workload."""
-    workload = workload_of(problem)
-    used = list(dict.fromkeys(request.network for request in workload.requests))
-    networks = {network.name: network for network in problem.networks}
-    platform = capped(problem.platform, problem.limits)
+    networks, chain_of = networks_in_use(problem)
     return FlowShop(
-        workload=workload,
+        workload=workload_of(problem),
         units=problem.platform.unit_names,
-        chains=tuple(build_chain(platform, networks[name], problem.costs.of(name)) for name in used),
-        chain_of=tuple(used.index(request.network) for request in workload.requests),
-        layer_names=tuple(networks[name].layer_names for name in used),
-        boundary_bytes=tuple(networks[name].boundary_bytes for name in used),
-        interference=problem.interference,
+        chains=chains_of(problem, networks, capped(problem.platform, problem.limits)),
+        chain_of=chain_of,
+        layer_names=tuple(network.layer_names for network in networks),
+        losses=losses_of(problem, networks),
+        boundary_bytes=tuple(network.boundary_bytes for network in networks),
     )

@@ -6,7 +6,6 @@ from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
 from ..views import RequestView
 from .quantities import QUANTITIES, FlowQuantity, beside
-from .tables import FlowShop
 
 
 class WorkloadView(RequestView):
@@ -16,10 +15,6 @@ class WorkloadView(RequestView):
     """
 
     infos = QUANTITIES
-
-    def __init__(self, shop: FlowShop) -> None:
-        requests = shop.workload.requests
-        super().__init__(shop, {r.name: r.network for r in requests}, [r.arrival_us for r in requests])
 
     def cut_after(self, request: str, layer: str | int) -> BoolVar:
         """Return "a chunk of the request ends right after this layer" (not defined for the last layer)."""

@@ -1,4 +1,4 @@
-"""Single requests as a formulation: what the rest of gapless knows about them."""
+"""Single requests as a formulation, and how their plans run: in rounds, each unit in an order of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from functools import partial
 from typing import ClassVar
 
 from ..demands import Demand
-from ..errors import MalformedPlanError
-from ..formulation import Formulation
+from ..deployment import Deployment, Mode, Rounds
+from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
+from ..history import History, Interval, SteadyState, executed
 from ..job_requests import Cuts, Jobs
 from ..model import Encoded
-from ..network import Network
 from ..plan import Chunk, Plan
 from ..problem import Problem
+from ..requests import RequestFormulation, RequestOperation, stream_of
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
+from ..usage import Usage, usage_of
 from .encoding import encode_jobs
-from .operation import JobsOperation
 from .play import Part
 from .quantities import QUANTITIES, TERMS, JobValues
 from .space import DIFFERENCE, all_plans, count_plans
@@ -34,7 +35,102 @@ class JobFeature(StrEnum):
     INTERFERENCE = "interference"
 
 
-class JobsFormulation(Formulation[JobTables, JobPlan]):
+_WAITS = (
+    "requests that wait for others are only simulated (`gapless simulate`): the runtime lets each request in "
+    "when it arrives; leave out `after`"
+)
+
+
+class JobsOperation(RequestOperation):
+    """Requests that are served once."""
+
+    def pace(self, problem: Problem) -> str:
+        """Return the makespan."""
+        return "makespan"
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return one stream for each request, in rounds in which each unit has its order of chunks."""
+        if any(request.after for request in jobs_of(problem).requests):
+            raise InvalidPlanError(_WAITS)
+        if task_slots not in (None, 1):
+            raise InvalidPlanError(
+                f"{task_slots} task slots: each request comes once in a round, in one slot"
+            )
+        return self.arrange(problem, plan)
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return one stream for each request."""
+        jobs = jobs_of(problem)
+        return Deployment(
+            streams=tuple(stream_of(plan, name, 1) for name in jobs.names),
+            rounds=Rounds(mode=Mode.BATCH, arrivals_us=jobs.entered_us, order=plan.order),
+        )
+
+    def check_executable(self, problem: Problem) -> None:
+        """Refuse requests that wait for others."""
+        if any(request.after for request in jobs_of(problem).requests):
+            raise InvalidInputError(_WAITS)
+
+    def ran(self, problem: Problem, plan: Plan) -> Iterator[Interval]:
+        """Yield what has run; streams are the requests in the order of the problem."""
+        tables = tables_of(problem)
+        for run in JobValues(tables, problem.formulation.code(problem, plan)).runs:
+            start, stop = tables.layers(run.request, run.part)
+            chain, unit = tables.chain(run.request), run.part[2]
+            begin_us = run.start_us + chain.transfer_in_us[start][unit]
+            engine_us = (begin_us, run.end_us - chain.transfer_out_us[stop][unit])
+            yield Interval(
+                start_ns=1000 * run.start_us,
+                end_ns=1000 * run.end_us,
+                stream=run.request,
+                request=0,
+                chunk=run.place,
+                unit=tables.units[unit],
+                slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
+                engine_ns=tuple(1000 * at for at in engine_us),
+            )
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time: all chunks in use stay loaded."""
+        assert history.plan is not None
+        values = JobValues(tables_of(problem), problem.formulation.code(problem, history.plan))
+        return usage_of(
+            [(0, 0)],
+            ((event.stream, *event.span_us) for event in history.events),
+            base=values.loaded_bytes,
+            requests=len(history.streams),
+        )
+
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Refuse what does not serve the requests."""
+        if deployment.plan is None or deployment != self.arrange(problem, deployment.plan):
+            raise InvalidPlanError("it serves other requests")
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play all requests over and over, each time when all of them are done."""
+        first = self._round(problem, deployment)
+        round_ns = max(event.end_ns for event in first)
+        return executed(
+            deployment,
+            (
+                replace(event.moved(number * round_ns), request=number, slowdown_ns=0)
+                for number in range(rounds)
+                for event in first
+            ),
+        )
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what all requests do, served once."""
+        first = self._round(problem, deployment)
+        period_us = max(event.end_ns for event in first) / 1000
+        return (SteadyState(period_us=period_us, events=tuple(sorted(first))),)
+
+    def _round(self, problem: Problem, deployment: Deployment) -> list[Interval]:
+        assert deployment.plan is not None
+        return list(self.ran(problem, deployment.plan))
+
+
+class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
     """Requests of several networks, each in chunks of sections, on any units in any order."""
 
     name: ClassVar[str] = "jobs"
@@ -55,10 +151,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield networks and units that are not there, and borders that are no cuts."""
         jobs, networks = jobs_of(problem), {network.name: network for network in problem.networks}
-        for request in jobs.requests:
-            if request.network not in networks:
-                text = f"is of network {request.network!r}, the problem has {sorted(networks)}"
-                yield f"request {request.name!r} {text}"
+        yield from super().defects(problem)
         for borders in jobs.borders:
             if borders.network not in networks:
                 yield f"borders are given for network {borders.network!r}, the problem has {sorted(networks)}"
@@ -80,15 +173,6 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
     def view(self, problem: Problem) -> JobView:
         """Return what rules can say."""
         return JobView(tables_of(problem))
-
-    def placed(self, problem: Problem) -> tuple[Network, ...]:
-        """Return the networks that are asked for."""
-        asked = {request.network for request in jobs_of(problem).requests}
-        return tuple(network for network in problem.networks if network.name in asked)
-
-    def arrivals(self, problem: Problem) -> tuple[str, ...]:
-        """Return the names of the requests."""
-        return jobs_of(problem).names
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return which requests wait for which, and how they pass the units."""
@@ -149,12 +233,7 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 text = f"request {tables.jobs.names[request]!r} is on {units}; passage {tables.jobs.passage}"
                 yield Violation(rule="passage", message=f"{text} forbids that")
             for part in parts:
-                if not tables.fits(request, part):
-                    start, stop = tables.layers(request, part)
-                    where = f"request {tables.jobs.names[request]!r}, chunk [{start}, {stop})"
-                    needs, has = tables.memory_bytes(request, part), first.unit_memory[part[2]]
-                    text = f"{where} on {tables.units[part[2]]!r} needs {needs} bytes, has {has}"
-                    yield Violation(rule="unit_memory", message=text)
+                yield from tables.too_large(request, *tables.layers(request, part), part[2])
         if first.device_memory is not None and numbers.loaded_bytes > first.device_memory:
             text = (
                 f"the chunks in use need {numbers.loaded_bytes} bytes, the device has {first.device_memory}"
@@ -172,11 +251,6 @@ class JobsFormulation(Formulation[JobTables, JobPlan]):
                 for due_us, late_us in zip(numbers.tables.due_us, numbers.request_late_us, strict=True)
             ),
         }
-
-    def labels(self, problem: Problem, column: str) -> tuple[str, ...]:
-        """Return names of requests, or of units."""
-        per_request = column.startswith("request_")
-        return jobs_of(problem).names if per_request else problem.platform.unit_names
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return requests per second, from time 0 to the end of the last one."""

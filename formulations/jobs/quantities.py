@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cached_property
 
-from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .play import Run, played
 from .tables import JobPlan, JobTables
 
@@ -125,31 +126,6 @@ class JobValues(PlanNumbers):
         return int(any(start <= layer < stop and unit == own for (start, stop), own in bounds))
 
 
-TERMS = table(
-    TermInfo(name=name, field=field, dimension=dimension, text=text, label=label)
-    for name, field, dimension, text, label in (
-        (JobTerm.MAKESPAN, "makespan_us", Dimension.MICROSECONDS, "end of the last request", "makespan"),
-        (JobTerm.LATE, "late", Dimension.COUNT, "sum of the weights of late requests", "late"),
-        (
-            JobTerm.LATENESS,
-            "lateness_us",
-            Dimension.MICROSECONDS,
-            "weighted sum over the requests of what they miss their deadlines by",
-            "lateness",
-        ),
-        (
-            JobTerm.LATENCY,
-            "latency_us",
-            Dimension.MICROSECONDS,
-            "weighted sum over the requests of release to end",
-            "total latency",
-        ),
-        (JobTerm.WORK, "work_us", Dimension.MICROSECONDS, "time of all chunks, without slowdown", "work"),
-    )
-)
-"""What can be minimised."""
-
-
 def _weights(tables: JobTables) -> int:
     return sum(request.weight for request in tables.jobs.requests)
 
@@ -166,57 +142,59 @@ _REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request
 _UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
 _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
 
-QUANTITIES = table(
+TERMS = table(
     (
-        QuantityInfo(
-            name=JobQuantity.ON,
-            text="the unit runs the layer of the request",
-            indices=(_REQUEST, _LAYER, _UNIT),
+        TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=_most_us),
+        TermInfo(JobTerm.LATE, "sum of the weights of late requests", most=_weights),
+        TermInfo(
+            JobTerm.LATENESS,
+            "weighted sum over the requests of what they miss their deadlines by",
+            D.MICROSECONDS,
+            most=_most_weighted_us,
         ),
+        TermInfo(
+            JobTerm.LATENCY,
+            "weighted sum over the requests of release to end",
+            D.MICROSECONDS,
+            label="total latency",
+            most=_most_weighted_us,
+        ),
+        TermInfo(JobTerm.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=_most_us),
+    )
+)
+"""What can be minimised."""
+
+QUANTITIES = quantity_table(
+    (
+        QuantityInfo(JobQuantity.ON, "the unit runs the layer of the request", (_REQUEST, _LAYER, _UNIT)),
         QuantityInfo(
-            name=JobQuantity.USES,
-            text="the unit runs at least one layer of the request",
-            indices=(_REQUEST, _UNIT),
+            JobQuantity.USES,
+            "the unit runs at least one layer of the request",
+            (_REQUEST, _UNIT),
             read=lambda plan, request, unit: int(any(unit == part[2] for part in plan.code.parts[request])),
         ),
+        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (_UNIT,), most=_most_us),
         QuantityInfo(
-            name=JobQuantity.BUSY, text="how long chunks run on the unit", indices=(_UNIT,), most=_most_us
+            JobQuantity.START, "when the first chunk of the request starts", (_REQUEST,), most=_most_us
         ),
         QuantityInfo(
-            name=JobQuantity.START,
-            text="when the first chunk of the request starts",
-            indices=(_REQUEST,),
-            most=_most_us,
+            JobQuantity.FINISH, "when the last chunk of the request ends", (_REQUEST,), most=_most_us
         ),
         QuantityInfo(
-            name=JobQuantity.FINISH,
-            text="when the last chunk of the request ends",
-            indices=(_REQUEST,),
-            most=_most_us,
-        ),
-        QuantityInfo(
-            name=JobQuantity.IS_LATE,
-            text="the request misses its deadline",
-            indices=(_REQUEST,),
+            JobQuantity.IS_LATE,
+            "the request misses its deadline",
+            (_REQUEST,),
             read=lambda plan, request: int(plan.request_late_us[request] > 0),
         ),
         QuantityInfo(
-            name=JobQuantity.CHUNKS,
-            text="number of chunks of the request",
-            indices=(_REQUEST,),
+            JobQuantity.CHUNKS,
+            "number of chunks of the request",
+            (_REQUEST,),
             most=lambda tables, request: tables.section_count(request),
             read=lambda plan, request: len(plan.code.parts[request]),
         ),
-        QuantityInfo(name=JobQuantity.MAKESPAN, text="end of the last request", most=_most_us),
-        QuantityInfo(name=JobQuantity.LATE, text="sum of the weights of late requests", most=_weights),
-        QuantityInfo(
-            name=JobQuantity.LATENESS,
-            text="weighted sum of what requests miss their deadlines by",
-            most=_most_weighted_us,
-        ),
-        QuantityInfo(name=JobQuantity.LATENCY, text="weighted sum of release to end", most=_most_weighted_us),
-        QuantityInfo(name=JobQuantity.WORK, text="time of all chunks, without slowdown", most=_most_us),
-    )
+    ),
+    TERMS,
 )
 """What rules can speak about."""
 

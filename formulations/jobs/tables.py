@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from ..chain import Chain, build_chain
 from ..coordination.sections import Section, chunks_of, sections_of
 from ..job_requests import Cuts, Jobs
-from ..losses import Losses
-from ..plan import Chunk, Plan
+from ..plan import Plan
 from ..problem import Problem
+from ..requests import RequestTables, chains_of, losses_of, networks_in_use
 from .play import Part, played
-from .visits import Visits
 
 
 class Option(NamedTuple):
@@ -44,33 +43,48 @@ class JobPlan:
     parts: tuple[tuple[Part, ...], ...]  # the chunks of each request
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """What the passage of requests allows, step by step.
+
+    What counts of the units so far is a whole number: 0 before the first chunk.
+    """
+
+    once: bool  # whether each unit has at most one chunk of a request
+    rank: tuple[int, ...] | None  # place of each unit in the order of passage; None: any order
+
+    def after(self, state: int, unit: int) -> int | None:
+        """Return what counts after one more chunk, on a unit; None: it may not be there."""
+        if self.rank is not None:
+            return self.rank[unit] + 1 if self.rank[unit] >= state else None
+        if not self.once:
+            return 0
+        return None if state >> unit & 1 else state | 1 << unit
+
+    def allows(self, units: Iterable[int]) -> bool:
+        """Return whether the chunks of a request may be on these units, in this order."""
+        state = 0
+        for unit in units:
+            after = self.after(state, unit)
+            if after is None:
+                return False
+            state = after
+        return True
+
+
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
-class JobTables:
+class JobTables(RequestTables):
     """Integer tables of requests."""
 
     jobs: Jobs  # the requests
-    units: tuple[str, ...]  # names of the units
-    chains: tuple[Chain, ...]  # tables of each network in use
-    chain_of: tuple[int, ...]  # index into `chains`, by request
-    layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
     sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
     after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
-    losses: Losses  # what chunks lose to each other
     visits: Visits  # which units a request may pass in which order
 
     @property
-    def request_count(self) -> int:
-        """Number of requests."""
-        return len(self.chain_of)
-
-    @property
-    def unit_count(self) -> int:
-        """Number of units."""
-        return len(self.units)
-
-    def chain(self, request: int) -> Chain:
-        """Return the tables of the network of a request."""
-        return self.chains[self.chain_of[request]]
+    def asked(self) -> Jobs:
+        """The requests."""
+        return self.jobs
 
     def section_count(self, request: int) -> int:
         """Return the number of sections of a request."""
@@ -138,20 +152,12 @@ class JobTables:
 
     def plan(self, code: JobPlan) -> Plan:
         """Return a plan by name."""
-        requests = self.jobs.requests
         return Plan(
-            order=tuple(requests[request].name for request in code.order),
+            order=tuple(self.jobs.names[request] for request in code.order),
             chunks=tuple(
-                Chunk(
-                    request=requests[request].name,
-                    network=requests[request].network,
-                    start=start,
-                    stop=stop,
-                    unit=self.units[part[2]],
-                )
+                self.chunk(request, *self.layers(request, part), part[2])
                 for request, parts in enumerate(code.parts)
                 for part in parts
-                for start, stop in [self.layers(request, part)]
             ),
         )
 
@@ -191,9 +197,8 @@ def build_tables(problem: Problem) -> JobTables:
     Raises InvalidInputError: a border is no legal cut.
     """
     jobs = jobs_of(problem)
-    used = list(dict.fromkeys(request.network for request in jobs.requests))
-    networks = {network.name: network for network in problem.networks}
-    chains = tuple(build_chain(problem.platform, networks[name], problem.costs.of(name)) for name in used)
+    networks, chain_of = networks_in_use(problem)
+    chains = chains_of(problem, networks, problem.platform)
     borders = {each.network: each.cuts for each in jobs.borders}
     if jobs.cuts is Cuts.ALL:
         borders = {chain.network: chain.cuts[1:-1] for chain in chains}
@@ -204,11 +209,11 @@ def build_tables(problem: Problem) -> JobTables:
         jobs=jobs,
         units=units,
         chains=chains,
-        chain_of=tuple(used.index(request.network) for request in jobs.requests),
-        layer_names=tuple(networks[name].layer_names for name in used),
+        chain_of=chain_of,
+        layer_names=tuple(network.layer_names for network in networks),
+        losses=losses_of(problem, networks),
         sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
         after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
-        losses=Losses(networks=tuple(used), unit_count=len(units), interference=problem.interference),
         visits=Visits(
             once=jobs.passage != "any", rank=None if order is None else tuple(map(order.index, units))
         ),

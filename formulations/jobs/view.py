@@ -6,7 +6,6 @@ from ..expr import BoolExpr, BoolVar, IntVar
 from ..views import RequestView
 from .quantities import QUANTITIES
 from .quantities import JobQuantity as Q
-from .tables import JobTables
 
 
 class JobView(RequestView):
@@ -21,10 +20,6 @@ class JobView(RequestView):
     """What is said to a rule that asks for what is not here."""
 
     infos = QUANTITIES
-
-    def __init__(self, tables: JobTables) -> None:
-        requests = tables.jobs.requests
-        super().__init__(tables, {r.name: r.network for r in requests}, [r.release_us for r in requests])
 
     def is_late(self, request: str) -> BoolVar:
         """Return "the request ends after its deadline"."""

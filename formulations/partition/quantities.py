@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .tables import Code, LayerGraph
 
 
@@ -33,41 +34,6 @@ class PartQuantity(StrEnum):
     TRANSFERS = "transfers_us"
     WORK = "work_us"
     UNITS = "units"
-
-
-TERMS = table(
-    (
-        TermInfo(
-            name=PartTerm.PERIOD,
-            field="period_us",
-            dimension=Dimension.MICROSECONDS,
-            text="the largest load of a unit: its layers, and the tensors that it sends or receives",
-            label="period",
-        ),
-        TermInfo(
-            name=PartTerm.TRANSFERS,
-            field="transfers_us",
-            dimension=Dimension.MICROSECONDS,
-            text="time of all units for tensors that they send or receive",
-            label="transfers",
-        ),
-        TermInfo(
-            name=PartTerm.WORK,
-            field="work_us",
-            dimension=Dimension.MICROSECONDS,
-            text="sum of the loads of all units",
-            label="work",
-        ),
-        TermInfo(
-            name=PartTerm.UNITS,
-            field="units",
-            dimension=Dimension.COUNT,
-            text="number of units in use",
-            label="units",
-        ),
-    )
-)
-"""What can be minimised."""
 
 
 class PartValues(PlanNumbers):
@@ -104,43 +70,55 @@ def _most_us(graph: LayerGraph, *_: int) -> int:
     return graph.most_us
 
 
-QUANTITIES = table(
+TERMS = table(
+    (
+        TermInfo(
+            PartTerm.PERIOD,
+            "the largest load of a unit: its layers, and the tensors that it sends or receives",
+            D.MICROSECONDS,
+            most=_most_us,
+        ),
+        TermInfo(
+            PartTerm.TRANSFERS,
+            "time of all units for tensors that they send or receive",
+            D.MICROSECONDS,
+            most=_most_us,
+        ),
+        TermInfo(PartTerm.WORK, "sum of the loads of all units", D.MICROSECONDS, most=_most_us),
+        TermInfo(PartTerm.UNITS, "number of units in use", most=lambda graph, *_: graph.unit_count),
+    )
+)
+"""What can be minimised."""
+
+QUANTITIES = quantity_table(
     (
         QuantityInfo(
-            name=PartQuantity.ON,
-            text="the unit runs the layer",
-            indices=(_LAYER, _UNIT),
+            PartQuantity.ON,
+            "the unit runs the layer",
+            (_LAYER, _UNIT),
             read=lambda plan, layer, unit: int(plan.code[layer] == unit),
         ),
         QuantityInfo(
-            name=PartQuantity.USES,
-            text="the unit runs at least one layer",
-            indices=(_UNIT,),
+            PartQuantity.USES,
+            "the unit runs at least one layer",
+            (_UNIT,),
             read=lambda plan, unit: int(unit in plan.busy_us),
         ),
+        QuantityInfo(PartQuantity.BUSY, "load of the unit: layers and transfers", (_UNIT,), most=_most_us),
         QuantityInfo(
-            name=PartQuantity.BUSY,
-            text="load of the unit: layers and transfers",
-            indices=(_UNIT,),
+            PartQuantity.TRANSFER,
+            "time of the unit for tensors that it sends or receives",
+            (_UNIT,),
             most=_most_us,
         ),
         QuantityInfo(
-            name=PartQuantity.TRANSFER,
-            text="time of the unit for tensors that it sends or receives",
-            indices=(_UNIT,),
-            most=_most_us,
-        ),
-        QuantityInfo(
-            name=PartQuantity.MEMORY,
-            text="bytes of the layers of the unit",
-            indices=(_UNIT,),
+            PartQuantity.MEMORY,
+            "bytes of the layers of the unit",
+            (_UNIT,),
             most=lambda graph, *_: graph.weights.whole,
         ),
-        QuantityInfo(name=PartQuantity.PERIOD, text="largest load of a unit", most=_most_us),
-        QuantityInfo(name=PartQuantity.TRANSFERS, text="time of all units for transfers", most=_most_us),
-        QuantityInfo(name=PartQuantity.WORK, text="sum of the loads of all units", most=_most_us),
-        QuantityInfo(name=PartQuantity.UNITS, text="units in use", most=lambda graph, *_: graph.unit_count),
-    )
+    ),
+    TERMS,
 )
 """What rules can speak about."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import ClassVar
 
 from ..deployment import UNQUEUED
 from ..expr import Expr
-from ..terms import Dimension, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from .plans import Pipeline, Pipes, stages_of
 from .tables import Cluster
 
@@ -55,81 +54,11 @@ def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
     return min(cluster.least_rate(interval_ns), rate.high + 1) - rate
 
 
-TERMS = table(
-    (
-        TermInfo(
-            name=PipelineTerm.THROUGHPUT,
-            field="interval_ns",
-            dimension=Dimension.NANOSECONDS,
-            text="time between two results of all pipelines together: the less, the more items a second",
-            label="interval",
-            excess=interval_excess,
-        ),
-        TermInfo(
-            name=PipelineTerm.PERIOD,
-            field="period_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest period of a pipeline: the longest time that one item takes of any device",
-            label="period",
-        ),
-        TermInfo(
-            name=PipelineTerm.LATENCY,
-            field="latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="one item from entry to exit of the slowest pipeline, without waiting: all chunks and all "
-            "messages",
-            label=UNQUEUED,
-        ),
-        TermInfo(
-            name=PipelineTerm.GAPNESS,
-            field="gapness_us",
-            dimension=Dimension.MICROSECONDS,
-            text="largest minus smallest time that one item takes of the devices of a pipeline, of the "
-            "pipeline where that is most",
-            label="gapness",
-        ),
-        TermInfo(
-            name=PipelineTerm.DEVICES,
-            field="devices",
-            dimension=Dimension.COUNT,
-            text="number of devices in use",
-            label="devices",
-        ),
-        TermInfo(
-            name=PipelineTerm.ENERGY,
-            field="energy_nj",
-            dimension=Dimension.NANOJOULES,
-            text="energy that devices take to compute one item, of the pipeline that takes most; 0 where "
-            "powers are not known",
-            label="energy an item",
-        ),
-        TermInfo(
-            name=PipelineTerm.TRAFFIC,
-            field="traffic_bytes",
-            dimension=Dimension.BYTES,
-            text="bytes that one item sends over links, of the pipeline that sends most",
-            label="traffic an item",
-        ),
-        TermInfo(
-            name=PipelineTerm.PEAK_MEMORY,
-            field="peak_bytes",
-            dimension=Dimension.BYTES,
-            text="bytes that all devices need together",
-            label="memory",
-        ),
-    )
-)
-"""What can be minimised (clusters, sections 1 and 3)."""
-
-
 class PipelineValues(PlanNumbers):
     """Every quantity of one well-formed plan, in exact integers.
 
     `pipes`: the chunks (start, stop, device) of each pipeline, in order of their layers; no device twice.
     """
-
-    terms = TERMS
-    quantities: ClassVar[Mapping[str, QuantityInfo]]
 
     def __init__(self, cluster: Cluster, pipes: Pipes) -> None:
         self.cluster = cluster
@@ -235,82 +164,107 @@ _OTHER = Index(
 )
 _LATER = Index(name="device", allowed=lambda cluster, one: range(one + 1, cluster.device_count))
 
-QUANTITIES = table(
+TERMS = table(
     (
-        QuantityInfo(name=PipelineQuantity.ON, text="the device runs the layer", indices=(_LAYER, _DEVICE)),
-        QuantityInfo(
-            name=PipelineQuantity.USES, text="the device runs at least one layer", indices=(_DEVICE,)
+        TermInfo(
+            PipelineTerm.THROUGHPUT,
+            "time between two results of all pipelines together: the less, the more items a second",
+            D.NANOSECONDS,
+            field="interval_ns",
+            label="interval",
+            excess=interval_excess,
         ),
-        QuantityInfo(
-            name=PipelineQuantity.SENDS,
-            text="the first device sends its results to the second",
-            indices=(_DEVICE, _OTHER),
+        TermInfo(
+            PipelineTerm.PERIOD,
+            "largest period of a pipeline: the longest time that one item takes of any device",
+            D.MICROSECONDS,
+            most=_most_period_us,
         ),
-        QuantityInfo(
-            name=PipelineQuantity.WITH,
-            text="both devices are in one pipeline",
-            indices=(_DEVICE, _LATER),
-            read=PipelineValues._with,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.BUSY,
-            text="time that a device computes for one item, 0 when not used",
-            indices=(_DEVICE,),
-            most=most_busy_us,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.STAGE,
-            text="time that one item takes of a device, with its messages, 0 when not used",
-            indices=(_DEVICE,),
-            most=most_stage_us,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.MEMORY,
-            text="bytes that a device needs, 0 when not used",
-            indices=(_DEVICE,),
-            most=most_memory_bytes,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.PIPELINES,
-            text="number of pipelines",
-            most=lambda cluster: cluster.most_pipelines,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.DEVICES,
-            text="number of devices in use",
-            most=lambda cluster: cluster.device_count,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.RATE,
-            text="items that all pipelines finish in a fixed time",
-            most=lambda cluster: cluster.device_count * cluster.scale,
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.PERIOD, text="the largest period of a pipeline", most=_most_period_us
-        ),
-        QuantityInfo(
-            name=PipelineQuantity.LATENCY,
-            text="one item from entry to exit of the slowest pipeline",
+        TermInfo(
+            PipelineTerm.LATENCY,
+            "one item from entry to exit of the slowest pipeline, without waiting: all chunks and all "
+            "messages",
+            D.MICROSECONDS,
+            label=UNQUEUED,
             most=_most_latency_us,
         ),
-        QuantityInfo(name=PipelineQuantity.GAPNESS, text="the gapness", most=_most_period_us),
-        QuantityInfo(
-            name=PipelineQuantity.ENERGY,
-            text="energy that one item takes, of the pipeline that takes most",
+        TermInfo(
+            PipelineTerm.GAPNESS,
+            "largest minus smallest time that one item takes of the devices of a pipeline, of the "
+            "pipeline where that is most",
+            D.MICROSECONDS,
+            most=_most_period_us,
+        ),
+        TermInfo(PipelineTerm.DEVICES, "number of devices in use", most=lambda cluster: cluster.device_count),
+        TermInfo(
+            PipelineTerm.ENERGY,
+            "energy that devices take to compute one item, of the pipeline that takes most; 0 where "
+            "powers are not known",
+            D.NANOJOULES,
+            label="energy an item",
             most=_most_energy_nj,
         ),
-        QuantityInfo(
-            name=PipelineQuantity.TRAFFIC,
-            text="bytes that one item sends over links, of the pipeline that sends most",
+        TermInfo(
+            PipelineTerm.TRAFFIC,
+            "bytes that one item sends over links, of the pipeline that sends most",
+            D.BYTES,
+            label="traffic an item",
             most=_most_traffic_bytes,
         ),
-        QuantityInfo(
-            name=PipelineQuantity.PEAK,
-            text="bytes that all devices need together",
+        TermInfo(
+            PipelineTerm.PEAK_MEMORY,
+            "bytes that all devices need together",
+            D.BYTES,
+            field="peak_bytes",
+            label="memory",
             most=lambda cluster: cluster.device_count * most_memory_bytes(cluster),
         ),
     )
 )
+"""What can be minimised (clusters, sections 1 and 3)."""
+
+QUANTITIES = quantity_table(
+    (
+        QuantityInfo(PipelineQuantity.ON, "the device runs the layer", (_LAYER, _DEVICE)),
+        QuantityInfo(PipelineQuantity.USES, "the device runs at least one layer", (_DEVICE,)),
+        QuantityInfo(
+            PipelineQuantity.SENDS, "the first device sends its results to the second", (_DEVICE, _OTHER)
+        ),
+        QuantityInfo(
+            PipelineQuantity.WITH,
+            "both devices are in one pipeline",
+            (_DEVICE, _LATER),
+            read=PipelineValues._with,
+        ),
+        QuantityInfo(
+            PipelineQuantity.BUSY,
+            "time that a device computes for one item, 0 when not used",
+            (_DEVICE,),
+            most=most_busy_us,
+        ),
+        QuantityInfo(
+            PipelineQuantity.STAGE,
+            "time that one item takes of a device, with its messages, 0 when not used",
+            (_DEVICE,),
+            most=most_stage_us,
+        ),
+        QuantityInfo(
+            PipelineQuantity.MEMORY,
+            "bytes that a device needs, 0 when not used",
+            (_DEVICE,),
+            most=most_memory_bytes,
+        ),
+        QuantityInfo(
+            PipelineQuantity.PIPELINES, "number of pipelines", most=lambda cluster: cluster.most_pipelines
+        ),
+        QuantityInfo(
+            PipelineQuantity.RATE,
+            "items that all pipelines finish in a fixed time",
+            most=lambda cluster: cluster.device_count * cluster.scale,
+        ),
+    ),
+    TERMS,
+)
 """What rules can speak about."""
 
-PipelineValues.quantities = QUANTITIES
+PipelineValues.terms, PipelineValues.quantities = TERMS, QUANTITIES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ..terms import Dimension, Index, PlanNumbers, QuantityInfo, TermInfo, table
+from ..terms import Dimension as D
+from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .tables import Schedule, TaskTables
 
 
@@ -28,34 +29,6 @@ class ScheduleQuantity(StrEnum):
     LATENCY = "latency_us"
     WORK = "work_us"
     UNITS = "units"
-
-
-TERMS = table(
-    (
-        TermInfo(
-            name=ScheduleTerm.LATENCY,
-            field="latency_us",
-            dimension=Dimension.MICROSECONDS,
-            text="from the arrival of one request to its last output",
-            label="latency",
-        ),
-        TermInfo(
-            name=ScheduleTerm.WORK,
-            field="work_us",
-            dimension=Dimension.MICROSECONDS,
-            text="time of all units for layers",
-            label="work",
-        ),
-        TermInfo(
-            name=ScheduleTerm.UNITS,
-            field="units",
-            dimension=Dimension.COUNT,
-            text="number of units in use",
-            label="units",
-        ),
-    )
-)
-"""What can be minimised."""
 
 
 class ScheduleValues(PlanNumbers):
@@ -95,49 +68,57 @@ def _most_us(tables: TaskTables, *_: int) -> int:
     return tables.horizon_us
 
 
-QUANTITIES = table(
+TERMS = table(
+    (
+        TermInfo(
+            ScheduleTerm.LATENCY,
+            "from the arrival of one request to its last output",
+            D.MICROSECONDS,
+            most=_most_us,
+        ),
+        TermInfo(ScheduleTerm.WORK, "time of all units for layers", D.MICROSECONDS, most=_most_us),
+        TermInfo(ScheduleTerm.UNITS, "number of units in use", most=lambda tables, *_: tables.unit_count),
+    )
+)
+"""What can be minimised."""
+
+QUANTITIES = quantity_table(
     (
         QuantityInfo(
-            name=ScheduleQuantity.ON,
-            text="the unit runs the layer",
-            indices=(_LAYER, _UNIT),
+            ScheduleQuantity.ON,
+            "the unit runs the layer",
+            (_LAYER, _UNIT),
             read=lambda plan, layer, unit: int(plan.code.units[plan.tables.tasks.of[layer]] == unit),
         ),
         QuantityInfo(
-            name=ScheduleQuantity.USES,
-            text="the unit runs at least one layer",
-            indices=(_UNIT,),
+            ScheduleQuantity.USES,
+            "the unit runs at least one layer",
+            (_UNIT,),
             read=lambda plan, unit: int(unit in plan.busy_us),
         ),
+        QuantityInfo(ScheduleQuantity.BUSY, "time of the layers of the unit", (_UNIT,), most=_most_us),
         QuantityInfo(
-            name=ScheduleQuantity.BUSY, text="time of the layers of the unit", indices=(_UNIT,), most=_most_us
-        ),
-        QuantityInfo(
-            name=ScheduleQuantity.MEMORY,
-            text="bytes of the layers of the unit",
-            indices=(_UNIT,),
+            ScheduleQuantity.MEMORY,
+            "bytes of the layers of the unit",
+            (_UNIT,),
             most=lambda tables, *_: tables.weights.whole,
         ),
         QuantityInfo(
-            name=ScheduleQuantity.START,
-            text="when the task, a layer or a segment of layers, starts",
-            indices=(_TASK,),
+            ScheduleQuantity.START,
+            "when the task, a layer or a segment of layers, starts",
+            (_TASK,),
             most=_most_us,
             read=lambda plan, task: plan.task_start_us[task],
         ),
         QuantityInfo(
-            name=ScheduleQuantity.FINISH,
-            text="when the task is done",
-            indices=(_TASK,),
+            ScheduleQuantity.FINISH,
+            "when the task is done",
+            (_TASK,),
             most=_most_us,
             read=lambda plan, task: plan.task_end_us[task],
         ),
-        QuantityInfo(name=ScheduleQuantity.LATENCY, text="arrival to last output", most=_most_us),
-        QuantityInfo(name=ScheduleQuantity.WORK, text="time of all units for layers", most=_most_us),
-        QuantityInfo(
-            name=ScheduleQuantity.UNITS, text="units in use", most=lambda tables, *_: tables.unit_count
-        ),
-    )
+    ),
+    TERMS,
 )
 """What rules can speak about."""
 

@@ -91,7 +91,7 @@ def plan(
         (`with_pipelines`). None: as the problem says.
     passage
         "any": a unit may have several chunks of a request; "once": one; more for workloads (`with_passage`).
-        None: as the problem says.
+        None: as the problem says. The command line asks for `with_free_passage` where nothing is said.
     objective
         Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
         `Objective`.

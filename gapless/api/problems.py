@@ -11,7 +11,7 @@ from pathlib import Path
 from ..formulations.cluster import Pipelines, parse_pipelines
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
-from ..formulations.errors import InvalidInputError, InvalidProblemError, SchemaVersionError
+from ..formulations.errors import GaplessError, InvalidInputError, InvalidProblemError, SchemaVersionError
 from ..formulations.files import load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
@@ -285,12 +285,45 @@ def with_passage(problem: Problem, passage: str = "any") -> Problem:
 
 
 def with_free_passage(problem: Problem) -> Problem:
-    """Return a workload as schedules whose requests pass the units in any way.
+    """Return a problem whose requests pass the units in any way, where that is known to be right.
 
-    It is returned as it is where it asks what schedules do not know: a stream, columns, one fixed order for
-    all units, objectives such as bubbles, limits other than the number of units.
+    A workload as schedules, unless it asks what they do not know: a stream, columns, one fixed order for all
+    units, objectives such as bubbles, limits other than the number of units. One network with any number of
+    chunks per unit, if its costs say what a hop takes (`CostTable.knows_hops`: those of a profile do, and
+    copies in a table that you wrote), unless its objective, which is that of the paper, or a rule needs one
+    chunk per unit. Anything else is returned as it is.
+
+    Parameters
+    ----------
+    problem
+        Any problem.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")  # of the paper: it has no costs of hops
+    >>> gapless.with_free_passage(problem) is problem
+    True
     """
-    return free_schedules(problem) or problem
+    if isinstance(problem.data, Workload):
+        return free_schedules(problem) or problem
+    return problem if once_because(problem) is not None else problem.with_data(Passage())
+
+
+def once_because(problem: Problem) -> str | None:
+    """Return why plans have one chunk per unit where no passage is asked for; None: they may have several.
+
+    Empty: nothing is known of what hops cost, or the problem is not about one network in a chain of chunks.
+    """
+    if problem.data is not None or len(problem.networks) != 1 or not problem.costs.knows_hops:
+        return ""
+    if Objective.paper().first in problem.objective.terms:
+        return "the gapness of the paper is that of one chunk per unit"
+    try:
+        problem.with_data(Passage())
+    except GaplessError as error:
+        return str(error)
+    return None
 
 
 def refuse_rules(problem: Problem, plans: str) -> None:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.layer_orders import with_layer_order
 from ..api.models import is_code
-from ..api.problems import load_problem, load_workload, with_free_passage, with_passage, with_pipelines
+from ..api.problems import (
+    load_problem,
+    load_workload,
+    once_because,
+    with_free_passage,
+    with_passage,
+    with_pipelines,
+)
 from ..api.side_by_side import Segments, with_side_by_side
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
@@ -21,6 +28,7 @@ from ..formulations.files import Origin, with_written_rules
 from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
+from ..formulations.passages import Passage
 from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
@@ -78,8 +86,9 @@ _COUNTS = (
 
 _PERCENTAGES = ("min_balance", "min_utilisation")
 
-_FREE = "any, or else ordered"
-"""The passage of a workload for which none is given: what it asks decides (`with_free_passage`)."""
+_FREE_ONE, _FREE_SEVERAL = "any, or else once", "any, or else ordered"
+"""The passage where none is given, of one network and of a workload: what is asked, and known, decides
+(`with_free_passage`)."""
 
 _WINDOW = re.compile(r"(.+)=(\d{1,9}(?:\.\d{1,3})?)?\.\.(\d{1,9}(?:\.\d{1,3})?)?", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
@@ -98,11 +107,11 @@ def origin_of(**given: object) -> dict[str, str]:
 
 
 def with_usual_passage(asked: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what is asked of a new problem: where a workload has no passage, what it asks decides.
+    """Return what is asked of a new problem: where no passage is given, what is asked and known decides.
 
-    Files of plans from before there were passages name none, and mean `ordered`.
+    Files of plans that name none are about one chunk per unit, those of workloads about `ordered`.
     """
-    return {**asked, "passage": _FREE} if "workload" in asked and "passage" not in asked else asked
+    return {"passage": _FREE_SEVERAL if "workload" in asked else _FREE_ONE, **asked}
 
 
 def require_known(asked: Mapping[str, str]) -> None:
@@ -148,7 +157,7 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         problem = with_layer_order(problem, asked.get("layer_order", "fixed"))
     if "pipelines" in asked:
         problem = with_pipelines(problem, asked["pipelines"])
-    if asked.get("passage", _FREE) != _FREE:
+    if "passage" in asked and not _is_free(asked):
         problem = with_passage(problem, asked["passage"])
     if "objective" in asked:
         problem = problem.with_objective(asked["objective"])
@@ -159,7 +168,13 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         if name in asked
     }
     problem = problem.with_limits(**limits) if limits else problem
-    return with_free_passage(problem) if asked.get("passage") == _FREE else problem
+    if asked.get("passage") == _FREE_ONE and problem.data is not None:
+        return problem  # of requests, or of another shape: it says itself how units are passed
+    return with_free_passage(problem) if _is_free(asked) else problem
+
+
+def _is_free(asked: Mapping[str, str]) -> bool:
+    return asked.get("passage") in (_FREE_ONE, _FREE_SEVERAL)
 
 
 def _in_any_order(problem: Problem, asked: Mapping[str, str]) -> Problem:
@@ -175,12 +190,34 @@ def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, st
 
     A plan is about these, whatever would be chosen another time.
     """
-    if asked.get("passage") == _FREE:
+    notes: tuple[str, ...] = ()
+    if asked.get("passage") == _FREE_SEVERAL:
         asked = {**asked, "passage": problem.data.passage if isinstance(problem.data, Jobs) else ORDERED}
+    elif asked.get("passage") == _FREE_ONE:
+        again = {"passage": str(problem.data.ways)} if isinstance(problem.data, Passage) else {}
+        asked = {name: text for name, text in asked.items() if name != "passage"} | again
+        notes = _passage_notes(asked, problem)
     if asked.get("layer_order") != "best":
-        return asked, ()
+        return asked, notes
     network = problem.network
-    return {**asked, "layer_order": order_words(network.order) or "fixed"}, (order_note(network),)
+    asked = {**asked, "layer_order": order_words(network.order) or "fixed"}
+    return asked, (*notes, order_note(network))
+
+
+def _passage_notes(asked: Mapping[str, str], problem: Problem) -> tuple[str, ...]:
+    """Return what to say about the passage of one network that was chosen because none was given."""
+    if not problem.costs.knows_hops:
+        return ()
+    if isinstance(problem.data, Passage):
+        return ("units may have several chunks, as what a hop costs is known; --passage once allows one",)
+    shaped = [f"--{name.replace('_', '-')}" for name in ("pipelines", "layer_order") if name in asked]
+    why = once_because(problem) or (f"{shaped[0]} has no other plans" if shaped else "")
+    return (once_note(why),) if why else ()
+
+
+def once_note(why: str) -> str:
+    """Return that units have one chunk each, although it is known what a hop costs."""
+    return f"what a hop costs is known, but units have one chunk each (--passage once): {why}"
 
 
 def order_note(network: Network) -> str:

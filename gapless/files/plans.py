@@ -22,6 +22,7 @@ from ..formulations.files import (
 )
 from ..formulations.judge import check
 from ..formulations.operation import operation_of
+from ..formulations.passages import Passage
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.schedules import orders_chunks
@@ -124,7 +125,10 @@ def problem_of_plan(
     if "problem" in given or "workload" in given:
         given = _with_passage(named, _with_order(named.origin, given))
         problem = asked_problem(_with_workload(named.origin, given))
-        return fitting(problem, named.deployment.parts) if named.deployment else problem, ()
+        if named.deployment is not None:
+            return fitting(problem, named.deployment.parts), ()
+        chosen = "passage" not in given and problem.costs.knows_hops
+        return fitting(problem, named.plans) if chosen else problem, ()
     asked, notes = _asked(named)
     problem = fitting(asked_problem({**asked, **given}), named.plans)
     if not remembered:
@@ -136,10 +140,18 @@ def problem_of_plan(
     return problem, (*notes, *lost)
 
 
-def problem_named(
-    given: Mapping[str, str], *, remembered: bool = True
-) -> tuple[Problem, Mapping[str, str], tuple[str, ...]]:
-    """Return the problem that is asked for, what is asked, and notes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedProblem:
+    """What the user named as a problem."""
+
+    problem: Problem
+    asked: Mapping[str, str]  # what is asked, by the name of an option
+    notes: tuple[str, ...] = ()  # what was taken, and chosen
+    free: bool = False  # whether units may have several chunks only because nothing else was said
+
+
+def problem_named(given: Mapping[str, str], *, remembered: bool = True) -> NamedProblem:
+    """Return the problem that is asked for.
 
     A plan, a list, a deployment and the folder of a run stand for their problem; what else is given counts.
 
@@ -148,24 +160,30 @@ def problem_named(
     """
     name = given.get("problem")
     if not name or not _stands_for_problem(Path(name)):
-        given = with_usual_passage(given)
-        problem = asked_problem(given)
-        return problem, *settled(given, problem)
+        return _new(given)
     rest = {key: text for key, text in given.items() if key != "problem"}
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        problem = asked_problem({**rest, "problem": str(own)})
-        asked, notes = settled({**rest, "problem": str(own)}, problem)
-        return problem, asked, (f"{own} is taken", *notes)
+        found = _new({**rest, "problem": str(own)})
+        return replace(found, notes=(f"{own} is taken", *found.notes))
     named = named_plan(name)
     given = {**_asked(named)[0], **rest}
     problem = asked_problem(given)
     asked, notes = settled(given, problem)
     notes = (f"the problem of {name} is taken", *notes)
-    if not remembered:
-        return problem, asked, notes
-    problem = with_remembered_rules(problem, named.origin)
-    return problem, asked, (*notes, *forgotten(named.origin, problem))
+    if remembered:
+        problem = with_remembered_rules(problem, named.origin)
+        notes += forgotten(named.origin, problem)
+    return NamedProblem(problem=problem, asked=asked, notes=notes)
+
+
+def _new(given: Mapping[str, str]) -> NamedProblem:
+    """Return a problem that is no plan's."""
+    usual = with_usual_passage(given)
+    problem = asked_problem(usual)
+    asked, notes = settled(usual, problem)
+    free = "passage" not in given and isinstance(problem.data, Passage)
+    return NamedProblem(problem=problem, asked=asked, notes=notes, free=free)
 
 
 def _stands_for_problem(path: Path) -> bool:

@@ -133,6 +133,7 @@ class _Process:
                 work,
                 {"descriptor": theirs.fileno()},
                 descriptors=(theirs.fileno(),),
+                engines=["numpy"],
             )
 
     def ask(self, head: Mapping[str, Any], data: Buffer) -> tuple[dict[str, Any], bytearray]:

@@ -163,4 +163,4 @@ def listed(given: str | Mapping[str, str]) -> Base:
         raise InvalidInputError(f"unknown key {', '.join(unknown)}; there are {', '.join((BOARD, *NAMES))}")
     if not asked.keys() & {"problem", "workload"}:
         raise InvalidInputError('it names no problem: say {"problem": ...} or {"workload": ...}')
-    return Base(asked=with_usual_passage(asked), board=given.get(BOARD, ""))
+    return Base(asked=with_usual_passage(asked) if "workload" in asked else asked, board=given.get(BOARD, ""))

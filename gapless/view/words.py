@@ -160,13 +160,13 @@ def term_value(terms: Terms, term: str, value: int | None) -> str:
     return amount(terms[term].dimension, value)
 
 
-def wider_words(terms: Terms, option: str, best: Score, wider: Score, term: str) -> str:
-    """Return what a wider class of plans brings of the first term; empty: nothing that is worth a line."""
-    now, then = best.value(term), wider.value(term)
-    if then * 1000 >= now * 995:
+def other_words(terms: Terms, option: str, best: Score, other: Score, term: str) -> str:
+    """Return what another class of plans brings of the first term; empty: nothing that is worth a line."""
+    now, then = best.value(term), other.value(term)
+    if abs(then - now) * 1000 <= now * 5:
         return ""
-    value = term_value(terms, term, then)
-    return f"{option}: {term_name(terms, term)} {value}, {100 * (now - then) / now:.0f} % less"
+    value, change = term_value(terms, term, then), 100 * abs(now - then) / now
+    return f"{option}: {term_name(terms, term)} {value}, {change:.0f} % {'less' if then < now else 'more'}"
 
 
 def observed(*, simulated: bool) -> str:

@@ -12,8 +12,7 @@ _TERMS = frozenset((T.MAKESPAN, T.LATE, T.LATENESS, T.LATENCY, T.WORK))
 
 
 def _search() -> Search:
-    from .solving import solve_jobs
-    from .start import starts_of
+    from .solving import solve_jobs, starts_of
 
     return Search(solve_jobs, starts_of)
 
@@ -31,8 +30,7 @@ def _classes() -> Iterable[type[Backend]]:
 
 
 def _instances() -> Instances:
-    from .drawn import random_jobs
-    from .samples import samples
+    from .samples import random_jobs, samples
 
     return Instances(samples, random_jobs)
 

@@ -1,5 +1,8 @@
 """Lower bounds on the terms of single requests, in exact integers. They hold for every valid plan.
 
+Prices of units (`solvers.contention`): a bound on the makespan that holds for all start times and orders, so
+also where chunks start as early as they can, and for passages that are restricted.
+
 Prices over windows: on a unit, chunks that cannot begin before h and have q behind them take at most
 makespan - h - q together (`Reach.windows`). Whatever non-negative prices these windows have that add up to 1,
 
@@ -14,17 +17,17 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
+from ..company import Ints
+from ..contention import PRICE_SCALE, Program, Way
 from ..protocol import NEVER, Deadline
-from .instance import instance_of
-from .price_bound import price_bound
-
-Ints = NDArray[np.int64]
+from ..simplex import Floats
+from .instance import Instance, instance_of
+from .passages import Passage, Passages
 
 _SCALE = 1 << 20
 """Prices are integers that add up to this."""
@@ -60,6 +63,51 @@ def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
         amounts = {JobTerm.LATE: int(late_us > 0), JobTerm.LATENESS: late_us}
         found += request.weight * amounts.get(JobTerm(first), heads[-1] - request.release_us)
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceBound:
+    """A lower bound, and what it says about good plans."""
+
+    bound_us: int
+    prices: Floats  # what a microsecond of a network on a unit costs the whole, at most 1; shape (N, K)
+    passages: tuple[tuple[Passage, ...], ...]  # those that were looked at, by network
+    shares: tuple[Floats, ...]  # which share of the requests of a network takes each of them
+
+
+def price_bound(instance: Instance, deadline: Deadline = NEVER) -> PriceBound | None:
+    """Return the bound with the best prices that are found in time; None: some network cannot run."""
+    kinds = [_Free(network, count) for network, count in zip(instance.networks, instance.counts, strict=True)]
+    if any(kind.network.alone is None for kind in kinds):
+        return None
+    program = Program(instance.company(), kinds, instance.unit_count)
+    program.improve(deadline)
+    found = program.result()
+    return PriceBound(
+        bound_us=max(instance.longest_us, -(-found.total // PRICE_SCALE)),
+        prices=found.prices / PRICE_SCALE,
+        passages=found.ways,
+        shares=found.shares,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Free:
+    """Requests of a network, each with any passage."""
+
+    network: Passages
+    count: int
+
+    def cheapest(self, prices: Ints, discounts: Ints) -> tuple[int, Way]:
+        found = self.network.cheapest(prices.tolist(), discounts.tolist())
+        assert found is not None
+        return int(found[0]), found[1]
+
+    def times_us(self, way: Way) -> Ints:
+        return np.array(self.network.times_us(way), dtype=np.int64)
+
+    def allows(self, way: Way) -> bool:
+        return bool(way)
 
 
 def windows_bound(tables: JobTables, deadline: Deadline = NEVER) -> int:

@@ -1,15 +1,21 @@
-"""What schedules are fined that break something: the more, the further they are from keeping to it."""
+"""What schedules can break: units that may not be used together, and fines for rules, limits and memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 
 from ...formulations.jobs.tables import JobTables
 from ...formulations.problem import Feature, Problem
 from ..repairing import breach
 from ..shortfall import missed_by
 from .passages import Part
-from .unit_sets import CHECKED, is_checked
+
+MOST_SETS = 12
+"""Most sets of units that are searched one by one, where units exclude each other or few may be used."""
+
+CHECKED = frozenset(map(str, (Feature.LIMITS, Feature.RULES, Feature.OPAQUE_RULES, Feature.DEVICE_MEMORY)))
+"""What only the judge says of a plan."""
 
 _BROKEN, _PER_PERMILLE = 100.0, 0.002
 """What a schedule that breaks something is fined, and for each permille of it, as shares of all work."""
@@ -17,6 +23,22 @@ _BROKEN, _PER_PERMILLE = 100.0, 0.002
 Fine = Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float]
 """From a request for each chunk, in the order in which units serve them, and the chunks of each request to
 a time; 0.0: nothing is broken."""
+
+
+def is_checked(problem: Problem) -> bool:
+    """Return whether plans that fit their units can break something."""
+    return bool(problem.features & CHECKED)
+
+
+def unit_sets(problem: Problem, tables: JobTables) -> Iterator[frozenset[int]]:
+    """Yield sets of units that plans may use: largest ones first, none in another one."""
+    exclusive, most = tables.chains[0].exclusive, problem.limits.max_units
+    found: list[frozenset[int]] = []
+    for size in range(min(tables.unit_count, most or tables.unit_count), 0, -1):
+        for units in map(frozenset, combinations(range(tables.unit_count), size)):
+            if not any(exclusive[unit] & units for unit in units) and not any(units < own for own in found):
+                found.append(units)
+                yield units
 
 
 def fine_of(problem: Problem, tables: JobTables, work_us: int) -> Fine | None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.jobs.tables import JobTables
-from ...formulations.jobs.visits import Visits
+from ...formulations.jobs.tables import JobTables, Visits
 from ...formulations.losses import LossTable
 from ..company import Company, Runnable
 from .passages import Passages

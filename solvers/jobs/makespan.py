@@ -13,17 +13,15 @@ from itertools import islice
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
-from ..pool import Pool
-from ..protocol import LEAST_S, Clock, Deadline
-from .bounds import windows_bound
+from ..protocol import LEAST_S, Clock, Deadline, Statistics
+from ..rounds import RoundSearch
+from .bounds import PriceBound, price_bound, windows_bound
 from .dispatching import dispatched, ordered
-from .fines import fine_of
+from .fines import MOST_SETS, fine_of, unit_sets
 from .instance import instance_of
 from .pair_bound import PairBound
 from .playing import Measure, measure_of
-from .price_bound import PriceBound, price_bound
 from .schedule_search import STEPS, ScheduleSearch
-from .unit_sets import MOST_SETS, unit_sets
 from .walk import Kept
 
 _STEPS, _STEPS_PER_SECTION = 1_000, 300
@@ -50,14 +48,14 @@ _SETS_SHARE = 0.5
 """Share of the time in which all sets of units are searched; the rest is for the best one."""
 
 
-class MakespanSearch:
+class MakespanSearch(RoundSearch[JobPlan]):
     """Better and better plans of one problem whose first term is the makespan.
 
     `fixed`: search by a number of changes, whatever time there is.
     """
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:
-        self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
+        super().__init__(problem, most=most)
         self._tables, self._seed = tables_of(problem), seed
         self._instance = instance_of(self._tables, range(self._tables.unit_count))
         alone_us = [cheapest[0] for n in self._instance.networks if (cheapest := n.alone)]
@@ -68,8 +66,7 @@ class MakespanSearch:
         self._waiting: Kept | None = None
         self._offered = 0
         self._pair: PairBound | None = None
-        self.least_us = 0  # a lower bound on the makespan
-        self.least_by = "prices"  # what proves it
+        self.least_by = "prices"  # what proves the bound
         sections = sum(map(self._tables.section_count, range(self._tables.request_count)))
         self._most_steps = min(STEPS, _STEPS + _STEPS_PER_SECTION * sections) if fixed else None
 
@@ -77,6 +74,11 @@ class MakespanSearch:
     def steps(self) -> int:
         """How many changes were tried."""
         return sum(search.steps for search in self._searches)
+
+    @property
+    def statistics(self) -> Statistics:
+        """How many changes were tried, and what proves the bound."""
+        return {"steps": self.steps, "bound_by": self.least_by}
 
     def begin(self, deadline: Deadline) -> None:
         """Take the first plans; after the deadline as few as will do."""
@@ -135,6 +137,7 @@ class MakespanSearch:
         It takes a share of the time at most.
         """
         if not self._possible:
+            self.least = 0
             return 0
         deadline = deadline.share(_BOUND_SHARE)
         whole = price_bound(self._instance, deadline)
@@ -144,13 +147,14 @@ class MakespanSearch:
         for search, own in zip(self._searches, self._bounds, strict=True):
             if own is not None and search.best is not None:
                 search.use(own)
-        self.least_us = 0 if whole is None else whole.bound_us
+        least_us = 0 if whole is None else whole.bound_us
         windows_us = windows_bound(self._tables, deadline)
-        if windows_us > self.least_us:
-            self.least_us, self.least_by = windows_us, "windows"
+        if windows_us > least_us:
+            least_us, self.least_by = windows_us, "windows"
         if whole is not None:
-            self._pair = PairBound(self._instance, self.least_us, whole.prices)
-        return self.least_us
+            self._pair = PairBound(self._instance, least_us, whole.prices)
+        self.least = least_us
+        return least_us
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search until the time is up; say after each plan whether it, or the bound, is the best so far."""
@@ -181,9 +185,9 @@ class MakespanSearch:
                 with pace.held():
                     best = self._problem.formulation.numbers(self._problem, self.pool.codes[0])
                     pair.improve(best.term(JobTerm.MAKESPAN), Deadline(_PAIR_SHARE * left_s, clock))
-                if pair.bound_us > self.least_us:
+                if pair.bound_us > (self.least or 0):
                     names = [self._tables.chains[network].network for network in pair.core]
-                    self.least_us, self.least_by = pair.bound_us, f"pair {', '.join(names)}"
+                    self.least, self.least_by = pair.bound_us, f"pair {', '.join(names)}"
                     yield True
 
     def _share_of_steps(self, parts: int) -> int | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ...formulations.chain import Chain
-from ...formulations.jobs.visits import Visits
+from ...formulations.jobs.tables import Visits
 
 Part = tuple[int, int, int]
 """A chunk: first border, last border, unit."""

@@ -10,8 +10,7 @@ from ...formulations.jobs.play import Part
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
-from ...formulations.jobs.tables import JobPlan, JobTables
-from ...formulations.jobs.visits import Visits
+from ...formulations.jobs.tables import JobPlan, JobTables, Visits
 from ...formulations.problem import Problem
 
 MOST_ROUTES, _MOST_STEPS = 200, 100_000

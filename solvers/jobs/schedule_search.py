@@ -12,11 +12,11 @@ from math import log
 from random import Random
 
 from ..protocol import Deadline
+from .bounds import PriceBound
 from .fines import Fine
 from .instance import Instance
 from .moves import Moves
 from .passages import Passage
-from .price_bound import PriceBound
 from .walk import Kept, Walk
 
 _WARM, _COLD = 0.006, 0.0002

@@ -1,4 +1,6 @@
-"""From a problem of single requests to a claim: list schedules, rounds of annealing, and a bound.
+"""From a problem of single requests to a claim, or to what exact searches start from.
+
+There are list schedules, rounds of annealing, a search by makespan (`makespan.py`), and a bound.
 
 Small spaces are walked whole. Rules, limits and memory are checked on every plan that the search would take.
 A plan is said to be optimal only where the objective is one term and meets its bound.
@@ -7,6 +9,7 @@ A plan is said to be optimal only where the objective is one term and meets its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, count, islice, takewhile
 
 from ...formulations.jobs.quantities import JobTerm
@@ -14,15 +17,15 @@ from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..exhaustive import walked
-from ..pool import Pool
-from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
-from ..showing import Showing
+from ..families import Start
+from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support
+from ..rounds import RoundSearch, claim_of, starts_by
 from .annealing import Annealing, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
+from .fines import MOST_SETS, is_checked, unit_sets
 from .makespan import MakespanSearch
 from .playing import Play, Sequenced
-from .unit_sets import MOST_SETS, is_checked, unit_sets
 
 _BOUND_SHARE = 0.3
 """Share of the time after which the bound is not improved any more."""
@@ -36,19 +39,28 @@ _RESTART = 0.25
 
 def solve_jobs(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    return walked(problem, options) or _JobsSolve(problem, options, support).run()
+    found = walked(problem, options)
+    if found is not None:
+        return found
+    fixed = options.time_limit_s is None
+    begun = partial(search_of, problem, seed=options.seed, most=options.top, fixed=fixed)
+    return claim_of(begun, problem, options, support)
 
 
-class JobsSearch:
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield plans and a bound that are found quickly."""
+    return starts_by(partial(search_of, problem, seed=options.seed, fixed=True), options)
+
+
+class JobsSearch(RoundSearch[JobPlan]):
     """Rounds of annealing for one problem, each from the best plan or from a list schedule.
 
     `fixed`: search `ROUNDS` rounds, whatever time there is.
     """
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1, fixed: bool = False) -> None:
-        self._problem, self.pool = problem, Pool[JobPlan](problem, most=most)
+        super().__init__(problem, most=most)
         self._fixed = fixed
-        self.least_us = 0  # a lower bound on the makespan that is found meanwhile
         tables = tables_of(problem)
         self._plays = [
             play
@@ -63,12 +75,13 @@ class JobsSearch:
 
     def bound(self, deadline: Deadline) -> int:
         """Return a lower bound on the first term, after a share of the time at most."""
-        return bound_of(self._problem, deadline.share(_BOUND_SHARE))
+        self.least = bound_of(self._problem, deadline.share(_BOUND_SHARE))
+        return self.least
 
     @property
-    def steps(self) -> int:
+    def statistics(self) -> Statistics:
         """How many moves were tried."""
-        return sum(search.steps for search in self._searches)
+        return {"steps": sum(search.steps for search in self._searches)}
 
     def begin(self, deadline: Deadline) -> None:
         """Take the list schedules that are valid, and what policies do; after the deadline as few as will do.
@@ -132,43 +145,3 @@ def search_of(problem: Problem, *, seed: int, most: int = 1, fixed: bool) -> Job
     first = problem.objective.terms[0]
     kind = MakespanSearch if first == JobTerm.MAKESPAN else JobsSearch
     return kind(problem, seed=seed, most=most, fixed=fixed)
-
-
-class _JobsSolve:
-    """One solve of one problem."""
-
-    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
-        self._problem, self._options = problem, options
-        self._handling = support.handling(problem)
-        self._deadline = Deadline(options.time_limit_s)
-        self._showing = Showing(options)
-
-    def run(self) -> Claim:
-        """Search until the plan meets the bound, or the time or the rounds are up."""
-        limit_s = self._options.time_limit_s
-        self._search = search_of(
-            self._problem, seed=self._options.seed, most=self._options.top, fixed=limit_s is None
-        )
-        self._search.begin(self._deadline)
-        self._bound = self._search.bound(self._deadline)
-        for better in self._search.rounds(self._deadline):
-            self._bound = max(self._bound, self._search.least_us)
-            if self._proven or self._search.pool.rejected > self._options.max_rejections:
-                break
-            if better:
-                self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
-            if self._deadline.passed:
-                break
-        return self._claim(self._search.pool.stopped(self._options, self._deadline))
-
-    @property
-    def _proven(self) -> bool:
-        return self._search.pool.meets(self._bound)
-
-    def _claim(self, stop: StopReason) -> Claim:
-        statistics: dict[str, int | float | str] = {"steps": self._search.steps}
-        if isinstance(self._search, MakespanSearch):
-            statistics["bound_by"] = self._search.least_by
-        return self._search.pool.claim(
-            bound=self._bound, stop=stop, handling=self._handling, statistics=statistics
-        )

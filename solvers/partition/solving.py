@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,10 +20,9 @@ from ...formulations.problem import Problem
 from ..down_sets import TooManySetsError
 from ..exhaustive import walked
 from ..families import Start
-from ..pool import Pool
-from ..protocol import LEAST_S, Claim, Deadline, SolveOptions, StopReason, Support, TimeIsUpError
+from ..protocol import LEAST_S, Claim, Deadline, SolveOptions, Statistics, Support, TimeIsUpError
 from ..repairing import repair
-from ..showing import Showing
+from ..rounds import Patience, RoundSearch, claim_of, starts_by
 from ..topological_orders import Order, by_priority, first_orders, reshuffled
 from .arrays import Arrays, build_arrays
 from .chains import best_chain
@@ -234,6 +234,9 @@ def _around(cuts: Sequence[int], near: int) -> list[int]:
 ROUNDS, PATIENCE = 400, 150
 """Rounds of the search where no time is given, and how many without a better plan end it."""
 
+_START_ROUNDS, _START_PATIENCE = 40, 20
+"""The same for what exact searches start from."""
+
 _BEFORE_PROOF = 15
 """Rounds before the chains of down-sets are compared: a better plan makes that shorter."""
 
@@ -250,25 +253,36 @@ _MEASURES = {
 
 def solve_partition(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    return walked(problem, options) or _Solve(problem, options, support).run()
+    found = walked(problem, options)
+    if found is not None:
+        return found
+    begun = partial(Plans, problem, seed=options.seed, most=options.top, proves=options.top == 1)
+    return claim_of(begun, problem, options, support, Patience(without_better=PATIENCE, rounds=ROUNDS))
 
 
-class Plans:
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield plans and a bound that are found quickly."""
+    patience = Patience(without_better=_START_PATIENCE, rounds=_START_ROUNDS)
+    return starts_by(partial(Plans, problem, seed=options.seed), options, patience)
+
+
+class Plans(RoundSearch[Code]):
     """The search for one problem: its valid plans, the best first, and what is proved."""
 
-    def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
-        self._problem, self.pool = problem, Pool[Code](problem, most=most)
+    def __init__(self, problem: Problem, *, seed: int, most: int = 1, proves: bool = False) -> None:
+        super().__init__(problem, most=most)
+        self._proves = proves
         graph = graph_to_search(problem, one=most == 1)
         self.arrays: Arrays = build_arrays(problem, graph)
         self.bounds: PartBounds = bounds_of(graph, self.arrays.most_parts)
         self._first = PartTerm(problem.ranking[0])
         self._search = PartSearch(self.arrays, measure=_MEASURES[self._first], seed=seed)
-        self.bound = self._least()
+        self.least = self._least()
 
     @property
-    def programs(self) -> int:
+    def statistics(self) -> Statistics:
         """How many orders were cut."""
-        return self._search.programs
+        return {"orders": self._search.programs}
 
     def begin(self, deadline: Deadline) -> None:
         """Cut the first orders, and repair what breaks something if there is nothing else."""
@@ -279,8 +293,12 @@ class Plans:
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search on, round by round; say after each whether there is a better plan."""
-        for line in self._search.rounds(deadline):
-            yield line is not None and self._offer(line)
+        for number, line in enumerate(self._search.rounds(deadline)):
+            better = line is not None and self._offer(line)
+            if number == _BEFORE_PROOF and self._proves and not self.pool.meets(self.least):
+                left_s = deadline.left_s
+                self.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
+            yield better
 
     def prove(self, deadline: Deadline) -> None:
         """Compare all chains of down-sets, if that is what is asked and there are few."""
@@ -298,7 +316,7 @@ class Plans:
             return
         if line is not None:
             self._offer(line)
-        self.bound = self._value(self.pool.codes[0])
+        self.least = self._value(self.pool.codes[0])
 
     def _value(self, code: Code) -> int:
         return self._problem.formulation.numbers(self._problem, code).term(self._first)
@@ -322,69 +340,3 @@ class Plans:
 
 _KNOWN_LIMITS = ("max_units", "min_units", "max_unit_memory_bytes", "max_memory_bytes")
 """Limits that the programs know."""
-
-
-class _Solve:
-    """One solve of one problem."""
-
-    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
-        self._problem, self._options = problem, options
-        self._handling = support.handling(problem)
-        self._deadline = Deadline(options.time_limit_s)
-        self._showing = Showing(options)
-        self._plans = Plans(problem, seed=options.seed, most=options.top)
-
-    def run(self) -> Claim:
-        """Search until the best plan is proved to be one, or the time or the rounds are up."""
-        plans, limit_s = self._plans, self._options.time_limit_s
-        plans.begin(self._deadline)
-        left = PATIENCE
-        for number, better in enumerate(plans.rounds(self._deadline)):
-            if number == _BEFORE_PROOF and self._options.top == 1 and not self._proven:
-                left_s = self._deadline.left_s
-                plans.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
-            if self._proven or plans.pool.rejected > self._options.max_rejections:
-                break
-            if better:
-                left = PATIENCE
-                self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
-            left -= 1
-            if limit_s is None and (left <= 0 or number >= ROUNDS):
-                break
-        return self._claim(plans.pool.stopped(self._options, self._deadline))
-
-    @property
-    def _proven(self) -> bool:
-        return self._plans.pool.meets(self._plans.bound)
-
-    def _claim(self, stop: StopReason) -> Claim:
-        plans = self._plans
-        return plans.pool.claim(
-            bound=plans.bound, stop=stop, handling=self._handling, statistics={"orders": plans.programs}
-        )
-
-
-_SHARE = 0.1
-"""Share of a time limit that the search may take."""
-
-_ROUNDS, _PATIENCE = 40, 20
-
-
-def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
-
-    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends after a
-    share of the time limit.
-    """
-    limit_s = options.time_limit_s
-    deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
-    plans = Plans(problem, seed=options.seed)
-    plans.begin(deadline)
-    if limit_s is not None:
-        yield Start(code=next(iter(plans.pool.codes), None), at_least=plans.bound)
-    left = _PATIENCE
-    for number, better in enumerate(plans.rounds(deadline)):
-        left = _PATIENCE if better else left - 1
-        if left <= 0 or number >= _ROUNDS or plans.pool.rejected > options.max_rejections:
-            break
-    yield Start(code=next(iter(plans.pool.codes), None), at_least=plans.bound)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from bisect import insort
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import combinations, count, islice
 from typing import Any
 
@@ -21,10 +22,9 @@ from ...formulations.task_graph.quantities import ScheduleTerm
 from ...formulations.task_graph.tables import Schedule, TaskTables, tables_of
 from ..exhaustive import walked
 from ..families import Start
-from ..pool import Pool
-from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
+from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support
 from ..repairing import repair
-from ..showing import Showing
+from ..rounds import Patience, RoundSearch, claim_of, starts_by
 from ..topological_orders import by_priority
 from .moves import Moves
 
@@ -44,9 +44,6 @@ _NOISE = 0.2
 _MOST_SETS = 12
 """Most sets of units that are searched one by one, where few may be used."""
 
-_SHARE = 0.1
-"""Share of a time limit that the search for a plan to start from may take."""
-
 _START_ROUNDS = 6
 """Rounds without a better plan that end that search."""
 
@@ -64,14 +61,25 @@ _WORST = np.iinfo(np.int64).max // _SCALE**2
 
 def solve_schedule(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return good plans, and a bound."""
-    return walked(problem, options) or _Solve(problem, options, support).run()
+    found = walked(problem, options)
+    if found is not None:
+        return found
+    begun = partial(ScheduleSearch, problem, seed=options.seed, most=options.top)
+    return claim_of(begun, problem, options, support, Patience(without_better=ROUNDS))
 
 
-class ScheduleSearch:
+def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield plans and a bound that are found quickly."""
+    begun = partial(ScheduleSearch, problem, seed=options.seed)
+    return starts_by(begun, options, Patience(without_better=_START_ROUNDS))
+
+
+class ScheduleSearch(RoundSearch[Schedule]):
     """The search for one problem: its valid plans, the best first, and a bound."""
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
-        self._problem, self._seed, self.pool = problem, seed, Pool[Schedule](problem, most=most)
+        super().__init__(problem, most=most)
+        self._seed = seed
         self._tables = tables = tables_of(problem)
         self._paths = paths_of(tables)
         checked = {Feature.LIMITS, Feature.RULES, Feature.OPAQUE_RULES}
@@ -81,12 +89,12 @@ class ScheduleSearch:
             Moves(tables, problem.ranking, units, broken=broken, seed=seed + number)
             for number, units in enumerate(self._sets)
         ]
-        self.bound = self._least()
+        self.least = self._least()
 
     @property
-    def steps(self) -> int:
+    def statistics(self) -> Statistics:
         """How many moves were tried."""
-        return sum(moves.steps for moves in self._moves)
+        return {"moves": sum(moves.steps for moves in self._moves)}
 
     def begin(self, deadline: Deadline) -> None:
         """Take the list schedules, and repair what breaks something if there is nothing else."""
@@ -156,64 +164,6 @@ def _unit_sets(problem: Problem, tables: TaskTables) -> Iterator[tuple[int, ...]
     """Yield sets of units that plans may use, as large as they may be."""
     most = min(tables.unit_count, problem.limits.max_units or tables.unit_count)
     yield from combinations(range(tables.unit_count), most)
-
-
-class _Solve:
-    """One solve of one problem."""
-
-    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
-        self._problem, self._options = problem, options
-        self._handling = support.handling(problem)
-        self._deadline = Deadline(options.time_limit_s)
-        self._showing = Showing(options)
-        self._search = ScheduleSearch(problem, seed=options.seed, most=options.top)
-
-    def run(self) -> Claim:
-        """Search until the best plan meets the bound, or the time or the rounds are up."""
-        search, limit_s = self._search, self._options.time_limit_s
-        search.begin(self._deadline)
-        left = ROUNDS
-        for better in search.rounds(self._deadline):
-            if self._proven or search.pool.rejected > self._options.max_rejections:
-                break
-            if better:
-                left = ROUNDS
-                self._showing.offer(lambda: self._claim(StopReason.TIME_LIMIT))
-            left -= 1
-            if self._deadline.passed or (limit_s is None and left <= 0):
-                break
-        return self._claim(search.pool.stopped(self._options, self._deadline))
-
-    @property
-    def _proven(self) -> bool:
-        return self._search.pool.meets(self._search.bound)
-
-    def _claim(self, stop: StopReason) -> Claim:
-        search = self._search
-        return search.pool.claim(
-            bound=search.bound, stop=stop, handling=self._handling, statistics={"moves": search.steps}
-        )
-
-
-def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
-
-    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends when its
-    plan meets the bound, or after a share of the time limit.
-    """
-    limit_s = options.time_limit_s
-    deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
-    search = ScheduleSearch(problem, seed=options.seed)
-    search.begin(deadline)
-    if limit_s is not None:
-        yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)
-    left = _START_ROUNDS
-    for better in search.rounds(deadline):
-        left = _START_ROUNDS if better else left - 1
-        met = search.pool.meets(search.bound)
-        if met or deadline.passed or left <= 0 or search.pool.rejected > options.max_rejections:
-            break
-    yield Start(code=next(iter(search.pool.codes), None), at_least=search.bound)
 
 
 def upward_ranks(tables: TaskTables) -> list[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece, WorkerBench
 from gapless.profiler.sampling import Effort
+from tests.processes import alive
 
 from .fakes import FakeEngine, FakeModel
 
@@ -118,7 +118,7 @@ def test_nothing_is_left_behind(model: FakeModel) -> None:
         pids = [worker.pid for worker in bench._workers.values()]
     feed.close()
     assert set(os.listdir("/proc/self/fd")) == before
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not any(map(alive, pids))
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from gapless.formulations.errors import PlacementError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.profile import Method, ProfileOptions, profile
 from tests.executor.graph.models import load, residual
+from tests.processes import workers
 
 from .fakes import Shelf
 
@@ -31,13 +31,9 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnnxModel:
     return load(residual(), tmp_path)
 
 
-def children() -> set[str]:
-    """Return the children of this process; a thread may end while they are listed."""
-    found: set[str] = set()
-    for path in Path("/proc/self/task").glob("*/children"):
-        with suppress(OSError):
-            found.update(path.read_text().split())
-    return found
+def children() -> set[int]:
+    """Return the processes that this one has started."""
+    return workers(os.getpid())
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_starts_take_a_share_of_every_limit(limit_s: float, monkeypatch: pytest.
             asked.append(limit_s)
             super().__init__(0.0)
 
-    for home in ("flow_shop.search", "jobs.start", "cooperation.solving"):
+    for home in ("flow_shop.search", "rounds", "cooperation.solving"):
         monkeypatch.setattr(f"gapless.solvers.{home}.Deadline", Recorded)
     for problem in (PHONE, drawn_jobs(1), drawn_groups(1)):
         asked.clear()

@@ -136,7 +136,7 @@ def plan(
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
     from ...view.terminal import tables
-    from ..tasks.solving import plan_watched, wider_notes
+    from ..tasks.solving import class_notes, plan_watched
 
     check_writable(out)
     if batches is not None:
@@ -154,7 +154,7 @@ def plan(
     notes += _plans_written(out, problem, result, asked.origin)
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result, () if interrupted else wider_notes(problem, result)),
+        view=lambda: tables.result_view(problem, result, () if interrupted else class_notes(asked, result)),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from ...formulations.deployment import Mode
-from ...formulations.errors import InvalidInputError
+from ...formulations.errors import GaplessError, InvalidInputError
+from ...formulations.passages import Ways
 from ...formulations.workload import Execution, RequestOrder
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
@@ -124,8 +125,9 @@ PassageOption = Annotated[
     _asked_option(
         metavar="PASSAGE",
         help="Whether a unit may have several chunks of a request (any), so that requests come back to it, "
-        "or one (once, the default for one network); of a workload, whose default is any, also one, in the "
-        "order of the platform, requests in one order (ordered), or in this one (ordered:gpu,npu,cpu).",
+        "or one (once). Otherwise any for one network if it is known what a hop costs, as in a profile, and "
+        "else once; of a workload any; there also one, in the order of the platform, requests in one order "
+        "(ordered), or in this one (ordered:gpu,npu,cpu).",
     ),
 ]
 MaxHopsOption = Annotated[
@@ -238,6 +240,8 @@ class Asked:
     task_slots: int | None = None
     """Task slots that were asked for without a workload: they are for who plays the plan."""
     notes: tuple[str, ...] = ()  # what the user should know about it
+    once: Callable[[], Asked] | None = None
+    """Asks for one chunk per unit, where units may have several only because nothing else was said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,8 +289,43 @@ def ask(options: ProblemOptions) -> Asked:
     """Return the problem with the objective, limits and rules of the command line."""
     from ...files.plans import problem_named
 
-    problem, asked, notes = problem_named(_given(options), remembered=options.rules is None)
-    return _asked(problem, options, dict(asked), notes)
+    named = problem_named(_given(options), remembered=options.rules is None)
+    once = partial(ask, replace(options, passage=Ways.ONCE)) if named.free else None
+    try:
+        return replace(_asked(named.problem, options, dict(named.asked), named.notes), once=once)
+    except GaplessError as error:
+        if once is None:
+            raise
+        return _in_once(once, str(error))
+
+
+def _in_once(once: Callable[[], Asked], why: str) -> Asked:
+    """Return what is asked with one chunk per unit, and say why."""
+    from ...files.origins import once_note
+
+    found = once()
+    return replace(found, notes=(*found.notes, once_note(why)))
+
+
+def _for_backends(asked: Asked, given: Mapping[str, Any]) -> Asked:
+    """Return what is asked with one chunk per unit, where that is all that some named backend knows.
+
+    `given`: the other options of the command.
+    """
+    if asked.once is None:
+        return asked
+    if given.get("layer_orders") is not None:
+        return _in_once(asked.once, "--layer-orders compares plans of that kind")
+    from ...solvers.registry import get_backends
+
+    names = [*(given.get("backends") or "").split(","), given.get("backend") or ""]
+    abilities = {
+        one.name: one.capabilities for one in get_backends([name.strip() for name in names if name.strip()])
+    }
+    lacking = [name for name, able in abilities.items() if able.support(asked.problem) is None]
+    once = asked.once().problem if lacking else asked.problem
+    lacking = [name for name in lacking if not abilities[name].missing(once)]
+    return _in_once(asked.once, f"{', '.join(lacking)} can plan no others") if lacking else asked
 
 
 def ask_plan(
@@ -361,7 +400,9 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
             given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
         if of_many is not None and given["instances"] is not None:
             return of_many(options, **given)
-        answer, plan = ask_plan(files, options, number) if takes_plan else (ask(options), None)
+        answer, plan = (
+            ask_plan(files, options, number) if takes_plan else (_for_backends(ask(options), given), None)
+        )
         if plays:
             given["task_slots"] = answer.task_slots
         elif answer.task_slots is not None:

@@ -18,7 +18,7 @@ from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
-from ...view.words import wider_words
+from ...view.words import other_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 
@@ -54,20 +54,25 @@ def plan_watched(
     return result, False
 
 
-def wider_notes(problem: Problem, result: SolveResult) -> list[str]:
-    """Return what a wider class of plans would bring, where a moment of search finds something."""
-    wider = problem.formulation.wider(problem)
-    if wider is None or result.best is None:
+def class_notes(asked: Asked, result: SolveResult) -> list[str]:
+    """Return what another class of plans would bring, where a moment of search finds something.
+
+    That is a wider one, or the one that nobody asked to leave.
+    """
+    problem, wider = asked.problem, asked.problem.formulation.wider(asked.problem)
+    narrower = ("--passage once", asked.once().problem) if wider is None and asked.once else None
+    another = wider or narrower
+    if another is None or result.best is None:
         return []
-    option, other = wider
+    option, other = another
     try:
         found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
     except (GaplessError, KeyboardInterrupt):  # the answer is there; this is one line more
         return []
-    if found.best is None:
-        return []
     first = problem.objective.first
-    words = wider_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
+    if found.best is None or (wider and found.best.score.value(first) > result.best.score.value(first)):
+        return []
+    words = other_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
     return [words] if words else []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -21,22 +20,20 @@ from ...formulations.scores import Score
 from ...formulations.shares import unit_shares
 from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
-from ..presenter import Presenter, UnitTime
+from ..presenter import UnitTime
 from ..terminal.gantt import block_name, gantt_view, titled_chart
 from ..traces import letter
-from ..words import capital, listed, millis, part_of, share, size
-from .requests import MOST_REQUESTS, add_hidden, chunk_words, network_parts
+from ..words import capital, millis, part_of, share, size
+from .requests import MOST_REQUESTS, RequestPresenter, add_hidden, chunk_words, network_parts
 
 _ROUNDS = 3
 """Periods of a stream that a chart shows."""
 
 
-class FlowShopPresenter(Presenter):
+class FlowShopPresenter(RequestPresenter):
     """Requests of several networks, in one order."""
 
     plan_title: ClassVar[str] = "order"
-    short_plans: ClassVar[bool] = False
-    busy_span: ClassVar[str] = "of each unit until all requests are done"
 
     def shown_terms(self, problem: Problem) -> tuple[str, ...]:
         """Return what is asked for most; a stream has no end, and no bubbles before it."""
@@ -65,11 +62,6 @@ class FlowShopPresenter(Presenter):
         shown = " ".join(plan.order[:MOST_REQUESTS])
         hidden = len(plan.order) > MOST_REQUESTS
         return f"{shown} ... ({len(plan.order)} requests)" if hidden else shown
-
-    def shape(self, problem: Problem, plan: Plan) -> object:
-        """Return a plan with what a request is in place of its name: equal requests are interchangeable."""
-        requests = {request.name: replace(request, name="-") for request in workload_of(problem).requests}
-        return [(requests[name], [(c.start, c.stop, c.unit) for c in plan.of(name)]) for name in plan.order]
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
@@ -110,10 +102,6 @@ class FlowShopPresenter(Presenter):
             head.append("; each block is one request (letter) of one round (digit), dots are idle time"),
             gantt_view(played),
         ]
-
-    def trace_title(self, trace: History) -> str:
-        """Return nothing: the table of requests says it."""
-        return ""
 
     def is_one_round(self, problem: Problem) -> bool:
         """Return whether it is a stream."""
@@ -162,18 +150,12 @@ class FlowShopPresenter(Presenter):
         return f"{words}. {capital(' and '.join(lost))} over all units." if lost else f"{words}."
 
     def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
-        """Return how many requests there are, of which networks."""
-        names = [network.name for network in problem.formulation.placed(problem)]
-        count = len(workload_of(problem).requests)
-        return f"A workload of {count} request{'s' if count > 1 else ''} ({listed(names)})"
+        """Return that it is a workload, and of what."""
+        return f"A workload of {super().deployment_words(problem, deployment)}"
 
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return that it ends, or that results come."""
         return "ends after" if deployment.is_batch else "gives one result of each request every"
-
-    def latency(self, judged: Score) -> tuple[int | None, str]:
-        """Return that of the slowest request."""
-        return max(judged.request_latency_us), FROM_ARRIVAL
 
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield what is asked of the requests."""

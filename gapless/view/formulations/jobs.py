@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar
 
@@ -22,21 +21,18 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
-from ..presenter import Presenter, UnitTime
+from ..presenter import UnitTime
 from ..terminal.gantt import block_name, titled_chart
-from ..words import counted, listed, millis, part_of, share
-from .requests import MOST_REQUESTS, add_hidden, chunk_words, network_parts
+from ..words import counted, millis, part_of, share
+from .requests import MOST_REQUESTS, RequestPresenter, add_hidden, chunk_words, network_parts
 
 
-class JobsPresenter(Presenter):
+class JobsPresenter(RequestPresenter):
     """Single requests, each on the units that suit it."""
 
     plan_title: ClassVar[str] = "requests, in the order of their chunks"
-    short_plans: ClassVar[bool] = False
     alternatives: ClassVar[int] = 32
     """Equal requests in each other's place do not count."""
-
-    busy_span: ClassVar[str] = "of each unit until all requests are done"
 
     def shown_terms(self, problem: Problem) -> tuple[str, ...]:
         """Return what is asked for most; lateness where there are deadlines."""
@@ -56,12 +52,6 @@ class JobsPresenter(Presenter):
         shown = " ".join(names[:MOST_REQUESTS])
         hidden = len(names) > MOST_REQUESTS
         return f"{shown} ... ({counted(len(plan.order), 'chunk')})" if hidden else shown
-
-    def shape(self, problem: Problem, plan: Plan) -> object:
-        """Return a plan with what a request is in place of its name: equal requests are interchangeable."""
-        requests = {request.name: replace(request, name="-") for request in jobs_of(problem).requests}
-        chunks = {name: tuple((c.start, c.stop, c.unit) for c in plan.of(name)) for name in requests}
-        return [(requests[name], chunks[name]) for name in plan.order]
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
@@ -84,10 +74,6 @@ class JobsPresenter(Presenter):
             "",
             Text(self.pace_words(problem, plan)),
         ]
-
-    def trace_title(self, trace: History) -> str:
-        """Return nothing: the table of requests says it."""
-        return ""
 
     def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
         """Return the requests."""
@@ -125,18 +111,9 @@ class JobsPresenter(Presenter):
         most = max(busy for _, busy in pairs if busy is not None)
         return tuple(unit for unit, busy in pairs if busy == most)
 
-    def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
-        """Return how many requests there are, of which networks."""
-        names = [network.name for network in problem.formulation.placed(problem)]
-        return f"{counted(len(jobs_of(problem).requests), 'request')} ({listed(names)})"
-
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return that they end."""
         return "end after"
-
-    def latency(self, judged: Score) -> tuple[int | None, str]:
-        """Return that of the slowest request."""
-        return max(judged.request_latency_us), FROM_ARRIVAL
 
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield how many requests there are, and what holds them back."""

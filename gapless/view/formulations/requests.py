@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ...formulations.chain import Chain
-from ...formulations.plan import Chunk
+from ...formulations.deployment import FROM_ARRIVAL, Deployment
+from ...formulations.history import History
+from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
+from ...formulations.requests import asked_of
+from ...formulations.scores import Score
 from ..layout import indented, plain_table
-from ..words import millis, percent
+from ..presenter import Presenter
+from ..words import counted, listed, millis, percent
 
 MOST_REQUESTS = 40
 """Requests that a table shows."""
+
+
+class RequestPresenter(Presenter):
+    """Requests of several networks, served once or over and over."""
+
+    short_plans: ClassVar[bool] = False
+    busy_span: ClassVar[str] = "of each unit until all requests are done"
+
+    def shape(self, problem: Problem, plan: Plan) -> object:
+        """Return a plan with what a request is in place of its name: equal requests are interchangeable."""
+        requests = {request.name: replace(request, name="-") for request in asked_of(problem).requests}
+        chunks = {name: tuple((c.start, c.stop, c.unit) for c in plan.of(name)) for name in requests}
+        return [(requests[name], chunks[name]) for name in plan.order]
+
+    def trace_title(self, trace: History) -> str:
+        """Return nothing: the table of requests says it."""
+        return ""
+
+    def deployment_words(self, problem: Problem, deployment: Deployment) -> str:
+        """Return how many requests there are, of which networks."""
+        names = [network.name for network in problem.formulation.placed(problem)]
+        return f"{counted(len(asked_of(problem).requests), 'request')} ({listed(names)})"
+
+    def latency(self, judged: Score) -> tuple[int | None, str]:
+        """Return that of the slowest request."""
+        return max(judged.request_latency_us), FROM_ARRIVAL
 
 
 def network_parts(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[int]) -> list[RenderableType]:

@@ -211,9 +211,10 @@ import os, sys, time
 from gapless.executor.runner import Budget
 from tests.executor.pipeline.fakes import chain
 from tests.executor.pipeline.test_pipeline import opened, stream
+from tests.processes import workers
 
 with opened([chain("add", ("sleep", 0.01), name="net")], stream("net", (1, "a"), (2, "b"))) as pipeline:
-    print(open(f"/proc/self/task/{os.getpid()}/children").read(), flush=True)
+    print(*workers(os.getpid()), flush=True)
     pipeline.measure(Budget(seconds=60))
 """
 

@@ -27,6 +27,7 @@ from gapless.formulations.history import History
 from gapless.formulations.plan import Chunk
 from gapless.formulations.streams import Stream
 from tests.executor.pipeline.fakes import Array, FakeEngine, FakeLayer, FakeModel, chain, platform
+from tests.processes import workers
 
 PLATFORM = platform("a", "b", "c")
 
@@ -341,8 +342,7 @@ def test_nothing_is_left_behind() -> None:
     assert left() == before
 
 
-def left() -> tuple[int, int, set[str]]:
+def left() -> tuple[int, int, set[int]]:
     """Return descriptors, mapped shared memories and children of this process."""
     maps = Path("/proc/self/maps").read_text()
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return len(os.listdir("/proc/self/fd")), maps.count("memfd:gapless"), set(children)
+    return len(os.listdir("/proc/self/fd")), maps.count("memfd:gapless"), workers(os.getpid())

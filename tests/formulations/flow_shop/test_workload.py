@@ -242,5 +242,5 @@ def test_a_stream_is_endless_the_chunks_of_its_last_rounds_are_slowed_down_too()
 
 
 def test_the_stream_of_one_network_is_another_question() -> None:
-    with pytest.raises(InvalidInputError, match="simulate_workload"):
+    with pytest.raises(InvalidInputError, match="says which requests come when"):
         simulate(PROBLEM, Plan(chunks=(B,)), requests=2)

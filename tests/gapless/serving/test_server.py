@@ -37,7 +37,7 @@ from tests.coming_back import plan_file
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
-from tests.processes import descendants, soon
+from tests.processes import soon, workers
 
 pytest.importorskip("uvicorn")
 
@@ -341,11 +341,8 @@ def test_a_plan_that_comes_back_is_served_while_a_worker_is_killed(
 
 def _workers_of(pid: int) -> list[int]:
     """Return the workers of units that a server has started."""
-    return [
-        child
-        for child in descendants(pid)
-        if "coordination.worker" in Path(f"/proc/{child}/cmdline").read_text()
-    ]
+    units = {f"core{core}" for core in os.sched_getaffinity(0)}
+    return [child for child in workers(pid) if Path(f"/proc/{child}/comm").read_text().strip() in units]
 
 
 def _environment() -> dict[str, str]:

@@ -16,9 +16,9 @@ from gapless.formulations.jobs.space import all_plans, all_routes
 from gapless.formulations.jobs.tables import JobTables, jobs_of, tables_of
 from gapless.formulations.problem import Problem
 from gapless.solvers.contention import PRICE_SCALE
+from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.passages import Passages
-from gapless.solvers.jobs.price_bound import price_bound
 from gapless.solvers.protocol import Deadline
 from tests.jobs_instances import jobs_problem, slowed
 

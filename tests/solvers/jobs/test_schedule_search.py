@@ -16,11 +16,11 @@ from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Workload
 from gapless.profiler.platforms.workloads import shipped_workload
+from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.dispatching import dispatched, ordered
 from gapless.solvers.jobs.instance import instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
 from gapless.solvers.jobs.moves import Moves
-from gapless.solvers.jobs.price_bound import price_bound
 from gapless.solvers.jobs.samples import samples
 from gapless.solvers.jobs.walk import Walk
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus

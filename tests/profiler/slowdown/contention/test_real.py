@@ -11,6 +11,7 @@ from gapless.executor.engines.registry import get_engine
 from gapless.executor.graph.onnx_model import OnnxModel
 from gapless.executor.machine.counters import counters_availability
 from gapless.executor.progress import Step
+from gapless.executor.workers import Worker
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.slowdown.contention.features import EVENTS
 from gapless.profiler.slowdown.contention.measure import measure_contention
@@ -51,6 +52,7 @@ def test_ctrl_c_leaves_nothing_behind(model: OnnxModel) -> None:
         if step.done:
             raise KeyboardInterrupt
 
+    Worker(ProcessingUnit(name="first"), "tests.executor.roles:echo", {}).close()  # what forks workers stays
     before = children(), len(os.listdir("/proc/self/fd"))
     with pytest.raises(KeyboardInterrupt):
         measure_contention([model], FREE, get_engine("onnxruntime"), options=QUICK, report=press)

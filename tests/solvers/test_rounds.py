@@ -8,8 +8,8 @@ from gapless.formulations.rules import OpaqueRule
 from gapless.solvers import exhaustive
 from gapless.solvers.exhaustive import walked
 from gapless.solvers.partition.samples import random_graph
-from gapless.solvers.pool import Pool
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.rounds import Pool
 
 PROBLEM = random_graph(4, 2, seed=1)
 CODES = list(PROBLEM.formulation.codes(PROBLEM))

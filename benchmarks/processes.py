@@ -1,0 +1,46 @@
+"""Which processes a process has started, and their memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process, and these, have started."""
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            children = [int(child) for child in (thread / "children").read_text().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *descendants(child)]
+    return found
+
+
+def workers(pid: int) -> set[int]:
+    """Return the running processes that a process has started, without what forks some of them."""
+    found = set(descendants(pid))
+    servers = {child for child in found if _forks(child) and not _forks(_parent(child))}
+    return {child for child in found - servers if b"State:\tZ" not in _read(f"/proc/{child}/status")}
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory of a process, of what it shares its part (PSS); 0: it has ended."""
+    rows = _read(f"/proc/{pid}/smaps_rollup").splitlines()
+    return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
+
+
+def _forks(pid: int) -> bool:
+    return b"worker_process\0fork" in _read(f"/proc/{pid}/cmdline")
+
+
+def _parent(pid: int) -> int:
+    return int((_read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [b"0"] * 2)[1])
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,209 @@
+"""A native search in rounds: its best valid plans, and what they allow to claim, or to start from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ..formulations.judge import examined
+from ..formulations.problem import Problem
+from .families import Start
+from .protocol import (
+    Claim,
+    Deadline,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    Statistics,
+    StopReason,
+    Support,
+)
+from .showing import Showing
+
+CodeT = TypeVar("CodeT", bound=Hashable)
+
+_MOST_BROKEN = 20
+"""Plans that break something are kept for repair, if no other is found."""
+
+_SHARE = 0.1
+"""Share of a time limit that the search for a plan to start from may take."""
+
+
+class Pool(Generic[CodeT]):
+    """The best valid plans of one problem."""
+
+    def __init__(self, problem: Problem, *, most: int = 1) -> None:
+        self._problem, self._most = problem, most
+        self._kept: dict[CodeT, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self.broken: dict[CodeT, None] = {}  # some plans that break something
+        self.rejected = 0  # how many plans break opaque rules alone
+
+    @property
+    def codes(self) -> list[CodeT]:
+        """The plans, in canonical order."""
+        return sorted(self._kept, key=self._kept.__getitem__)
+
+    def offer(self, code: CodeT) -> bool:
+        """Keep a plan if it is valid and wanted; return whether it is the best one."""
+        if code in self._kept:
+            return False
+        numbers, broken = examined(self._problem, code)
+        if broken:
+            self.rejected += {violation.rule for violation in broken} <= self._problem.opaque_demands
+            if len(self.broken) < _MOST_BROKEN:
+                self.broken[code] = None
+            return False
+        best = min(self._kept.values(), default=None)
+        key = numbers.values(self._problem.ranking), self._problem.formulation.key(self._problem, code)
+        self._kept[code] = key
+        if len(self._kept) > self._most:
+            del self._kept[max(self._kept, key=self._kept.__getitem__)]
+        return best is None or key < best
+
+    def meets(self, bound: int | None) -> bool:
+        """Return whether a bound proves the best plan to be one, and no further ones are wanted."""
+        terms, best = self._problem.objective.terms, self.codes[:1]
+        if not best or len(terms) > 1 or self._most > 1:
+            return False
+        return bool(self._problem.formulation.numbers(self._problem, best[0]).values(terms) == (bound,))
+
+    def stopped(self, options: SolveOptions, deadline: Deadline) -> StopReason:
+        """Return why a search ends that has proved nothing."""
+        if self.rejected > options.max_rejections:
+            return StopReason.REJECTION_LIMIT
+        return StopReason.TIME_LIMIT if deadline.passed else StopReason.SPACE_LIMIT
+
+    def claim(
+        self,
+        *,
+        bound: int | None,
+        stop: StopReason,
+        handling: Mapping[str, RuleHandling],
+        statistics: Statistics,
+    ) -> Claim:
+        """Return what the plans and a bound on the first term allow to claim.
+
+        `stop` is why the search ended, if it has not proved its best plan.
+        """
+        problem, codes, proven = self._problem, self.codes, self.meets(bound)
+        values = None
+        if codes:
+            values = problem.formulation.numbers(problem, codes[0]).values(problem.objective.terms)
+        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
+        return Claim(
+            status=status if codes else SolveStatus.NO_SOLUTION,
+            stop=StopReason.COMPLETE if proven else stop,
+            plans=tuple(problem.formulation.plan(problem, code) for code in codes),
+            values=values,
+            bound=bound,
+            proven=int(proven),
+            handling=handling,
+            statistics=statistics,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """When a search ends that meets no bound; without these numbers it ends by itself."""
+
+    without_better: int | None = None  # rounds, for a claim with that of the best plan
+    rounds: int | None = None  # the last one, counted from 0
+
+    def ends(self, number: int, waited: int) -> bool:
+        """Return whether it ends after a round, and some without a better plan."""
+        tired = self.without_better is not None and waited >= self.without_better
+        return tired or (self.rounds is not None and number >= self.rounds)
+
+
+class RoundSearch(ABC, Generic[CodeT]):
+    """A search for one problem: its valid plans, the best first, and a lower bound on the first term."""
+
+    def __init__(self, problem: Problem, *, most: int = 1) -> None:
+        self._problem, self.pool = problem, Pool[CodeT](problem, most=most)
+        self.least: int | None = None  # the bound, as far as it is known
+
+    @property
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """What it has done."""
+
+    @abstractmethod
+    def begin(self, deadline: Deadline) -> None:
+        """Take the first plans; after the deadline as few as will do."""
+
+    def bound(self, deadline: Deadline) -> int:
+        """Return a lower bound on the first term, when the first plans are there."""
+        assert self.least is not None
+        return self.least
+
+    @abstractmethod
+    def rounds(self, deadline: Deadline) -> Iterator[bool]:
+        """Search until the time is up; say after each plan whether it, or the bound, is the best so far."""
+
+    def done(self, options: SolveOptions) -> bool:
+        """Return whether the best plan meets the bound, or rules reject too many."""
+        return self.pool.meets(self.least) or self.pool.rejected > options.max_rejections
+
+
+def claim_of(
+    begun: Callable[[], RoundSearch[CodeT]],
+    problem: Problem,
+    options: SolveOptions,
+    support: Support,
+    patience: Patience = Patience(),
+) -> Claim:
+    """Search until the best plan meets the bound, or the time or, without a limit, the patience is up.
+
+    `begun`: makes the search, whose tables take time, too.
+    """
+    deadline, showing, handling = Deadline(options.time_limit_s), Showing(options), support.handling(problem)
+    search = begun()
+
+    def claim(stop: StopReason) -> Claim:
+        return search.pool.claim(
+            bound=search.least, stop=stop, handling=handling, statistics=search.statistics
+        )
+
+    search.begin(deadline)
+    search.bound(deadline)
+    waited = 0
+    for number, better in enumerate(search.rounds(deadline)):
+        if search.done(options):
+            break
+        if better:
+            showing.offer(lambda: claim(StopReason.TIME_LIMIT))
+        waited = 1 if better else waited + 1
+        if deadline.passed or (options.time_limit_s is None and patience.ends(number, waited)):
+            break
+    return claim(search.pool.stopped(options, deadline))
+
+
+def starts_by(
+    begun: Callable[[], RoundSearch[CodeT]], options: SolveOptions, patience: Patience = Patience()
+) -> Iterator[Start]:
+    """Yield what is known, more and more: valid plans, and a lower bound on the first term.
+
+    The search takes a fixed number of rounds, so that equal questions have equal answers, or ends when its
+    plan meets the bound, or after a share of the time limit. With one, the first plan is there before the
+    bound.
+    """
+    limit_s = options.time_limit_s
+    deadline = Deadline(None if limit_s is None else _SHARE * limit_s)
+    search = begun()
+
+    def known() -> Start:
+        return Start(code=next(iter(search.pool.codes), None), at_least=search.least)
+
+    search.begin(deadline)
+    if limit_s is not None:
+        yield known()
+    search.bound(deadline)
+    yield known()
+    waited = 0
+    for number, better in enumerate(search.rounds(deadline)):
+        waited = 0 if better else waited + 1
+        if search.done(options) or deadline.passed or patience.ends(number, waited):
+            break
+    yield known()
