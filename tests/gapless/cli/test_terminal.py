@@ -182,7 +182,7 @@ def on_terminal(*words: str, seconds: float = 120, interrupt: bytes = b"") -> tu
 
 SLOW = (
     "import time\nfrom gapless import OpaqueRule\n"
-    "def slow(plan):\n    time.sleep(0.2)\n    return len(plan.chunks) > 3\n"
+    "def slow(plan):\n    time.sleep(0.05)\n    return len(plan.chunks) > 3\n"
     "rule = OpaqueRule(name='slow', predicate=slow)\n"
 )
 
