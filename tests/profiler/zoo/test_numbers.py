@@ -77,9 +77,7 @@ def mnn_error(data: bytes, folder: Path) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["squeezenet", "mobilenetv2", "mobilenetv3-large", "resnet18", "googlenet", "two-tower"]
-)
+@pytest.mark.parametrize("name", ["squeezenet", "mobilenetv2", "mobilenetv3-large", "googlenet", "two-tower"])
 def test_mnn_and_onnx_runtime_agree(name: str, tmp_path: Path) -> None:
     assert mnn_error(small(name), tmp_path) < 5e-4
 
@@ -272,8 +270,8 @@ def bert_by_hand(weights: Mapping[str, Array], inputs: Mapping[str, Array]) -> A
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_words")
 def test_vit_depends_on_every_patch_and_engines_agree(tmp_path: Path) -> None:
-    net = Blocks("vit-of-one-block", IMAGE)
-    data = net.serialise(transformers.vit_b16(net, *net.inputs.values()))
+    net = Blocks("smallest-vit", IMAGE)
+    data = net.serialise(transformers.deit_tiny(net, *net.inputs.values()))
     pixels = image(7)["image"]
     right = reference_outputs(data, {"image": pixels})["logits"]
     assert 0.1 < right.std() < 10

@@ -29,6 +29,7 @@ _SEEDS = 40
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_walks")
 @pytest.mark.parametrize("backend", ["exhaustive", "cpsat", "z3", "pulp"])
 def test_exact_backends_equal_brute_force(backend: str) -> None:
     problems = [small_tasks(seed) for seed in range(_SEEDS)]
