@@ -213,7 +213,7 @@ class _Servers:
         return None
 
     def kill(self) -> None:
-        """End all of them; a fork of the process that started them, whose children they are not, ends none."""
+        """End all of them; in a fork of the process that started them, none, as they are not its children."""
         for server in (*self._known.values(), *self._closed):
             if server is not None:
                 server.kill()
