@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -22,13 +23,18 @@ def workers(pid: int) -> set[int]:
     """Return the running processes that a process has started, without what forks some of them."""
     found = set(descendants(pid))
     servers = {child for child in found if _forks(child) and not _forks(_parent(child))}
-    return {child for child in found - servers if b"State:\tZ" not in _read(f"/proc/{child}/status")}
+    return {child for child in found - servers if _runs(child)}
 
 
 def resident_bytes(pid: int) -> int:
     """Return the memory of a process, of what it shares its part (PSS); 0: it has ended."""
     rows = _read(f"/proc/{pid}/smaps_rollup").splitlines()
     return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
+
+
+def _runs(pid: int) -> bool:
+    state = re.search(rb"^State:\t(.)", _read(f"/proc/{pid}/status"), re.MULTILINE)
+    return state is not None and state[1] not in b"ZX"  # zombies, and what is gone in a moment
 
 
 def _forks(pid: int) -> bool:

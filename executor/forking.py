@@ -183,7 +183,6 @@ class _Servers:
         self._lock = threading.Lock()
         self._known: dict[frozenset[tuple[str, str]], _Server | None] = {}  # None: it did not work
         self._closed: list[_Server] = []
-        self._owner = os.getpid()
         atexit.register(self.kill)
 
     def fork(self, text: bytes, environment: Mapping[str, str], descriptors: Sequence[int]) -> Forked | None:
@@ -214,11 +213,10 @@ class _Servers:
         return None
 
     def kill(self) -> None:
-        """End all of them, if this is the process that started them, and no fork of it."""
-        if os.getpid() == self._owner:
-            for server in (*self._known.values(), *self._closed):
-                if server is not None:
-                    server.kill()
+        """End all of them; in a fork of the process that started them, none, as they are not its children."""
+        for server in (*self._known.values(), *self._closed):
+            if server is not None:
+                server.kill()
 
     def _server(self, key: frozenset[tuple[str, str]], environment: Mapping[str, str]) -> _Server | None:
         with self._lock:
