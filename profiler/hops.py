@@ -3,11 +3,13 @@
 A profile times pieces one by one, each again and again. In a pipeline a chunk follows another one: its unit
 has to be told, its inputs were written by another core, what it needs is no longer in the caches, and an
 engine has costs of its own at each border. So some requests are run through all layers in chunks that go to
-and fro between the units, with several requests on their way. Of each chunk behind a border two things are
-kept: the hand-over, from when its request and its unit were there until it began, and by how much it was
-longer than its layers and copies are in the table.
+and fro between the units. These streams have no cycle, so workers serve requests by their numbers and there
+is hardly more than one on its way: a unit usually waits for the request. Of each chunk behind a border two
+things are kept: the hand-over, from when its request and its unit were there until it began, and by how much
+it was longer than its layers and copies are in the table.
 
-Simplification: a hop costs the same wherever its border is.
+Simplifications: a hop costs the same wherever its border is, and what was measured of nearly lone requests
+is taken for streams, too, as time of the unit.
 """
 
 from __future__ import annotations
