@@ -90,7 +90,8 @@ def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tup
     subjects = []
     for known in found:
         key = known.problem.fingerprint
-        if not known.answers and asked.backends != NO_BACKENDS and key not in compared:
+        told = known.answers or (known.compared and asked.backends is None)
+        if not told and asked.backends != NO_BACKENDS and key not in compared:
             compared[key] = _compared(known.problem, asked)
         subjects.append(_subject(known, compared.get(key), asked))
     folders = [Path(name) for name in given if is_run(Path(name))]

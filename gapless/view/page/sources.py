@@ -58,6 +58,7 @@ class Known:
     measurement: Measurement | None = None
     tuning: TuningResult | None = None
     answers: tuple[SolverAnswer, ...] = ()
+    compared: bool = False  # whether its folder tells answers, of its plans or of those that may come back
     sources: list[str] = field(default_factory=list)  # the files
 
 
@@ -161,7 +162,9 @@ class _Reader:
             except _OtherProblemError as other:
                 self.notes.append(f"left out: {other}")
         self.finish()
-        for place, known in enumerate(self.known[before:]):
+        of_folder = self.known[before:]
+        for place, known in enumerate(of_folder):
+            known.compared = any(one.answers for one in of_folder)
             known.title = f"{folder}: the fastest plan that is no baseline" if place else f"{folder}{chosen}"
         self._problem, self._named = None, ""  # the problem of a folder is for its own files
 
@@ -250,15 +253,15 @@ class _Reader:
         if not self.known:
             self._begin_compared(path, found)
         asked, last = found.problem.fingerprint, self.known[-1]
-        if not may_be(asked, last.problem.fingerprint):
+        alike = [known for known in self.known if may_be(asked, known.problem.fingerprint)]
+        if not alike:
             raise _OtherProblemError(
                 f"{path} compares backends on the problem {asked}, with other costs, rules or limits, or "
                 f"another objective, than {last.title} has ({last.problem.fingerprint})"
             )
-        for known in self.known:
-            if may_be(asked, known.problem.fingerprint):
-                known.answers = _answers(found, known.problem)
-                known.sources.append(str(path))
+        for known in alike:
+            known.answers = _answers(found, known.problem)
+            known.sources.append(str(path))
 
     def _begin_compared(self, path: Path, found: WrittenComparison) -> None:
         """Begin with the best plan of a comparison, on the problem that its file names."""

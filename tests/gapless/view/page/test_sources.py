@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_a_folder_is_one_run_and_its_best_plan(folder: Path) -> None:
         "tuning.json",
         "comparison.json",
     }
+
+
+@pytest.mark.slow
+def test_a_folder_whose_best_plan_comes_back_is_not_compared_again(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    raced = json.loads((folder / "tuning.json").read_text())
+    one_chunk = [{"plan 2"}, {"plan 3"}, {"plan 4"}, {"plan 5"}, {"plan 6"}, {"plan 7"}, {"plan 8"}]
+    raced["rows"] = [row for row in raced["rows"] if set(row["candidate"]["labels"]) not in one_chunk]
+    (folder / "tuning.json").write_text(json.dumps(raced))
+    won, best = sorted_(folder)
+    assert best.problem.fingerprint != won.problem.fingerprint  # it needs plans that may come back
+    assert (won.answers[0].status, best.answers) == ("optimal", ())
+    monkeypatch.setattr("gapless.cli.tasks.reporting.compare_watched", None)
+    assert cli("report", folder, "--out", tmp_path / "page.html").code == 0
 
 
 @pytest.mark.slow
