@@ -19,13 +19,13 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning import options, store, tuner
 from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
 from gapless.executor.tuning.race import Race
-from gapless.profiler import quality, records, survey
+from gapless.profiler import hops, quality, records, survey
 from gapless.profiler.profile import ProfileOptions
 from gapless.profiler.sampling import Effort
 from gapless.profiler.summary import Summary, Timing
 
 _SHARE = 0.1
-"""Of the seconds of each visit of a race."""
+"""Of the seconds of each visit of a race, and of each trial of hops."""
 
 _RUNGS = (Rung(seconds=0.05),)
 """Of a race on this machine: each visit starts processes, and two are what a verdict needs."""
@@ -61,6 +61,7 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
     patch(ProfileOptions, "effort", property(short))
     patch(options, "RUNGS", rungs)
     patch(records, "steadiest", _once)
+    patch(hops, "TRIAL_US", round(hops.TRIAL_US * _SHARE))
     patch(survey, "compare_references", _of_any_noise)
 
 
