@@ -41,7 +41,8 @@ _NOT_READ = ("GAPLESS_", "PYTEST_")
 
 _MOST_SERVERS = 3
 _LIMIT_S = 60.0
-_MOST_BYTES = 100_000
+_MOST_BYTES, _MOST_DESCRIPTORS = 100_000, 240
+"""Of one message between processes: Linux passes 253 descriptors at most."""
 _UNKNOWN = -int(signal.SIGKILL)
 """How a child has ended whose server is gone: with it."""
 
@@ -102,14 +103,18 @@ def fork(
     """
     known = load is not None and set(load) <= LOADED.keys()
     alike = all(environment.get(name) == one for name, one in ONE_THREAD.items())
-    if sys.platform != "linux" or not (known or alike):
+    if sys.platform != "linux" or not (known or alike) or len(descriptors) > _MOST_DESCRIPTORS:
+        return None
+    try:
+        folder = os.getcwd()
+    except OSError:  # it is gone; a fresh program inherits it all the same
         return None
     request = {
         "words": words,
         "load": _modules(words[0], load or ()),
         "environment": dict(environment),
         "cores": sorted(os.sched_getaffinity(0)),
-        "folder": os.getcwd(),
+        "folder": folder,
         "descriptors": descriptors,
     }
     text = json.dumps(request).encode()

@@ -92,6 +92,28 @@ def test_a_fork_inherits_descriptors_under_numbers_that_its_server_uses_too() ->
     assert set(map(str, held)) <= set(found["descriptors"])
 
 
+def test_what_no_message_can_tell_starts_afresh_and_the_next_is_forked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(forking._MOST_DESCRIPTORS)]
+    try:
+        found = shown(descriptors=held)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    assert found["parent"] == os.getpid()
+    assert set(map(str, held)) <= set(found["descriptors"])
+    monkeypatch.setenv("GAPLESS_LONG", "x" * forking._MOST_BYTES)
+    assert shown()["parent"] == os.getpid()
+    monkeypatch.delenv("GAPLESS_LONG")
+    assert shown()["parent"] != os.getpid()
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    with Worker(UNIT, ECHO, {}) as worker:
+        worker.expect("ready")
+        assert not isinstance(worker._process, Forked)
+
+
 def test_what_it_may_use_and_is_not_known_is_not_forked_unless_it_has_one_thread() -> None:
     assert shown(TWO_THREADS, engines=["callable"])["parent"] == os.getpid()
     assert shown(UNIT, engines=["callable"])["parent"] != os.getpid()
