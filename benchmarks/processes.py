@@ -27,7 +27,7 @@ def workers(pid: int) -> set[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of a process, of what it shares its part (PSS); 0: it has ended."""
+    """Return the memory of a process, shared pages in parts (PSS); 0: it has ended."""
     rows = _read(f"/proc/{pid}/smaps_rollup").splitlines()
     return sum(int(row.split()[1]) * 1024 for row in rows if row.startswith(b"Pss:"))
 

@@ -78,7 +78,7 @@ class Served:
         """Process numbers of the workers, the oldest first."""
         found = workers(self.process.pid)
         found = {pid for pid in found if b"worker_process" in _read(f"/proc/{pid}/cmdline")}
-        return sorted(found, key=lambda pid: int((_read(f"/proc/{pid}/stat").split() or [b""] * 22)[21] or 0))
+        return sorted(found, key=_started_at)
 
     def metric(self, name: str) -> float:
         """Return the sum of a metric over its labels."""
@@ -280,6 +280,12 @@ def _calls_us(served: Served, question: Question, seconds: float) -> list[float]
         found.append((time.perf_counter_ns() - start_ns) / 1000)
     connection.close()
     return found
+
+
+def _started_at(pid: int) -> int:
+    """Return when a process started, in clock ticks; its name may hold blanks."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[19]) if fields else 0
 
 
 def _read(path: str) -> bytes:

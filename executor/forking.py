@@ -1,9 +1,9 @@
 """Worker processes forked from one that has loaded what they need: they start in milliseconds.
 
 A fresh Python program loads numpy and an engine for a third of a second, and one command may start dozens.
-The process that forks, the fork server, does it once. It has one thread only (of several, a fork would have
-one, and the locks of all), opens no session, and ends with the process that asks it. A child that has ended
-stays a zombie until nobody asks for it any more, so that its number means no other process.
+The process that forks, the fork server, does it once. It has one thread only, because a fork has one thread
+and may find locks that others held. It opens no session, and ends with the process that asks it. A child that
+has ended stays a zombie until its `Forked` is released, so that its number means no other process.
 """
 
 from __future__ import annotations
@@ -54,13 +54,15 @@ class Forked:
         self.pid = pid
         self.returncode: int | None = None
         self._status = status
+        self._lock = threading.Lock()
 
     def poll(self) -> int | None:
         """Return how it has ended: its exit code, or less than 0: the signal; None: it runs."""
-        if self.returncode is None and readable([self._status], 0.0):
-            said = os.read(self._status, 8)
-            self.returncode = int(said) if said else _UNKNOWN
-        return self.returncode
+        with self._lock:  # who asks second finds nothing to read
+            if self.returncode is None and readable([self._status], 0.0):
+                said = os.read(self._status, 8)
+                self.returncode = int(said) if said else _UNKNOWN
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until it has ended; raises subprocess.TimeoutExpired."""
@@ -153,22 +155,29 @@ class _Server:
             self._process = in_lasting_thread(start)
 
     def ask(self, text: bytes, descriptors: Sequence[int]) -> Mapping[str, int]:
-        """Return the answer to a request; raises OSError: the server is gone, or does not answer."""
+        """Return the answer to a request, or nothing where there is none, and no child.
+
+        Raises OSError: the server does not answer; it may have started a child.
+        """
         with self.lock:
             try:
-                socket.send_fds(self._channel, [text], descriptors)
+                try:
+                    socket.send_fds(self._channel, [text], descriptors)
+                except OSError:  # it has ended, or is asked no more
+                    return {}
                 answer = self._channel.recv(1000)
+            except ConnectionError:  # it has ended, and its children end with it
+                return {}
             except BaseException:
                 self._channel.close()  # the next answer would be to this request
                 raise
-        if not answer:
-            raise ConnectionError("the fork server has ended")
-        found: Mapping[str, int] = json.loads(answer)
+        found: Mapping[str, int] = json.loads(answer or b"{}")
         return found
 
     def close(self) -> None:
         """Ask no more; it ends after its children."""
-        self._channel.close()
+        with self.lock:  # or it answers whom nobody listens to
+            self._channel.close()
 
     def gone(self) -> bool:
         """Return whether it has ended."""
@@ -176,7 +185,7 @@ class _Server:
 
     def kill(self) -> None:
         """End it, and with it all its children."""
-        self.close()
+        self._channel.close()
         self._process.kill()
         self._process.wait()
 
@@ -188,6 +197,7 @@ class _Servers:
         self._lock = threading.Lock()
         self._known: dict[frozenset[tuple[str, str]], _Server | None] = {}  # None: it did not work
         self._closed: list[_Server] = []
+        self._owner = os.getpid()
         atexit.register(self.kill)
 
     def fork(self, text: bytes, environment: Mapping[str, str], descriptors: Sequence[int]) -> Forked | None:
@@ -202,8 +212,6 @@ class _Servers:
             on_failure.callback(os.close, reading)
             try:
                 answer = server.ask(text, [writing, *descriptors])
-            except OSError:
-                answer = {}
             except BaseException:
                 self._forget(key, server, works=True)
                 raise
@@ -218,9 +226,9 @@ class _Servers:
         return None
 
     def kill(self) -> None:
-        """End all of them; in a fork of the process that started them, none, as they are not its children."""
+        """End all of them; a fork of the process that started them ends none."""
         for server in (*self._known.values(), *self._closed):
-            if server is not None:
+            if server is not None and os.getpid() == self._owner:
                 server.kill()
 
     def _server(self, key: frozenset[tuple[str, str]], environment: Mapping[str, str]) -> _Server | None:

@@ -6,6 +6,7 @@ The latter, see `forking`, loads what workers need, and is told by a channel whe
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import json
@@ -69,26 +70,31 @@ class _ForkServer:
         sys.exit(0)
 
     def _request(self) -> tuple[Mapping[str, Any], Sequence[int]] | None:
-        text, descriptors, _, _ = socket.recv_fds(self._channel, _MOST_BYTES, _MOST_DESCRIPTORS)
+        try:
+            text, descriptors, _, _ = socket.recv_fds(self._channel, _MOST_BYTES, _MOST_DESCRIPTORS)
+        except ConnectionError:  # closed before an answer was read
+            return None
         return (json.loads(text), descriptors) if text else None
 
     def _answer(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> Sequence[str] | None:
         """Fork, and say so; return in the child what its program is told."""
-        status, *inherited = descriptors
         answer: Mapping[str, int] = {}
-        try:
-            if _load(request["load"]):
-                server = os.getpid()
+        server, child = os.getpid(), -1
+        if len(descriptors) != 2 + len(request["descriptors"]):
+            answer = {"errno": errno.EMFILE}  # no more files may be open here
+        elif _load(request["load"]):
+            try:
                 child = os.fork()
-                if child == 0:
-                    self._channel.detach()  # its number may be another file's soon, not to be closed with it
-                    _become(request, inherited)
-                    return [str(server), *request["words"]]
-                self._running[child] = status
-                answer = {"pid": child}
-        except OSError as error:
-            answer = {"errno": error.errno or 0}
-        for descriptor in inherited if "pid" in answer else descriptors:
+            except OSError as error:
+                answer = {"errno": error.errno or errno.EAGAIN}
+        if child == 0:
+            self._channel.detach()  # its number may be another file's soon, not to be closed with it
+            _become(request, descriptors[1:])
+            return [str(server), *request["words"]]
+        if child > 0:
+            self._running[child] = descriptors[0]
+            answer = {"pid": child}
+        for descriptor in descriptors[1:] if child > 0 else descriptors:
             os.close(descriptor)
         with contextlib.suppress(OSError):  # it will be asked no more
             self._channel.send(json.dumps(answer).encode())
@@ -117,7 +123,7 @@ class _ForkServer:
 def _load(modules: Sequence[str]) -> bool:
     """Load modules, those that are there; return whether a fork is safe: there is one thread."""
     for module in modules:
-        with contextlib.suppress(ImportError):  # a worker that needs it says so
+        with contextlib.suppress(Exception):  # a worker that needs it says what is wrong
             import_module(module)
     gc.freeze()  # the pages of what is here are not written to by a collection in a child
     return len(os.listdir("/proc/self/task")) == 1

@@ -172,6 +172,8 @@ class Worker:
 
     def close(self, *, patience_s: float = 0.0) -> None:
         """End it and free everything; within `patience_s` it may end by itself. Can be called twice."""
+        if self._output.closed:
+            return  # its number may be another process's
         for name in ("_to_child", "_from_child"):
             descriptor = getattr(self, name)
             if descriptor >= 0:

@@ -181,8 +181,11 @@ def _new(given: Mapping[str, str]) -> NamedProblem:
     """Return a problem that is no plan's."""
     usual = with_usual_passage(given)
     problem = asked_problem(usual)
+    free = False
+    if "passage" not in given and isinstance(problem.data, Passage):
+        free = asked_problem(given).data is None  # or the file says so itself, and nothing was chosen
+        usual = usual if free else given
     asked, notes = settled(usual, problem)
-    free = "passage" not in given and isinstance(problem.data, Passage)
     return NamedProblem(problem=problem, asked=asked, notes=notes, free=free)
 
 

@@ -163,7 +163,7 @@ def term_value(terms: Terms, term: str, value: int | None) -> str:
 def other_words(terms: Terms, option: str, best: Score, other: Score, term: str) -> str:
     """Return what another class of plans brings of the first term; empty: nothing that is worth a line."""
     now, then = best.value(term), other.value(term)
-    if abs(then - now) * 1000 <= now * 5:
+    if not now or abs(then - now) * 1000 <= now * 5:
         return ""
     value, change = term_value(terms, term, then), 100 * abs(now - then) / now
     return f"{option}: {term_name(terms, term)} {value}, {change:.0f} % {'less' if then < now else 'more'}"

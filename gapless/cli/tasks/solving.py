@@ -60,12 +60,10 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
     That is a wider one, or the one that nobody asked to leave.
     """
     problem, wider = asked.problem, asked.problem.formulation.wider(asked.problem)
-    narrower = ("--passage once", asked.once().problem) if wider is None and asked.once else None
-    another = wider or narrower
-    if another is None or result.best is None:
+    if result.best is None or (wider is None and asked.once is None):
         return []
-    option, other = another
     try:
+        option, other = wider or ("--passage once", asked.once().problem if asked.once else problem)
         found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
     except (GaplessError, KeyboardInterrupt):  # the answer is there; this is one line more
         return []

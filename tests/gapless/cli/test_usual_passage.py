@@ -92,6 +92,21 @@ def test_nothing_is_said_of_what_was_asked_for(cli: Cli, table: Path) -> None:
     assert "what a hop costs is known" not in once.err
 
 
+def test_nothing_is_said_of_what_the_file_says(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    gapless.save(gapless.with_passage(problem()), path)
+    own = cli("plan", path)
+    assert BACK in own.out
+    assert "--passage once" not in own.out + own.err
+
+
+def test_where_nothing_is_left_to_gain_no_percentage_is_told(cli: Cli, table: Path) -> None:
+    found = cli("plan", table, "--objective", "gapness")
+    assert found.code == 0
+    assert BACK in found.out
+    assert "--passage once:" not in found.out
+
+
 def test_tables_without_hops_have_one_chunk_per_unit(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "free.json"
     gapless.save(problem(hop_us=0), path)
