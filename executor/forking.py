@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import cache
 
 from ..formulations.descriptors import readable
 from ..formulations.processes import in_lasting_thread
@@ -88,6 +88,23 @@ class Forked:
         self.release()
 
 
+def start_program(
+    words: Sequence[str], *, environment: Mapping[str, str], output: int, descriptors: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    """Start the program of workers and fork servers afresh; parameters as for `fork`."""
+    return in_lasting_thread(
+        lambda: subprocess.Popen(
+            [sys.executable, "-P", "-m", "gapless.executor.worker_process", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=descriptors,
+            env=environment,
+            start_new_session=True,  # Ctrl-C belongs to the parent
+        )
+    )
+
+
 def fork(
     words: Sequence[str],
     *,
@@ -141,18 +158,12 @@ class _Server:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(_LIMIT_S)
         with theirs:
-            words = ["fork", str(os.getpid()), str(theirs.fileno())]
-            start = partial(
-                subprocess.Popen,
-                [sys.executable, "-P", "-m", "gapless.executor.worker_process", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={**environment, **ONE_THREAD},
-                start_new_session=True,  # Ctrl-C belongs to the parent
+            self._process = start_program(
+                ["fork", str(os.getpid()), str(theirs.fileno())],
+                environment={**environment, **ONE_THREAD},
+                output=subprocess.DEVNULL,
+                descriptors=(theirs.fileno(),),
             )
-            self._process = in_lasting_thread(start)
 
     def ask(self, text: bytes, descriptors: Sequence[int]) -> Mapping[str, int]:
         """Return the answer to a request, or nothing where there is none, and no child.

@@ -26,8 +26,8 @@ from ..formulations import errors
 from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
-from ..formulations.processes import end_with_parent, in_lasting_thread, name_process
-from .forking import ONE_THREAD, Forked, fork
+from ..formulations.processes import end_with_parent, name_process
+from .forking import ONE_THREAD, Forked, fork, start_program
 from .machine.quota import CpuQuota
 
 Message = Mapping[str, Any]
@@ -217,17 +217,8 @@ def _start(
     forked = fork(words, load=load, environment=environment, output=output, descriptors=descriptors)
     if forked is not None:
         return forked
-    return in_lasting_thread(
-        lambda: subprocess.Popen(
-            [sys.executable, "-P", "-m", "gapless.executor.worker_process", str(os.getpid()), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            pass_fds=descriptors,
-            env=environment,
-            start_new_session=True,  # Ctrl-C belongs to the parent
-        )
-    )
+    words = [str(os.getpid()), *words]
+    return start_program(words, environment=environment, output=output, descriptors=descriptors)
 
 
 class Link:

@@ -13,7 +13,7 @@ from typing import NoReturn
 from ...formulations.descriptors import readable
 from ...formulations.errors import UnitLostError
 from ...formulations.hardware import ProcessingUnit
-from ..engine import parse_artifact, parse_receipt
+from ..engine import parse_receipt
 from ..workers import Message, Worker, unit_data
 from .blueprint import Blueprint, StreamBlueprint
 from .hops import Hop, HopReader, NeighbourGoneError, send_hop
@@ -187,9 +187,7 @@ class Crew:
         settings = worker_settings(self._blueprint, index, memory, self._pipes)
         descriptors = [memory.descriptor, *self._pipes.of(self._blueprint, index)]
         unit = self._blueprint.workers[index][0]  # all of them have its cores and its quota
-        engines = {
-            parse_artifact(step["artifact"]).engine for task in settings.tasks for step in task["steps"]
-        }
+        engines = {step["artifact"]["engine"] for task in settings.tasks for step in task["steps"]}
         worker = Worker(unit, serve, asdict(settings), descriptors=descriptors, engines=engines)
         self._workers.append(worker)
 

@@ -60,10 +60,15 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
     That is a wider one, or the one that nobody asked to leave.
     """
     problem, wider = asked.problem, asked.problem.formulation.wider(asked.problem)
-    if result.best is None or (wider is None and asked.once is None):
+    if result.best is None:
         return []
     try:
-        option, other = wider or ("--passage once", asked.once().problem if asked.once else problem)
+        if wider is not None:
+            option, other = wider
+        elif asked.once is not None:
+            option, other = "--passage once", asked.once().problem
+        else:
+            return []
         found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
     except (GaplessError, KeyboardInterrupt):  # the answer is there; this is one line more
         return []
