@@ -205,7 +205,7 @@ TERMS = table(
             "energy of all units from one result to the next, at work and idle, by the powers of the "
             "platform",
             D.NANOJOULES,
-            label="energy a request",
+            label="energy per request",
             most=most_energy_nj,
         ),
         TermInfo(Term.UNITS, "number of units in use", most=lambda chain: chain.unit_count),

@@ -172,7 +172,7 @@ TERMS = table(
             "energy of all devices from one result to the next, computing and waiting; 0 where powers "
             "are not known",
             D.NANOJOULES,
-            label="energy a request",
+            label="energy per request",
             most=_most_energy_nj,
         ),
         TermInfo(

@@ -201,14 +201,14 @@ TERMS = table(
             "energy that devices take to compute one item, of the pipeline that takes most; 0 where "
             "powers are not known",
             D.NANOJOULES,
-            label="energy an item",
+            label="energy per item",
             most=_most_energy_nj,
         ),
         TermInfo(
             PipelineTerm.TRAFFIC,
             "bytes that one item sends over links, of the pipeline that sends most",
             D.BYTES,
-            label="traffic an item",
+            label="traffic per item",
             most=_most_traffic_bytes,
         ),
         TermInfo(

@@ -56,7 +56,7 @@ def test_the_picture_has_all_points(problem: gapless.Problem, front: gapless.Par
     axes = plot_front(front, problem)
     (drawn,) = axes.collections
     assert len(drawn.get_offsets()) == len(front.points)  # type: ignore[arg-type]
-    assert axes.get_ylabel() == "energy a request (mJ)"
+    assert axes.get_ylabel() == "energy per request (mJ)"
     pyplot.close("all")
     with pytest.raises(InvalidInputError, match="draw two of these terms"):
         plot_front(front, problem, terms=("period", "units"))
