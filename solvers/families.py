@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import BackendFailedError, InvalidProblemError
+from ..formulations.plan import Plan
 from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_names
@@ -99,6 +100,28 @@ class Instances:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """How backends for one formulation answer problems of another, whose plans theirs are, too.
+
+    Attributes
+    ----------
+    formulation
+        Name of the other one.
+    problem
+        From a problem of it to what is asked of the backends.
+    plan
+        From a plan of theirs to the same one of the other formulation.
+    searches
+        Which of its plans these are, in words.
+    """
+
+    formulation: str
+    problem: Callable[[Problem], Problem]
+    plan: Callable[[Plan], Plan]
+    searches: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """What there is for the problems of one formulation.
 
@@ -118,6 +141,8 @@ class Family:
         What random instances are drawn from.
     usual
         What a comparison does when nothing is said.
+    translation
+        Imports and returns how its backends answer problems of another formulation.
     """
 
     support: Support | None = None
@@ -127,6 +152,7 @@ class Family:
     instances: Callable[[], Instances] | None = None
     drawn: Drawn | None = None
     usual: Usual = Usual(names=EXACT_BACKENDS)
+    translation: Callable[[], Translation] | None = None
 
 
 _families = Companions(

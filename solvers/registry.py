@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from ..formulations.errors import BackendError, BackendFailedError, UnknownBackendError
+from ..formulations.availability import Availability
+from ..formulations.errors import (
+    BackendError,
+    BackendFailedError,
+    UnknownBackendError,
+    UnsupportedFeatureError,
+)
+from ..formulations.judge import check, rank_key, score
 from ..formulations.nearness import meant, shown
 from ..formulations.plugins import (
     REFERENCE_FORMS,
@@ -16,8 +24,19 @@ from ..formulations.plugins import (
     reference_hint,
 )
 from ..formulations.problem import Problem
-from .families import Family, families
-from .protocol import Backend, Capabilities, Support
+from .families import Family, Translation, families
+from .protocol import (
+    Backend,
+    Capabilities,
+    Claim,
+    Guarantee,
+    RuleHandling,
+    SolveOptions,
+    SolveStatus,
+    Support,
+    Warmed,
+    handling_of,
+)
 
 ENTRY_POINT_GROUP = "gapless.backends"
 
@@ -49,7 +68,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def get_backend(name: str) -> Backend:
-    """Return a new backend by name; its solver is not imported yet.
+    """Return a new backend by name; its solver is not imported yet. What it can do counts `translated`.
 
     Parameters
     ----------
@@ -63,8 +82,11 @@ def get_backend(name: str) -> Backend:
     BackendFailedError
         An entry point could not be loaded.
     """
-    if name in _BUILT_IN:
-        return _built_in(name)
+    return _built_in(name) if name in _BUILT_IN else translated(_named(name))
+
+
+def _named(name: str) -> Backend:
+    """Return a backend that is not built in."""
     family = _of_families().get(name)
     if family is not None:
         return next(made for found in family.classes() if (made := found()).name == name)
@@ -93,7 +115,78 @@ def support_of(name: str, problem: Problem) -> Support | None:
 
 def get_backends(backends: Iterable[str | Backend]) -> list[Backend]:
     """Return backends of which some are given by name; errors as for `get_backend`."""
-    return [get_backend(each) if isinstance(each, str) else each for each in backends]
+    return [get_backend(each) if isinstance(each, str) else translated(each) for each in backends]
+
+
+def translated(backend: Backend) -> Backend:
+    """Return a backend that also answers problems of which its plans are plans, too (`Translation`)."""
+    can = backend.capabilities
+    for name, family in families().items() if can.others is None else ():
+        if name in can.formulations and family.translation is not None:
+            translation = family.translation()
+            if translation.formulation not in can.formulations:
+                return _Translated(backend, name, translation)
+    return backend
+
+
+class _Translated:
+    """A backend that is asked about problems of another formulation in the words of its own.
+
+    The judge plays its plans as those of the other formulation. What it proves is about a part of these
+    only, so that none of it is claimed.
+    """
+
+    def __init__(self, backend: Backend, own: str, translation: Translation) -> None:
+        self._backend, self._own, self._translation = backend, own, translation
+        self.name, can = backend.name, backend.capabilities
+        support = Support(
+            guarantee=Guarantee.HEURISTIC,
+            rules=RuleHandling.CHECKED,
+            opaque_rules=RuleHandling.CHECKED,
+            searches=translation.searches,
+        )
+        self.capabilities = replace(can, formulations={**can.formulations, translation.formulation: support})
+
+    def availability(self) -> Availability:
+        """Return what the backend says."""
+        return self._backend.availability()
+
+    def warm_up(self, formulation: str) -> None:
+        """Load what the backend needs for its own problems."""
+        if isinstance(self._backend, Warmed):
+            self._backend.warm_up(self._own if self._foreign(formulation) else formulation)
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Ask the backend, and keep those of its plans that are valid here."""
+        if not self._foreign(problem.formulation.name):
+            return self._backend.solve(problem, options)
+        own, publish = self._translation.problem(problem), options.publish
+        missing = self._backend.capabilities.missing(own)
+        if missing:
+            raise UnsupportedFeatureError(
+                f"backend {self.name!r} does not handle {', '.join(sorted(missing))}", missing
+            )
+        asked = replace(options, publish=lambda claim: publish(self._claim(problem, claim)))
+        return self._claim(problem, self._backend.solve(own, asked))
+
+    def _foreign(self, formulation: str) -> bool:
+        return formulation == self._translation.formulation
+
+    def _claim(self, problem: Problem, claim: Claim) -> Claim:
+        """Return what a claim says about the problem that was asked."""
+        plans = [self._translation.plan(plan) for plan in claim.plans]
+        broken = [violation for plan in plans for violation in check(problem, plan)[:1]]
+        judged = [(plan, score(problem, plan)) for plan in plans if not check(problem, plan)]
+        found = sorted(judged, key=lambda entry: rank_key(problem, entry[1]))
+        reason = {"reason": f"{broken[0].rule}: {broken[0].message}"} if broken and not found else {}
+        return Claim(
+            status=SolveStatus.FEASIBLE if found else SolveStatus.NO_SOLUTION,
+            stop=claim.stop,
+            plans=tuple(plan for plan, _ in found),
+            values=found[0][1].values(problem.objective.terms) if found else None,
+            handling=handling_of(problem, self.capabilities),
+            statistics={**claim.statistics, **reason},
+        )
 
 
 def _of_families() -> dict[str, Family]:

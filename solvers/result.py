@@ -130,6 +130,8 @@ class SolveResult:
     plan_class
         Which plans `status` and `bound` are about (`Problem.plan_class`): "optimal" is the best of these, and
         "infeasible" says that none of these is valid.
+    searches
+        The plans that the backend looks at, in words, where these are a part of that class.
     conflict
         Why the problem is infeasible, when that was asked for.
     unfiltered
@@ -168,6 +170,7 @@ class SolveResult:
     conflict: Conflict | None = None
     unfiltered: Candidate | None = None
     course: tuple[Milestone, ...] = ()
+    searches: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "handling", MappingProxyType(dict(self.handling)))

@@ -39,7 +39,7 @@ from .protocol import (
     handling_of,
     warm_up,
 )
-from .registry import backend_names, get_backend
+from .registry import backend_names, get_backend, get_backends
 from .result import Candidate, SolveResult
 from .sandbox import run_isolated
 from .sources import StartMode
@@ -75,7 +75,7 @@ def solve(
     clock = options.clock or Clock()
     with clock.stopped():
         _check_options(options, problem)
-        worker = get_backend(backend) if isinstance(backend, str) else backend
+        (worker,) = get_backends([backend])
         version = _check_backend(worker, problem, strict_rules=strict_rules)
         alone = isolate or worker.capabilities.isolated or options.memory_limit_bytes is not None
         run = run_isolated if alone else _run_here
@@ -280,6 +280,7 @@ def reconcile(problem: Problem, backend: Backend, claim: Claim, top: int, elapse
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         plan_class=problem.plan_class,
+        searches="" if support is None else support.searches,
         runtime_s=elapsed_s,
         start_s=claim.start_s,
         candidates=_present(problem, ranked),

@@ -83,8 +83,9 @@ class WrittenResult:
         Its plans, best first.
     proven, exhausted, start, plan_source, bound_source
         As in `SolveResult` (older files do not say the last three).
-    plan_class
-        Which plans status and bound are about (older files do not say it).
+    plan_class, searches
+        Which plans status and bound are about, and at which of them the backend looks (older files do not say
+        it).
     course
         Which plan and which bound it had when (older files do not say it).
     first_plan_s, near_best_s, primal_integral_s
@@ -110,6 +111,7 @@ class WrittenResult:
     plan_source: Source | None = None
     bound_source: Source | None = None
     plan_class: str = ""
+    searches: str = ""
     course: tuple[Milestone, ...] = ()
     first_plan_s: float | None = None
     near_best_s: float | None = None
@@ -259,6 +261,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         plan_class=written.plan_class or problem.plan_class,
+        searches=written.searches,
         runtime_s=written.runtime_s,
         startup_s=written.startup_s,
         start_s=written.start_s,

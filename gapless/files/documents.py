@@ -106,6 +106,7 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "backend_version": result.version or None,
         "status": str(result.status),
         "plan_class": result.plan_class,
+        "searches": result.searches,
         "stop": str(result.stop),
         "terms": [str(term) for term in terms],
         "objective": result.objective,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...formulations.flow_shop.quantities import FlowTerm as T
-from ..families import Drawn, Family, Instances, Search, Usual
+from ..families import Drawn, Family, Instances, Search, Translation, Usual
 from ..protocol import BOUNDED, Backend
 
 _TERMS = frozenset(
@@ -56,6 +56,21 @@ def _instances() -> Instances:
     return Instances(samples, random_workload)
 
 
+def _translation() -> Translation:
+    from ...formulations.jobs.formulation import FORMULATION
+    from ...formulations.schedules import as_workload, from_workload
+
+    return Translation(
+        formulation=FORMULATION.name,
+        problem=as_workload,
+        plan=from_workload,
+        searches=(
+            "plans in which every request passes the units once, in the order of the platform, and all units "
+            "serve the requests in one order"
+        ),
+    )
+
+
 FAMILY = Family(
     support=replace(BOUNDED, terms=_TERMS),
     search=_search,
@@ -77,4 +92,5 @@ FAMILY = Family(
         names=("native", "cpsat", "pulp", "hetero2pipe", "annealing", "band", "pipe-it", "serial"),
         time_limit_s=10.0,
     ),
+    translation=_translation,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,14 +12,10 @@ import numpy as np
 from ...formulations.availability import Availability
 from ...formulations.flow_shop.formulation import FORMULATION
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
-from ...formulations.jobs.formulation import FORMULATION as JOBS
-from ...formulations.jobs.formulation import JobFeature
-from ...formulations.judge import malformations, rank_key, score
+from ...formulations.judge import rank_key, score
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.schedules import as_workload, from_workload
 from ...formulations.scores import Score
-from ..placing import PLAIN
 from ..protocol import (
     PROPOSING,
     Capabilities,
@@ -37,11 +32,6 @@ from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
 
-_SEARCHES = (
-    "plans in which every request passes the units once, in the order of the platform, and all units serve "
-    "the requests in one order"
-)
-
 UNFINISHED = "unfinished_steps"
 """The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
 
@@ -51,9 +41,7 @@ Proposals = Generator[Schedule, None, Statistics]
 
 def workload_capabilities(summary: str) -> Capabilities:
     """Return what a heuristic for workloads can do: plans that break rules are repaired or dropped."""
-    features = (PLAIN.features or frozenset()) | {str(JobFeature.INTERFERENCE)}
-    schedules = replace(PLAIN, features=features, searches=_SEARCHES)
-    return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING, JOBS.name: schedules})
+    return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING})
 
 
 class WorkloadHeuristic(ABC):
@@ -72,8 +60,6 @@ class WorkloadHeuristic(ABC):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best schedules that the judge finds valid."""
-        if problem.formulation.name == JOBS.name:
-            return self._on_schedules(problem, options)
         deadline = Deadline(options.time_limit_s, options.clock)
         kept = _Kept(problem, options, self.capabilities)
         proposals = self.propose(problem, options, deadline)
@@ -91,31 +77,6 @@ class WorkloadHeuristic(ABC):
         late = deadline.passed or told.get(UNFINISHED)
         told = {**told, **({"repaired": repaired} if kept.broken else {})}
         return kept.claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE, told)
-
-    def _on_schedules(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Plan the same requests as a workload, and have the judge play the plans as schedules."""
-        workload = as_workload(problem)
-
-        def translated(claim: Claim) -> Claim:
-            plans = [from_workload(plan) for plan in claim.plans]
-            judged = [(plan, score(problem, plan)) for plan in plans if not malformations(problem, plan)]
-            valid = [(plan, found) for plan, found in judged if found.valid]
-            valid.sort(key=lambda entry: rank_key(problem, entry[1]))
-            statistics = claim.statistics
-            if plans and not valid:
-                statistics = {**statistics, "reason": "its plans pass the units as this passage forbids"}
-            return replace(
-                claim,
-                status=SolveStatus.FEASIBLE if valid else SolveStatus.NO_SOLUTION,
-                plans=tuple(plan for plan, _ in valid),
-                values=valid[0][1].values(problem.objective.terms) if valid else None,
-                handling={},
-                statistics=statistics,
-            )
-
-        publish = options.publish
-        given = replace(options, publish=lambda claim: publish(translated(claim)))
-        return translated(self.solve(workload, given))
 
 
 class _Kept:

@@ -233,7 +233,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         backend=result.backend,
         version=result.version,
         guarantee=support.guarantee if support else "",
-        searches=support.searches if support else "",
+        searches=result.searches,
         status=str(result.status),
         stop=str(result.stop),
         objective=result.objective,

@@ -18,7 +18,6 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score, Violation
 from ...solvers.course import NEAR, credited, primal_gap
 from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
-from ...solvers.registry import support_of
 from ...solvers.result import Candidate, Conflict, Milestone, SolveResult
 from ...solvers.sources import Source
 from ..layout import indented, plain_table
@@ -299,9 +298,8 @@ def _narrower(comparison: Comparison) -> Iterator[str]:
     """Yield which backends look at a part of the plans only."""
     found: dict[str, list[str]] = {}
     for result in comparison.results:
-        support = support_of(result.backend, comparison.problem)
-        if support is not None and support.searches:
-            found.setdefault(support.searches, []).append(result.label)
+        if result.searches:
+            found.setdefault(result.searches, []).append(result.label)
     for words, names in found.items():
         yield f"{', '.join(names)}: {words}."
 

@@ -18,6 +18,8 @@ TABLES: dict[str, list[list[int | None]]] = {
 }
 
 
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+
 CLASS = "schedules whose chunks start as soon as order and units allow"
 
 
@@ -45,6 +47,27 @@ def test_requests_come_back_and_answers_say_so(cli: Cli, board: str, tmp_path: P
         assert cli(command, out).code == 0
     assert cli("report", out, "--out", page).code == 0
     assert CLASS in flat(page.read_text())
+
+
+def test_a_heuristic_for_workloads_takes_part_and_its_class_is_named(
+    cli: Cli, board: str, tmp_path: Path
+) -> None:
+    own, answers, page = EXAMPLES / "longest_first.py", tmp_path / "answers.json", tmp_path / "page.html"
+    asked = ("--workload", "a,b", "--time-limit", "0.2")
+    run = cli(
+        *("compare", board, *asked, "--backends", "exhaustive", "--backend", f"{own}:LongestFirst"),
+        *("--out", answers),
+    )
+    assert run.code == 0
+    assert "left out" not in run.out
+    assert "longest-first: plans in which every request passes the units once" in flat(run.out)
+    searched = {one["backend"]: one["searches"] for one in json.loads(answers.read_text())["results"]}
+    assert searched["exhaustive"] == ""
+    assert "in one order" in searched["longest-first"]
+    plan = tmp_path / "plan.json"
+    assert cli("plan", board, *asked, "--out", plan).code == 0
+    assert cli("report", plan, answers, "--out", page).code == 0
+    assert searched["longest-first"] in flat(page.read_text())
 
 
 def test_with_one_order_a_line_says_what_coming_back_would_bring(cli: Cli, board: str) -> None:

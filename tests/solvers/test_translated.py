@@ -1,0 +1,116 @@
+"""Backends for workloads are asked about schedules, whose plans theirs are, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+
+import gapless
+from gapless.formulations.availability import Availability
+from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.formulations.judge import score
+from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import as_schedules
+from gapless.formulations.workload import Workload
+from gapless.solvers.protocol import EXACT, Capabilities, Claim, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.session import solve
+from tests.workload_instances import workload_problem
+
+TABLES: dict[str, list[list[int | None]]] = {
+    "a": [[10, 30], [None, 20], [10, 30]],
+    "b": [[25, 26], [5, 40]],
+}
+"""Two networks; the best schedule comes back to the first unit, which lacks a layer: 50 against 60."""
+
+
+class Ordered:
+    """A backend for workloads, and for nothing else, which proves what it finds."""
+
+    name: ClassVar[str] = "mine"
+    capabilities: ClassVar[Capabilities] = Capabilities(summary="mine", formulations={"flow_shop": EXACT})
+
+    def availability(self) -> Availability:
+        return Availability(ok=True)
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        assert isinstance(problem.data, Workload)
+        found = solve(problem, "native", options)
+        claim = Claim(
+            status=SolveStatus.OPTIMAL,
+            stop=StopReason.COMPLETE,
+            plans=tuple(candidate.plan for candidate in found.candidates),
+            values=found.values,
+            bound=found.bound,
+            proven=found.proven,
+        )
+        options.publish(claim)
+        return claim
+
+
+def schedules(passage: str = "any") -> Problem:
+    return as_schedules(workload_problem(TABLES, ["a", "b"]), passage)
+
+
+def test_a_backend_for_workloads_takes_part_and_its_proofs_are_not_taken_for_those_of_schedules() -> None:
+    problem, workload = schedules(), workload_problem(TABLES, ["a", "b"])
+    asked: list[Claim] = []
+    found = gapless.compare(problem, backends=["native", Ordered()], on_progress=asked.append)
+    best, own = found.results
+    assert not found.disagreements
+    assert (best.objective, best.status) == (50, "optimal")
+    assert (own.objective, own.status, own.bound, own.proven) == (60, "feasible", None, 0)
+    assert own.plan is not None
+    assert score(problem, own.plan).valid
+    assert "all units serve the requests in one order" in own.searches
+    assert best.searches == ""
+    shown = [claim for claim in asked if claim.values == (60,)]
+    assert shown
+    assert all(score(problem, plan).valid for claim in shown for plan in claim.plans)
+    assert own.course[-1].value == 60
+    proved = solve(workload, Ordered(), explain=False)
+    assert (proved.status, proved.objective, proved.searches) == ("optimal", 60, "")
+
+
+def test_plans_are_judged_as_schedules() -> None:
+    """The same order, slowed down: the judge of schedules plays it."""
+    workload = workload_problem(TABLES, ["a", "b"], slowdown=[[0, 300], [500, 0]])
+    problem = as_schedules(workload)
+    found = solve(problem, Ordered(), explain=False)
+    assert found.plan is not None
+    assert found.values == (score(problem, found.plan).makespan_us,)
+    assert found.fingerprint == problem.fingerprint
+
+
+def test_plans_that_break_what_is_asked_of_schedules_are_none() -> None:
+    backwards = solve(schedules("ordered:big,npu"), Ordered(), explain=False)
+    assert backwards.status == "no_solution"
+    assert "passage ordered:big,npu forbids" in str(backwards.statistics["reason"])
+    problem = schedules()
+    whole = problem.with_rules(lambda view: view.on("a0", 0, "big"))
+    found = solve(whole, Ordered(), explain=False)
+    assert (found.status, found.objective) == ("no_solution", None)
+    assert found.statistics["reason"]
+
+
+def test_what_a_backend_cannot_do_for_workloads_is_said() -> None:
+    class Narrow(Ordered):
+        capabilities: ClassVar[Capabilities] = Capabilities(
+            summary="narrow", formulations={"flow_shop": replace(EXACT, features=frozenset())}
+        )
+
+    with pytest.raises(UnsupportedFeatureError, match="does not handle free_order, unsupported_layers"):
+        solve(schedules(), Narrow(), explain=False)
+
+
+def test_it_is_warmed_up_for_its_own_problems() -> None:
+    class Warm(Ordered):
+        asked: ClassVar[list[str]] = []
+
+        def warm_up(self, formulation: str) -> None:
+            self.asked.append(formulation)
+
+    solve(schedules(), Warm(), explain=False)
+    solve(workload_problem(TABLES, ["a", "b"]), Warm(), explain=False)
+    assert Warm.asked == ["flow_shop", "flow_shop"]
