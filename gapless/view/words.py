@@ -169,6 +169,20 @@ def other_words(terms: Terms, option: str, best: Score, other: Score, term: str)
     return f"{option}: {term_name(terms, term)} {value}, {change:.0f} % {'less' if then < now else 'more'}"
 
 
+def slots_words(slots: int, period_us: float, best_us: int | None) -> list[str]:
+    """Return what the best plan of any period does with so many task slots, if that is faster than an answer.
+
+    `best_us`: the period of the answer; None: there is none.
+    """
+    if best_us is not None and period_us * 1000 >= best_us * 995:
+        return []
+    less = "" if best_us is None else f", {100 * (best_us - period_us) / best_us:.0f} % less"
+    return [
+        f"The limit is about plans at their least period. The fastest plan without it has a period of "
+        f"{millis(round(period_us))} with --task-slots {slots} of run and simulate{less}."
+    ]
+
+
 def observed(*, simulated: bool) -> str:
     """Return what the numbers of an execution are: no device ran where a cost table was played."""
     return "simulated" if simulated else "measured"

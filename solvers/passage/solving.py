@@ -37,9 +37,10 @@ from ..chunking.facts import Facts, is_known
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
+from ..chunking.solving import solve_chunking
 from ..chunking.verdicts import Verdicts, claim_of, nothing
 from ..families import Start
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
+from ..protocol import EXACT, Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
 from .baselines import OneUnitBackend
 from .calm import Calm
 from .descent import Annealing
@@ -114,6 +115,9 @@ _PAIRS = 4
 _SHARE = 0.1
 """Share of a time limit that the search for a plan to start from may take."""
 
+_PATIENT = 0.3
+"""Share of it that the best plan in which nobody waits may take; milliseconds, unless it is very long."""
+
 
 def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
     """Return the best plans of one network whose units may have several chunks (see `PassageSolve`)."""
@@ -138,6 +142,7 @@ class PassageSolve:
         late = tuple(rule for rule in rules if rule.name not in known)
         self.verdicts = Verdicts(problem, late, options.max_rejections)
         self._waits = not WAITS.isdisjoint(problem.ranking)
+        self._patient: list[tuple[Part, ...]] = []
 
     def run(self) -> Claim:
         """Solve."""
@@ -154,10 +159,25 @@ class PassageSolve:
                 searches.append(search)
         if not searches:
             return nothing(self.handling)
+        if any(search.calm is not None for search in searches):
+            self._patient = self._without_waits()
         wanted = self.options.top
         while (claim := self._attempt(searches, wanted)) is None:
             wanted *= _LONGER
         return claim
+
+    def _without_waits(self) -> list[tuple[Part, ...]]:
+        """Return the best plan with one chunk per unit, in which nobody waits, if it keeps the rules.
+
+        Searches for plans that come back do not begin with it: what is near it is no better.
+        """
+        bare = replace(self.problem, rules=()).with_data(None)
+        options = SolveOptions(time_limit_s=self.deadline.share(_PATIENT).left_s, seed=self.options.seed)
+        codes = [
+            self.problem.formulation.code(self.problem, plan)
+            for plan in solve_chunking(bare, options, EXACT).plans
+        ]
+        return [parts for parts in codes if not examined(self.problem, parts)[1]]
 
     def _attempt(self, searches: Sequence[Search], wanted: int) -> Claim | None:
         """Return a claim, or None when a longer list has to be checked."""
@@ -223,12 +243,12 @@ class PassageSolve:
 
     def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
         """Return the plans whose requests were found to wait little enough, with their terms, best first."""
-        plans = (
+        plans = self._patient + [
             search.table.parts_of(units)
             for search in searches
             if search.calm is not None
             for units in search.calm.found
-        )
+        ]
         numbers = self.problem.formulation.numbers
         return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)
 

@@ -136,7 +136,7 @@ def plan(
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
     from ...view.terminal import tables
-    from ..tasks.solving import class_notes, plan_watched
+    from ..tasks.solving import class_notes, plan_watched, slots_notes
 
     check_writable(out)
     if batches is not None:
@@ -152,9 +152,13 @@ def plan(
     )
     notes = ["interrupted: this is the best until then"] if interrupted else []
     notes += _plans_written(out, problem, result, asked.origin)
+
+    def others() -> list[str]:
+        return [] if interrupted else [*class_notes(asked, result), *slots_notes(problem, result)]
+
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result, () if interrupted else class_notes(asked, result)),
+        view=lambda: tables.result_view(problem, result, others()),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )

@@ -10,6 +10,7 @@ from ...api.comparison import Comparison
 from ...api.planning import compare_backends, default_backend, default_backends
 from ...executor.progress import Step
 from ...formulations.errors import GaplessError, InvalidInputError
+from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...solvers.families import runs_of, takes_start
 from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
@@ -18,7 +19,7 @@ from ...solvers.registry import get_backend, get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import reconcile, solve
 from ...solvers.sources import StartMode, label_of
-from ...view.words import other_words
+from ...view.words import other_words, slots_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 
@@ -77,6 +78,27 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
         return []
     words = other_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
     return [words] if words else []
+
+
+def slots_notes(problem: Problem, result: SolveResult) -> list[str]:
+    """Return what the best plan without a limit on requests in flight does with as few, if that is faster.
+
+    The limit is about plans at their least period, and one that needs more at that may be faster with few.
+    """
+    slots = problem.limits.max_in_flight
+    if slots is None or problem.objective.first != "period":
+        return []
+    free, operation = problem.with_limits(max_in_flight=None), operation_of(problem)
+    try:
+        found = solve(free, default_backend(free), SolveOptions(time_limit_s=WIDER_S), explain=False)
+        if found.best is None:
+            return []
+        deployment = operation.deploy(free, found.best.plan, task_slots=slots)
+        period_us = max(one.period_us for one in operation.steady(free, deployment))
+    except (GaplessError, KeyboardInterrupt):  # the answer is there; this is one line more
+        return []
+    best_us = None if result.best is None else result.best.score.value("period")
+    return slots_words(slots, period_us, best_us)
 
 
 def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:

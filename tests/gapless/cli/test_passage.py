@@ -153,6 +153,21 @@ def test_requests_in_flight_are_limited(cli: Cli, table: Path) -> None:
     assert (once["stream_latency_us"], once["in_flight"]) == (once["latency_us"], 1)
 
 
+def test_a_limit_on_requests_in_flight_says_what_fewer_task_slots_give(
+    cli: Cli, table: Path, plan_file: Path
+) -> None:
+    """A plan that needs two requests at its period may be far faster with one than those that need one."""
+    limited = " ".join(cli("plan", table, "--passage", "any", "--max-in-flight", "1").out.split())
+    ran = cli("run", plan_file, "--engine", "simulated", "--seconds", "0.1", "--task-slots", "1", "--json")
+    (stream,) = ran.document["streams"]
+    assert f"a period of {stream['period_us'] / 1000:.3f} ms with --task-slots 1" in limited
+    assert "74 % less" in limited
+    assert (
+        "--task-slots"
+        not in cli("plan", table, "--passage", "any", "--max-in-flight", "2").out.split("best")[0]
+    )
+
+
 def test_lists_have_what_takes_long_of_their_first_plan(cli: Cli, table: Path, plan_file: Path) -> None:
     found = cli("plan", table, "--passage", "any", "--top", "3", "--json").document["candidates"]
     assert [one["score"]["in_flight"] for one in found] == [2, None, None]
