@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from gapless.formulations.cycles import cycle_of
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.flight import cycle_for, flight_of
+from gapless.formulations.plan import Chunk
 from gapless.formulations.serving import Turns, saturated, steady_visits
+from gapless.formulations.streams import Stream
 from tests.formulations.test_cycles import VGG16, lines
 
 THERE_AND_BACK = ([6000, 300, 5000], ["npu", "cpu", "npu"])
@@ -37,6 +39,17 @@ def test_the_planned_number_is_among_them() -> None:
         (8, 100),
     ]
     assert found.calmer is None, "nobody waits where each unit has one chunk"
+
+
+def test_a_stream_has_one_slot_more_than_its_cycle_needs() -> None:
+    """With exactly as many, a request that is late lets no other one in, and units stand still."""
+    times, units = zip(*((time, unit) for unit, time in VGG16), strict=True)
+    chunks = tuple(
+        Chunk(network="vgg16", start=index, stop=index + 1, unit=unit) for index, unit in enumerate(units)
+    )
+    stream = Stream(name="vgg16", chunks=chunks, cycle=cycle_of(times, units))
+    assert (stream.cycle and stream.cycle.in_flight, stream.slots) == (4, 5)
+    assert replace(stream, task_slots=2).slots == 2
 
 
 def test_a_longer_period_pays_where_requests_wait_much_less() -> None:
