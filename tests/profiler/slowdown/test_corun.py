@@ -76,6 +76,13 @@ def test_a_ratio_is_shared_by_the_layers_of_its_group() -> None:
     assert notes == ("unit 'u', layers 4 to 4: the ratio 20.00 was taken as 10",)
 
 
+def test_every_layer_of_a_group_gets_its_ratio_and_not_the_median() -> None:
+    alone = [probe(0, 2, 100), probe(2, 3, 100), probe(3, 4, 100)]
+    beside = [probe(0, 2, 300), probe(2, 3, 120), probe(3, 4, 140)]
+    heavy, _ = heavy_costs(costs(10, 20, 30, 40), alone, beside)
+    assert heavy.layer_us == pytest.approx((30, 60, 36, 56))
+
+
 def test_layers_between_the_groups_get_the_median_ratio() -> None:
     heavy, _ = heavy_costs(costs(10, 10, 10), [probe(0, 1, 100)], [probe(0, 1, 130)])
     assert heavy.layer_us == pytest.approx((13, 13, 13))
