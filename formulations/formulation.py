@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from .demands import Demand
-from .limits import LIMIT_NAMES
+from .limits import LIMIT_NAMES, OF_REQUESTS
 from .network import MAX_LAYERS
 from .plan import Plan
 from .terms import PlanNumbers, Quantities, QuantityInfo, TermInfo
@@ -85,9 +85,12 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     quantities: ClassVar[Mapping[str, QuantityInfo]]
     """What rules can speak about."""
 
-    limits: ClassVar[tuple[str, ...]] = LIMIT_NAMES
+    limits: ClassVar[tuple[str, ...]] = tuple(name for name in LIMIT_NAMES if name not in OF_REQUESTS)
     """The filters (`Limits`) that its plans can be asked to pass; of the numbers of a plan they read
     `period_us`, `gapness_us`, `idle_permille` and `busy_us`."""
+
+    other_limits: ClassVar[str] = ""
+    """What to do, in words, where another limit is wanted."""
 
     unmodelled: ClassVar[frozenset[str]] = frozenset()
     """Quantities of which models and searches know lower bounds only. What limits (`max_` and the name) and

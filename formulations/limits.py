@@ -43,6 +43,10 @@ class Limits:
         Largest latency of a request in the stream at the period of the plan, waits included, microseconds.
     max_in_flight
         Most requests that are on their way at once at the period of the plan.
+    max_makespan_us
+        Latest end of the last of several requests, microseconds.
+    max_request_latency_us
+        Largest latency of any of several requests, from arrival to end, microseconds.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -61,6 +65,8 @@ class Limits:
     max_hops: int | None = None
     max_stream_latency_us: int | None = None
     max_in_flight: int | None = None
+    max_makespan_us: int | None = None
+    max_request_latency_us: int | None = None
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
@@ -137,6 +143,14 @@ LIMITS = {
     "max_in_flight": LimitInfo(
         sense=1, read=lambda plan: int(plan.in_flight), text="at most {} requests are in flight"
     ),
+    "max_makespan_us": LimitInfo(
+        sense=1, read=lambda plan: int(plan.makespan_us), text="all requests are done after {} us"
+    ),
+    "max_request_latency_us": LimitInfo(
+        sense=1,
+        read=lambda plan: max(plan.request_latency_us),
+        text="no request takes more than {} us from its arrival to its end",
+    ),
 }
 """The filters by name, in the order in which they are told."""
 
@@ -145,6 +159,9 @@ LIMIT_NAMES = tuple(LIMITS)
 
 OF_ONE_NETWORK = ("max_hops", "max_stream_latency_us", "max_in_flight")
 """Those that mean nothing for workloads."""
+
+OF_REQUESTS = ("max_makespan_us", "max_request_latency_us")
+"""Those that are about several requests."""
 
 
 def capped(platform: Platform, limits: Limits) -> Platform:

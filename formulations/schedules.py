@@ -8,7 +8,7 @@ from dataclasses import replace
 from .deployment import Mode
 from .errors import InvalidInputError
 from .job_requests import Cuts, JobRequest, Jobs, passage_defects
-from .limits import Limits
+from .limits import capped
 from .objective import Objective
 from .plan import Plan
 from .problem import Problem
@@ -48,11 +48,11 @@ def as_schedules(problem: Problem, passage: str = "any") -> Problem:
         )
         for request in workload.requests
     )
-    platform = problem.platform
-    if workload.load_policy is LoadPolicy.RUNNING:
-        platform = replace(platform, memory_bytes=None)  # what runs at once fits in any case
+    platform, limits = problem.platform, problem.limits
+    if workload.load_policy is LoadPolicy.RUNNING:  # what runs at once fits in any case
+        platform, limits = replace(platform, memory_bytes=None), replace(limits, max_memory_bytes=None)
     data = Jobs(requests=requests, cuts=Cuts.ALL, passage=passage)
-    found = replace(problem, platform=platform, data=data)
+    found = replace(problem, platform=platform, limits=limits, data=data)
     return found.with_rules(
         *(
             Rule(
@@ -77,7 +77,7 @@ def free_schedules(problem: Problem) -> Problem | None:
 def as_workload(problem: Problem) -> Problem:
     """Return the requests of schedules as a workload of least makespan.
 
-    Left out is what workloads do not know: deadlines that may be missed, weights, waiting, rules and limits.
+    Left out is what workloads do not know: deadlines that may be missed, weights, waiting and rules.
     """
     jobs = problem.data
     assert isinstance(jobs, Jobs)
@@ -90,7 +90,6 @@ def as_workload(problem: Problem) -> Problem:
         data=Workload(requests=requests),
         objective=Objective(terms=("makespan",)),
         rules=(),
-        limits=Limits(),
     )
 
 
@@ -117,11 +116,11 @@ def _without_meaning(problem: Problem, workload: Workload) -> Iterator[str]:
         yield "task slots mean nothing for schedules: leave them out"
     if workload.order is RequestOrder.FIXED and len(workload.requests) > 1:
         yield "in schedules each unit has an order of its own: leave the fixed order out"
-    most, has = _most_running_bytes(problem, workload), problem.platform.memory_bytes
+    most, has = _most_running_bytes(problem, workload), capped(problem.platform, problem.limits).memory_bytes
     if workload.load_policy is LoadPolicy.RUNNING and has is not None and most > has:
         yield (
             "schedules keep all chunks loaded, the workload only those that run, which may be "
-            f"{most} bytes at once; the device has {has}: use the load policy resident"
+            f"{most} bytes at once; there are {has}: use the load policy resident"
         )
     if problem.rules:
         names = ", ".join(repr(rule.name) for rule in problem.rules)

@@ -116,6 +116,10 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
         yield FlowQuantity.PERIOD, False
     if limits.max_latency_us is not None:
         yield FlowQuantity.LATENCY, False
+    if limits.max_makespan_us is not None:
+        yield FlowQuantity.MAKESPAN, False
+    if limits.max_request_latency_us is not None:
+        yield FlowQuantity.FINISH, False
     if limits.max_energy_nj is not None:
         yield FlowQuantity.ENERGY, False
     if limits.min_units is not None:

@@ -180,6 +180,12 @@ class Totals:
             yield "max_period_us", period <= limits.max_period_us
         if limits.max_latency_us is not None:
             yield "max_latency_us", total(FlowQuantity.LATENCY) <= limits.max_latency_us
+        if limits.max_makespan_us is not None:
+            yield "max_makespan_us", total(FlowQuantity.MAKESPAN) <= limits.max_makespan_us
+        if limits.max_request_latency_us is not None:
+            for index, request in enumerate(self._shop.workload.requests):
+                latest = request.arrival_us + limits.max_request_latency_us
+                yield "max_request_latency_us", total(FlowQuantity.FINISH, index) <= latest
         if limits.max_energy_nj is not None:
             yield "max_energy_nj", total(FlowQuantity.ENERGY) <= limits.max_energy_nj
         if limits.min_units is not None:

@@ -143,6 +143,7 @@ class _JobsModel:
                 rows |= {"slowdown": self.lengths.rows(), "turns": self._all_turns(), "busy": self._busy()}
             rows |= {"equal": self._equal(), "windows": self._windows(), "prompt": self._prompt()}
             constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
+            constraints += (Constraint(name=name, expr=expr) for name, expr in self._time_limits())
             constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
             model = Model(
                 constraints=tuple(constraints),
@@ -237,9 +238,26 @@ class _JobsModel:
     def _on(self, unit: int) -> list[BoolVar]:
         return [x for own in self.chosen.values() for o, x in own.items() if o.unit == unit]
 
+    def _time_limits(self) -> Iterator[tuple[str, BoolExpr]]:
+        """Yield the filters on times; those on memory are in the tables."""
+        limits = self.problem.limits
+        if limits.max_makespan_us is not None:
+            yield "max_makespan_us", self.makespan <= limits.max_makespan_us
+        if limits.max_latency_us is not None:
+            yield "max_latency_us", self._latency() <= limits.max_latency_us
+        if limits.max_request_latency_us is not None:
+            for index, request in enumerate(self.tables.jobs.requests):
+                latest_us = request.release_us + limits.max_request_latency_us
+                yield "max_request_latency_us", self.end(index) <= latest_us
+
+    def _latency(self) -> Expr:
+        """Return release to end of all requests, weighted."""
+        jobs = self.tables.jobs
+        return linear((r.weight, self.end(i) - r.release_us) for i, r in enumerate(jobs.requests))
+
     def _unit_rows(self) -> Iterator[BoolExpr]:
         limits, exclusive = self.problem.limits, self.tables.chains[0].exclusive
-        if not limits.in_use() and not any(exclusive):
+        if limits.min_units is None and limits.max_units is None and not any(exclusive):
             return
         for unit in self.units:
             on = self._on(unit)
@@ -380,10 +398,9 @@ class _JobsModel:
             found[Q.BUSY, (unit,)] = linear(
                 (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
             )
-        weighted = ((r.weight, self.end(i) - r.release_us) for i, r in enumerate(tables.jobs.requests))
         found[Q.MAKESPAN, ()] = self.makespan
         found[Q.LATE, ()], found[Q.LATENESS, ()] = linear(lates), linear(lateness)
-        found[Q.LATENCY, ()] = linear(weighted)
+        found[Q.LATENCY, ()] = self._latency()
         found[Q.WORK, ()] = linear((1, self._sum(request)) for request in self.requests)
         return found
 

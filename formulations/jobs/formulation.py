@@ -140,7 +140,16 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
     terms = TERMS
     quantities = QUANTITIES
     difference = DIFFERENCE
-    limits: ClassVar[tuple[str, ...]] = ("min_units", "max_units")
+    limits: ClassVar[tuple[str, ...]] = (
+        "min_units",
+        "max_units",
+        "max_makespan_us",
+        "max_latency_us",
+        "max_request_latency_us",
+        "max_memory_bytes",
+        "max_unit_memory_bytes",
+    )
+    other_limits: ClassVar[str] = "those of a workload in one order (--passage ordered) know more"
     operation = JobsOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, JobFeature))
     incomplete: ClassVar[str] = (

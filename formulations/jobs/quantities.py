@@ -91,6 +91,20 @@ class JobValues(PlanNumbers):
         return sum(tables.memory_bytes(run.request, run.part) for run in loaded.values())
 
     @property
+    def peak_bytes(self) -> int:
+        """The most bytes in use: what is loaded stays so."""
+        return self.loaded_bytes
+
+    @property
+    def memory_bytes(self) -> dict[int, int]:
+        """The most bytes that a chunk needs, by unit."""
+        tables, found = self.tables, dict[int, int]()
+        for run in self.runs:
+            unit = run.part[2]
+            found[unit] = max(found.get(unit, 0), tables.memory_bytes(run.request, run.part))
+        return found
+
+    @property
     def makespan_us(self) -> int:
         """When the last request is done."""
         return max(self.finish_us)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..coordination.sections import Section, chunks_of, sections_of
 from ..job_requests import Cuts, Jobs
+from ..limits import capped
 from ..plan import Plan
 from ..problem import Problem
 from ..requests import RequestTables, chains_of, losses_of, networks_in_use
@@ -198,7 +199,7 @@ def build_tables(problem: Problem) -> JobTables:
     """
     jobs = jobs_of(problem)
     networks, chain_of = networks_in_use(problem)
-    chains = chains_of(problem, networks, problem.platform)
+    chains = chains_of(problem, networks, capped(problem.platform, problem.limits))
     borders = {each.network: each.cuts for each in jobs.borders}
     if jobs.cuts is Cuts.ALL:
         borders = {chain.network: chain.cuts[1:-1] for chain in chains}

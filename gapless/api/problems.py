@@ -288,7 +288,7 @@ def with_free_passage(problem: Problem) -> Problem:
     """Return a problem whose requests pass the units in any way, where that is known to be right.
 
     A workload as schedules, unless it asks what they do not know: a stream, columns, one fixed order for all
-    units, objectives such as bubbles, limits other than the number of units. One network with any number of
+    units, objectives or limits such as bubbles. One network with any number of
     chunks per unit, if its costs say what a hop takes (`CostTable.knows_hops`: those of a profile do, and
     copies in a table that you wrote), unless its objective, which is that of the paper, or a rule needs one
     chunk per unit. Anything else is returned as it is.

@@ -73,6 +73,8 @@ NAMES = (
     "max_hops",
     "max_stream_latency_us",
     "max_in_flight",
+    "max_makespan_us",
+    "max_request_latency_us",
     "window",
 )
 """Options that say which problem is meant, and what is asked of it."""
@@ -80,7 +82,7 @@ NAMES = (
 _COUNTS = (
     "task_slots", "max_period_us", "max_latency_us", "max_energy_nj", "min_units", "max_units",
     "max_gapness_us", "max_bubbles_us", "max_memory_bytes", "max_unit_memory_bytes", "max_hops",
-    "max_stream_latency_us", "max_in_flight",
+    "max_stream_latency_us", "max_in_flight", "max_makespan_us", "max_request_latency_us",
 )  # fmt: skip
 """Whole numbers; the limits of a problem among them stand behind the first."""
 

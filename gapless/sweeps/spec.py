@@ -126,6 +126,8 @@ class LimitSet(Limits):
         As in a problem file.
     max_hops, max_stream_latency_us, max_in_flight
         As in a problem file.
+    max_makespan_us, max_request_latency_us
+        As in a problem file.
     label
         What it is called in tables; empty: made from its limits.
     rules

@@ -110,7 +110,7 @@ def test_weights_of_running_chunks_have_to_fit_whatever_runs() -> None:
     fits = replace(problem, platform=replace(problem.platform, memory_bytes=50))
     assert as_schedules(fits).platform.memory_bytes is None
     tight = replace(problem, platform=replace(problem.platform, memory_bytes=49))
-    with pytest.raises(InvalidInputError, match="50 bytes at once; the device has 49"):
+    with pytest.raises(InvalidInputError, match="50 bytes at once; there are 49"):
         as_schedules(tight)
     resident = replace(tight, data=served().data)
     assert as_schedules(resident).platform.memory_bytes == 49

@@ -145,6 +145,15 @@ MaxInFlightOption = Annotated[
     int | None,
     _asked_option(min=1, help="Most requests that are on their way at once at the period of the plan."),
 ]
+MaxMakespanOption = Annotated[
+    int | None, _asked_option(min=0, help="Latest end of the last request of a workload, microseconds.")
+]
+MaxRequestLatencyOption = Annotated[
+    int | None,
+    _asked_option(
+        min=0, help="Largest latency of any request of a workload, from its arrival to its end, microseconds."
+    ),
+]
 GroupsOption = Annotated[
     str | None,
     _asked_option(
@@ -282,6 +291,8 @@ class ProblemOptions:
     max_hops: MaxHopsOption = None
     max_stream_latency_us: MaxStreamLatencyOption = None
     max_in_flight: MaxInFlightOption = None
+    max_makespan_us: MaxMakespanOption = None
+    max_request_latency_us: MaxRequestLatencyOption = None
     window: WindowOption = None
 
 

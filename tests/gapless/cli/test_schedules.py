@@ -70,6 +70,28 @@ def test_a_heuristic_for_workloads_takes_part_and_its_class_is_named(
     assert searched["longest-first"] in flat(page.read_text())
 
 
+def test_limits_on_times_and_memory_are_known_and_others_mean_one_order(
+    cli: Cli, board: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "plan.json"
+    asked = ("plan", board, "--workload", "a,b", "--objective", "work")
+    free = cli(*asked, "--json").document["candidates"][0]["score"]["makespan_us"]
+    least = cli("plan", board, "--workload", "a,b", "--json").document["objective"]
+    assert least < free
+    limits = ("--max-makespan-us", str(least), "--max-unit-memory", "20")
+    kept = cli(*asked, *limits, "--out", out, "--json").document
+    assert CLASS in kept["plan_class"]
+    assert kept["candidates"][0]["score"]["makespan_us"] <= least
+    assert cli("check", out).code == 0
+    assert json.loads(out.read_text())["asked"]["max_makespan_us"] == str(least)
+    bubbles = ("plan", board, "--workload", "a,b", "--max-bubbles-us", "100000")
+    assert "passes the units once, in the order npu, big" in flat(cli(*bubbles).out)
+    refused = cli(*bubbles, "--passage", "any")
+    assert refused.code == 2
+    assert "max_bubbles_us means nothing" in flat(refused.err)
+    assert "--passage ordered" in flat(refused.err)
+
+
 def test_with_one_order_a_line_says_what_coming_back_would_bring(cli: Cli, board: str) -> None:
     found = cli("plan", board, "--workload", "a,b", "--passage", "ordered")
     assert "passes the units once, in the order npu, big" in flat(found.out)
