@@ -41,7 +41,7 @@ class Threads:
     def __init__(self, export: Export, *, pinned: bool) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()  # results, as (stream, job), and errors
         self._export, self._pinned, self._stopped = export, pinned, False
-        places = [(s, c) for s, stream in enumerate(export.streams) for c in range(len(stream["chunks"]))]
+        places = export.turns()
         self._queues: dict[tuple[int, int], queue.SimpleQueue[PendingRequest | None]] = {
             place: queue.SimpleQueue() for place in places
         }
@@ -72,7 +72,7 @@ class Threads:
                 thread.join()
 
     def _serve(self, unit: str, own: list[tuple[int, int]]) -> None:
-        """Serve the requests with the same number in the order of the streams, then the next number."""
+        """Serve the requests with the same number in the order of the turns, then the next number."""
         try:
             if self._pinned:
                 pin_thread(self._export.units[unit])

@@ -32,6 +32,7 @@ from .manifest import (
     ExportedStep,
     ExportedStream,
     ExportedTensor,
+    ExportedTurn,
     ExportedUnit,
     Manifest,
     Predicted,
@@ -207,18 +208,11 @@ def draw(order: Order) -> Drawing:
             f"[{order.deployment}] cannot be exported: its layers run in another order than its network's, "
             "which only gapless itself does; export a plan that was made with --layer-order fixed"
         )
-    if order.deployment.rounds is not None and order.deployment.rounds.order:
-        raise InvalidInputError(
-            f"[{order.deployment}] cannot be exported: its units serve chunks in orders of their own, "
-            "which only gapless itself does; export a plan in which all units serve requests in one order "
-            "(--passage ordered)"
-        )
     platform = {unit.name: unit for unit in order.platform.units}
     units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)
     pieces = _pieces(order)
     files = _file_names(pieces, _SUFFIXES[order.engine])
     networks, samples, notes = _networks(order)
-    rounds = order.deployment.rounds
     manifest = Manifest(
         kind=order.kind,
         engine=order.engine,
@@ -236,9 +230,7 @@ def draw(order: Order) -> Drawing:
         units=units,
         networks=networks,
         streams=tuple(_stream(order, index, pieces, files) for index in range(len(order.deployment.streams))),
-        rounds=None
-        if rounds is None
-        else ExportedRounds(mode=str(rounds.mode), task_slots=rounds.task_slots),
+        rounds=_rounds(order.deployment),
         files={},
     )
     contents = {**_model_contents(order, pieces, files), **samples, RUNNER_NAME: _runner}
@@ -246,6 +238,18 @@ def draw(order: Order) -> Drawing:
         script = script_for(manifest)
         contents[SCRIPT_NAME] = script.encode
     return Drawing(manifest=manifest, contents=contents, notes=tuple(notes))
+
+
+def _rounds(deployment: Deployment) -> ExportedRounds | None:
+    rounds, names = deployment.rounds, [stream.name for stream in deployment.streams]
+    if rounds is None:
+        return None
+    turns = deployment.turns if rounds.order else ()
+    return ExportedRounds(
+        mode=str(rounds.mode),
+        task_slots=rounds.task_slots,
+        turns=tuple(ExportedTurn(stream=names[stream], chunk=chunk) for stream, chunk in turns),
+    )
 
 
 def _runner() -> bytes:

@@ -231,6 +231,16 @@ class ExportedNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedTurn:
+    """A chunk that a unit serves: the name of its stream, and its number there."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    stream: str
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRounds:
     """That the streams are the requests of one workload (see `Rounds`).
 
@@ -240,12 +250,16 @@ class ExportedRounds:
         "batch" or "stream".
     task_slots
         Most requests of all streams on their way at once, or None.
+    turns
+        All chunks of a round, in the order in which each unit serves its own ones. Left out: each unit serves
+        them in the order of the streams.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     mode: str
     task_slots: int | None
+    turns: tuple[ExportedTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +303,7 @@ class Manifest:
         Largest relative error that counts as equal.
     units, networks, streams
         What there is, and who does what. A unit serves the requests with the same number in the order of
-        the streams.
+        the streams, or of the turns of `rounds`.
     rounds
         How requests come in that belong together; None: each stream lets them in by itself.
     files

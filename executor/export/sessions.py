@@ -48,6 +48,18 @@ class Export:
         self.units = {unit["name"]: unit for unit in self.data["units"]}
         self.networks = {network["name"]: network for network in self.data["networks"]}
 
+    def turns(self) -> list[tuple[int, int]]:
+        """Return stream and chunk of all that units serve for requests of one number, in their order."""
+        places = [(s, c) for s, stream in enumerate(self.streams) for c in range(len(stream["chunks"]))]
+        told = (self.data["rounds"] or {}).get("turns")
+        if not told:
+            return places
+        index = {stream["name"]: number for number, stream in enumerate(self.streams)}
+        turns = [(index.get(turn["stream"], -1), turn["chunk"]) for turn in told]
+        if sorted(turns) != places:
+            raise Stopped("the turns in manifest.json do not name every chunk once", BAD_INPUT)
+        return turns
+
     def file(self, name: str) -> Path:
         """Return the path of a file after comparing its digest with that of the manifest."""
         path = self.folder / name

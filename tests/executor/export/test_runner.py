@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,16 +15,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from onnx import TensorProto
 
+from gapless.executor.export.crews import PendingRequest, Threads
 from gapless.executor.export.folder import load_manifest
 from gapless.executor.export.kinds import ExportKind
+from gapless.executor.export.sessions import Export, OpenChunk
 from gapless.executor.joined import join
 from gapless.executor.model import Model
-from gapless.formulations.deployment import Mode, replicas
+from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
+from gapless.formulations.streams import Stream
 from gapless.formulations.workload import Request, Workload
 from tests.executor.graph.models import model as onnx_model
 from tests.executor.graph.models import node, residual, tiny, value
@@ -134,6 +139,75 @@ def test_the_requests_of_a_workload_keep_their_order(skip: Model, tmp_path: Path
     refused = run(out, "--processes")
     assert refused.returncode == 2
     assert "b serve several streams" in refused.stderr.replace("a, b", "b")
+
+
+def own_orders(skip: Model, other: Model) -> Deployment:
+    """Return two requests that come back to units, which serve them in orders of their own."""
+    layers = len(other.network.layers)
+    streams = (
+        Stream(name="one", chunks=chunks("skip", (1, "a"), (2, "b"), (4, "a")), task_slots=1),
+        Stream(name="two", chunks=chunks("other", (1, "b"), (2, "a"), (layers, "b")), task_slots=1),
+    )
+    order = ("two", "one", "two", "one", "two", "one")
+    return Deployment(streams=streams, rounds=Rounds(mode=Mode.BATCH, arrivals_us=(0, 0), order=order))
+
+
+@pytest.mark.slow
+def test_units_keep_orders_of_their_own(skip: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, out = opened(residual(1), tmp_path, "other"), tmp_path / "out"
+    exported = write(out, own_orders(skip, other), skip, other)
+    assert exported.manifest.rounds is not None
+    assert [(turn.stream, turn.chunk) for turn in exported.manifest.rounds.turns] == [
+        *(("two", 0), ("one", 0), ("two", 1)),
+        *(("one", 1), ("two", 2), ("one", 2)),
+    ]
+    found = ran(out, "--requests", "6", "--warm-up", "1")
+    assert found["compared"] == 14
+    assert found["worst_error"] < 1e-5
+    models = {"one": skip, "two": other}
+    frames = [
+        {f"{name}/{key}": array for name, model in models.items() for key, array in inputs(model, seed)}
+        for seed in range(3)
+    ]
+    source = save_frames(tmp_path / "in.npz", frames)
+    ran(out, "--input", source, "--output", tmp_path / "out.npz")
+    for name, model in models.items():
+        assert_right(tmp_path / "out.npz", model, range(3), f"{name}/")
+
+    served: dict[str, list[tuple[int, int]]] = {"a": [], "b": []}
+
+    class Noting(OpenChunk):
+        def __init__(self, export: Export, stream: int, number: int, opened: dict[str, Any]) -> None:
+            super().__init__(export, stream, number, opened)
+            self._unit = served[export.streams[stream]["chunks"][number]["unit"]]
+            self._place = stream, number
+
+        def run(self, tensors: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+            self._unit.append(self._place)
+            return super().run(tensors)
+
+    monkeypatch.setattr("gapless.executor.export.crews.OpenChunk", Noting)
+    export = Export(out)
+    crew = Threads(export, pinned=False)
+    crew.open()
+    for number in range(2):
+        for stream, model in enumerate((skip, other)):
+            crew.enter(stream, PendingRequest(number, 0, model.sample_inputs(0)))
+    assert {crew.events.get()[0] for _ in range(4)} == {0, 1}
+    crew.close()
+    assert served == {"a": [(0, 0), (1, 1), (0, 2)] * 2, "b": [(1, 0), (0, 1), (1, 2)] * 2}
+
+
+@pytest.mark.slow
+def test_turns_that_leave_a_chunk_out_are_refused(skip: Model, tmp_path: Path) -> None:
+    other, out = opened(residual(1), tmp_path, "other"), tmp_path / "out"
+    write(out, own_orders(skip, other), skip, other)
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["rounds"]["turns"][0] = manifest["rounds"]["turns"][1]
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    refused = run(out)
+    assert refused.returncode == 2
+    assert "do not name every chunk once" in refused.stderr
 
 
 def inputs(model: Model, seed: int) -> list[tuple[str, Any]]:

@@ -177,15 +177,16 @@ def test_a_workload_keeps_its_order(cli: Cli, tmp_path: Path, platform: Platform
     plan, out = tmp_path / "plan.json", tmp_path / "out"
     words = ["plan", tmp_path / "problem.json", "--workload", "onex2,two", "--time-limit", "1"]
     assert cli(*words, "--out", plan).code == 0
-    own_orders = cli("export", plan, "--to", "onnxruntime", "--out", out)
-    assert own_orders.code == 2
-    assert "(--passage ordered)" in " ".join(own_orders.err.split())
+    own_orders = cli("export", plan, "--to", "onnxruntime", "--out", out, "--json").document["manifest"]
+    assert len(own_orders["rounds"]["turns"]) == sum(len(one["chunks"]) for one in own_orders["streams"])
+    assert ran(out, "--requests", "4", "--warm-up", "0")["compared"] == 12
     assert cli(*words, "--passage", "ordered", "--out", plan).code == 0
     for named in ([plan], [tmp_path / "problem.json", plan]):
         done = cli("export", *named, "--to", "onnxruntime", "--out", out, "--json")
         assert done.code == 0, done.err
         manifest = done.document["manifest"]
         assert manifest["rounds"]["mode"] == "batch"
+        assert not manifest["rounds"]["turns"]
         assert manifest["predicted"]["makespan_us"] > 0
         assert manifest["predicted"]["period_us"] is None
     found = ran(out, "--requests", "4", "--warm-up", "0")
