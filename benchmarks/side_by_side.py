@@ -37,10 +37,10 @@ from gapless.executor.tuning.candidates import (
     predicted,
     without_duplicates,
 )
+from gapless.formulations.jobs.reach import Reach
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
-from gapless.formulations.task_graph.paths import paths_of
 from gapless.formulations.task_graph.tables import tables_of
 from gapless.profiler.profile import ProfileOptions
 from gapless.solvers.protocol import SolveOptions
@@ -89,7 +89,7 @@ def _row(table: Table, names: tuple[str, str], problem: Problem, backends: list[
         tables.units[unit]: score(problem, problem.formulation.plan(problem, code)).value("latency")
         for unit in range(tables.unit_count)
         if all(unit in own for own in tables.allowed)
-        for code in [tables.ordered([unit] * tables.task_count, order)]
+        for code in [tables.scheduled([unit] * tables.task_count, order)]
     }
     answers, proved, best = [], set(), min(alone.values())
     for backend in backends:
@@ -103,7 +103,7 @@ def _row(table: Table, names: tuple[str, str], problem: Problem, backends: list[
         answers.append(f"{_ms(result.objective or 0)}{gap} {took:.1f} s")
     least = min(alone.values())
     shown = ", ".join(f"{unit} {_ms(us)}" for unit, us in alone.items())
-    longest = _ms(paths_of(tables).longest_us)
+    longest = _ms(Reach(tables=tables).longest_us)
     gain = f"{100 * (1 - best / least):.1f} %"
     table.add_row(*names, shown, str(tables.task_count), longest, *answers, gain)
     return len(proved) > 1

@@ -34,19 +34,12 @@ def asked_of(problem: Problem) -> Asked:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
-class RequestTables(ABC):
-    """Integer tables of requests of several networks on one platform."""
+class ServedTables(ABC):
+    """Integer tables of what is served once on the units of one platform: requests, or tasks of one."""
 
     units: tuple[str, ...]  # names of the units
-    chains: tuple[Chain, ...]  # tables of each network in use
-    chain_of: tuple[int, ...]  # index into `chains`, by request
-    layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
+    chain_of: tuple[int, ...]  # by request, what it is about: those of one kind have the same chunks
     losses: Losses  # what chunks lose to each other
-
-    @property
-    @abstractmethod
-    def asked(self) -> Asked:
-        """The requests."""
 
     @property
     def request_count(self) -> int:
@@ -57,6 +50,19 @@ class RequestTables(ABC):
     def unit_count(self) -> int:
         """Number of units."""
         return len(self.units)
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
+class RequestTables(ServedTables):
+    """Integer tables of requests of several networks on one platform."""
+
+    chains: tuple[Chain, ...]  # tables of each network in use; `chain_of` is an index into them
+    layer_names: tuple[tuple[str, ...], ...]  # names of the layers, by index of the chain
+
+    @property
+    @abstractmethod
+    def asked(self) -> Asked:
+        """The requests."""
 
     def chain(self, request: int) -> Chain:
         """Return the tables of the network of a request."""

@@ -184,7 +184,7 @@ def test_packages_of_gapless_import_what_is_below_them() -> None:
 
 PLAIN_WORDS = {"cooperation", "jobs", "partition", "passage", "pipelines"}
 """Formulations whose names other text needs as words: only who imports from their packages names them."""
-BUILDS_ON = {"passage": "chunking", "flow_shop": "jobs"}
+BUILDS_ON = {"passage": "chunking", "flow_shop": "jobs", "task_graph": "jobs"}
 """Formulations that are another one with one condition left out, or more: they share tables or planners."""
 FAMILIES = sorted(
     path.parent.name

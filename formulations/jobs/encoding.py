@@ -18,10 +18,13 @@ Redundant rows, which relaxations need:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 from ..expr import (
     FALSE,
@@ -42,13 +45,10 @@ from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, 
 from ..problem import Problem
 from .play import Part
 from .quantities import JobQuantity as Q
-from .quantities import JobTerm, JobValues
+from .quantities import JobTerm, PlayedPlan
 from .reach import Reach
 from .slowdown import Lengths, at
-from .tables import JobPlan, JobTables, Option, tables_of
-
-_TIMES = frozenset({Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY})
-"""Quantities that depend on when chunks start."""
+from .tables import JobPlan, JobTables, Option, ScheduleTables, Square, tables_of
 
 
 def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded[JobPlan]:
@@ -60,39 +60,50 @@ def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded
     return _JobsModel(problem, top=top, known=known).encoded()
 
 
-class _JobsModel:
-    """The model of one problem."""
+class ScheduleModel(ABC):
+    """The model of one problem of what is served once; what is asked of it is for its formulation to say."""
 
-    def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
-        self.problem, self.tables = problem, tables_of(problem)
-        tables = self.tables
+    tables: ScheduleTables
+    name: ClassVar[str]
+    pace: ClassVar[str]  # the term that is the end of everything
+    times: ClassVar[frozenset[str]]  # quantities that depend on when chunks start
+    busy: ClassVar[str]  # how long chunks run on a unit
+
+    def __init__(self, problem: Problem, tables: ScheduleTables, *, top: int, known: JobPlan | None) -> None:
+        self.problem, self.tables = problem, tables
         self.requests, self.units = range(tables.request_count), range(tables.unit_count)
         self.one = top == 1
-        self.paced = problem.objective.terms[0] == JobTerm.MAKESPAN
+        self.paced = problem.objective.terms[0] == self.pace
         self.horizon_us = tables.horizon_us
         if known is not None and self.one and self.paced:
-            self.horizon_us = JobValues(tables, known).makespan_us
+            self.horizon_us = PlayedPlan(tables, known).makespan_us
         self.reach = Reach(tables=tables)
-        self.alike = Alike(tables) if self.one and not problem.rules else None
         self.asked = {key[0] for rule in problem.expression_rules for key in variables(rule.expr)}
         self.slowed = tables.losses.contended
-        self.exact = self.slowed or bool(self.asked & _TIMES)
-        self.makespan = IntVar("end_of_all", (), 0, self.horizon_us)
+        self.exact = self.slowed or bool(self.asked & self.times)
+        least_us = min(self.reach.longest_us, self.horizon_us)
+        self.makespan = IntVar("end_of_all", (), least_us, self.horizon_us)
+
+    @abstractmethod
+    def _definitions(self) -> dict[VariableKey, Expr]:
+        """Return what the quantities of the formulation are."""
+
+    def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
+        """Return further rows, by what they are about."""
+        return {}
 
     # Variables
 
     @cached_property
     def chosen(self) -> dict[int, dict[Option, BoolVar]]:
         """By request, its chunks with their literals; without those that cannot be done in time."""
-        assert self.reach.head_us is not None
-        pairs = zip(self.reach.head_us, self.reach.tail_us, strict=True)
         return {
             request: {
                 option: BoolVar("x", (request, *option.part))
                 for option in self.reach.of(request)
-                if heads[option.start] + option.time_us + tails[option.stop] <= self.horizon_us
+                if self.reach.through_us(request, option) <= self.horizon_us
             }
-            for request, (heads, tails) in enumerate(pairs)
+            for request in self.requests
         }
 
     @cached_property
@@ -116,9 +127,25 @@ class _JobsModel:
         latest = self.horizon_us - tails[border if border == 0 else -1]
         return IntVar("begin", (request, border), earliest, latest)
 
+    @cached_property
+    def _ends(self) -> list[Expr]:
+        return [
+            self.begin(request, 0) + self._sum(request)
+            if count == 1 and not self.slowed
+            else self.begin(request, count)
+            for request, count in enumerate(map(self.tables.section_count, self.requests))
+        ]
+
     def end(self, request: int) -> Expr:
-        """Return when a request is done."""
-        return self.begin(request, self.tables.section_count(request))
+        """Return when the last chunk of a request ends: of one section there is one chunk."""
+        return self._ends[request]
+
+    def _by_unit(self, request: int, amounts: Sequence[int], *, last: bool = False) -> Expr:
+        """Return the amount of the unit of the first or the last chunk of a request."""
+        count, own = self.tables.section_count(request), self.chosen[request].items()
+        there = [(amounts[o.unit], x) for o, x in own if (o.stop == count if last else o.start == 0)]
+        least = min((us for us, _ in there), default=0)
+        return linear(((us - least, x) for us, x in there if us > least), least)
 
     def _sum(self, request: int, *, start: int = 0, stop: int | None = None) -> Expr:
         """Return the time of the chunks of a request that lie between two borders."""
@@ -134,16 +161,11 @@ class _JobsModel:
             model = Model(constraints=(Constraint(name="coverage", expr=FALSE),), definitions={})
         else:
             rows = {"structure": self._paths(), "time": self._times(), "route": self._routes()}
-            rows |= {
-                "passage": self._visits(),
-                "conflict": self._unit_rows(),
-                "device_memory": self._memory(),
-            }
+            rows |= {"passage": self._visits(), "conflict": self._unit_rows()}
             if self.slowed:
                 rows |= {"slowdown": self.lengths.rows(), "turns": self._all_turns(), "busy": self._busy()}
-            rows |= {"equal": self._equal(), "windows": self._windows(), "prompt": self._prompt()}
+            rows |= self._own_rows() | {"prompt": self._prompt()}
             constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
-            constraints += (Constraint(name=name, expr=expr) for name, expr in self._time_limits())
             constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
             model = Model(
                 constraints=tuple(constraints),
@@ -151,22 +173,14 @@ class _JobsModel:
                 sharing=tuple(self._sharing()),
             )
         return Encoded(
-            name="chunks",
+            name=self.name,
             model=model,
             structure=Structure.SLOWED if self.slowed else Structure.SCHEDULE,
-            complete=self.alike is None and self.horizon_us == self.tables.horizon_us,
+            complete=self.horizon_us == self.tables.horizon_us,
             decode=self._decode,
             exclude=self._exclude,
             assign=self._assign,
-            settle=self._settle,
-            relaxed=self._relaxed if self.paced and self.reach.head_us is not None else None,
         )
-
-    def _relaxed(self, least_us: int) -> Relaxation:
-        """Return the model of counts; the larger the bound on the makespan, the more windows count."""
-        least_us = min(max(least_us, self.reach.longest_us), self.horizon_us)
-        makespan = IntVar("least_end", (), least_us, self.horizon_us)
-        return Relaxation(constraints=tuple(_Counts(self.reach, makespan).rows(least_us)), objective=makespan)
 
     def _paths(self) -> Iterator[BoolExpr]:
         for request in self.requests:
@@ -191,26 +205,260 @@ class _JobsModel:
 
     def _times(self) -> Iterator[BoolExpr]:
         for request in self.requests:
-            for option, x in self.chosen[request].items():
+            last = self.tables.section_count(request)
+            for option, x in self.chosen[request].items() if last > 1 or self.slowed else ():
                 over = self.begin(request, option.stop) - self.begin(request, option.start)
                 length = self._length(request, option)
                 yield x.implies(over >= length)
-                if self.exact and option.stop == self.tables.section_count(request):
+                if self.exact and option.stop == last:
                     yield x.implies(over <= length)
-            for other in self.tables.after[request]:
+            first_us, rest_us = self.reach.first_us[request], self.reach.rest_us[request]
+            if len({first_us[option.unit] for option in self.chosen[request]}) > 1:
+                yield self.begin(request, 0) >= self._by_unit(request, first_us)
+            for other, square in self.tables.before[request]:
                 yield self.begin(request, 0) >= self.end(other)
-            yield self.makespan >= self.end(request)
+                yield from self._delays(request, other, square)
+            yield self.makespan >= self.end(request) + self._by_unit(request, rest_us, last=True)
         if self.exact:
-            yield any_of(self.makespan <= self.end(request) for request in self.requests)
+            exits = (self._by_unit(each, self.tables.exit_us[each], last=True) for each in self.requests)
+            yield any_of(self.makespan <= self.end(each) + left for each, left in enumerate(exits))
+
+    def _delays(self, request: int, other: int, square: Square) -> Iterator[BoolExpr]:
+        """Yield that a request begins some time after the end of another one, by their units."""
+        for left, x in self.chosen[other].items():
+            targets: dict[int, list[BoolVar]] = {}
+            if left.stop == self.tables.section_count(other):
+                for option, y in self.chosen[request].items():
+                    if option.start == 0:
+                        targets.setdefault(square[left.unit][option.unit], []).append(y)
+            for us, there in targets.items():
+                if us:
+                    done = self.begin(other, left.start) + self._length(other, left)
+                    yield (~x) | ~any_of(there) | (self.begin(request, 0) >= done + us)
 
     def _routes(self) -> Iterator[BoolExpr]:
         for request in self.requests:
             last = self.tables.section_count(request)
-            for border in range(1, last + 1):
+            for border in range(1, last + 1) if last > 1 or self.slowed else ():
                 over = self.begin(request, border) - self.begin(request, 0)
                 yield over >= self._sum(request, stop=border)
                 if border < last:
                     yield self.end(request) - self.begin(request, border) >= self._sum(request, start=border)
+
+    # Units
+
+    def _used(self, unit: int) -> BoolVar:
+        return BoolVar("unit_used", (unit,))
+
+    def _on(self, unit: int) -> list[BoolVar]:
+        return [x for own in self.chosen.values() for o, x in own.items() if o.unit == unit]
+
+    def _unit_rows(self) -> Iterator[BoolExpr]:
+        limits, exclusive = self.problem.limits, self.tables.excluded
+        if limits.min_units is None and limits.max_units is None and not any(exclusive):
+            return
+        for unit in self.units:
+            on = self._on(unit)
+            yield from (x.implies(self._used(unit)) for x in on)
+            yield (~self._used(unit)) | any_of(on)
+            yield from (count((self._used(unit), self._used(v))) <= 1 for v in exclusive[unit] if v > unit)
+        used = count(map(self._used, self.units))
+        if limits.min_units is not None:
+            yield used >= limits.min_units
+        if limits.max_units is not None:
+            yield used <= limits.max_units
+
+    # Chunks that keep each other waiting
+
+    def _sharing(self) -> Iterator[Sharing]:
+        for units in self.tables.turns:
+            tasks = tuple(
+                Task(start=self.begin(request, option.start), length=option.time_us, present=x)
+                for request in self.requests
+                for option, x in self.chosen[request].items()
+                if option.unit in units
+            )
+            # Tasks have fixed lengths; with slowdown these are the least ones, and rows say the rest.
+            yield Sharing(tasks=tasks, rows=() if self.slowed else tuple(self._turns(units)))
+
+    def _all_turns(self) -> Iterator[BoolExpr]:
+        for units in self.tables.turns:
+            yield from self._turns(units)
+
+    def _busy_us(self, request: int, border: int, unit: int) -> IntVar:
+        return IntVar("busy", (request, border, unit), 0, self.lengths.of((request, border)).high)
+
+    def _busy(self) -> Iterator[BoolExpr]:
+        """Yield how long chunks run on each unit, where that is asked for."""
+        for request, border, unit in self._places() if self.busy in self.asked else ():
+            busy, length = self._busy_us(request, border, unit), self.lengths.of((request, border))
+            there = at((request, border), unit)
+            yield there.implies(busy >= length)
+            yield there.implies(busy <= length)
+            yield there | (busy <= 0)
+
+    def _places(self, unit: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Yield where chunks can begin: request, border and unit."""
+        found = {(r, o.start, o.unit) for r, own in self.chosen.items() for o in own}
+        return iter(sorted(place for place in found if unit in (None, place[2])))
+
+    def _turns(self, units: tuple[int, ...]) -> Iterator[BoolExpr]:
+        """Yield "one after the other" for each two chunks on units, by a literal for who is first."""
+        places: list[tuple[int, int, BoolExpr, Expr]] = []
+        for request in self.requests:
+            for border in range(self.tables.section_count(request)):
+                own = {o: x for o, x in self._from(request, border).items() if o.unit in units}
+                if own:
+                    there = any_of(own.values())
+                    length: Expr = linear((o.time_us, x) for o, x in own.items())
+                    if self.slowed or self.tables.section_count(request) > 1:
+                        there = BoolVar("at", (request, border, *units))
+                        yield count(own.values()) == there
+                    if self.slowed:
+                        length = self.lengths.of((request, border))
+                    places.append((request, border, there, self.begin(request, border) + length))
+        for first, (request, border, here, end) in enumerate(places):
+            for other, place, there, other_end in places[first + 1 :]:
+                if other != request and not self.tables.behind[other] >> request & 1:
+                    turn = BoolVar("before", (request, border, other, place))
+                    apart = (~here) | ~there
+                    yield apart | ~turn | (end <= self.begin(other, place))
+                    yield apart | turn | (other_end <= self.begin(request, border))
+
+    def _from(self, request: int, border: int) -> dict[Option, BoolVar]:
+        return {o: x for o, x in self.chosen[request].items() if o.start == border}
+
+    def _prompt(self) -> Iterator[BoolExpr]:
+        """Yield "a chunk starts when its request is ready, or when another one leaves its unit"."""
+        if not self.exact:
+            return
+        for request in self.requests:
+            for border in range(self.tables.section_count(request)):
+                start, ways = self.begin(request, border), list[BoolExpr]()
+                if border == 0:
+                    ways.append(start <= self._by_unit(request, self.tables.entry_us[request]))
+                    ways += self._after_others(request)
+                else:
+                    ways.append(~any_of(self._from(request, border).values()))
+                    ways += [
+                        x & (start <= self.begin(request, o.start) + self._length(request, o))
+                        for o, x in self.chosen[request].items()
+                        if o.stop == border
+                    ]
+                for other in self.requests:
+                    skipped = other == request or self.tables.behind[other] >> request & 1
+                    for option, x in () if skipped else self.chosen[other].items():
+                        near = self.tables.near[option.unit]
+                        here = any_of(y for o, y in self._from(request, border).items() if o.unit in near)
+                        left = self.begin(other, option.start) + self._length(other, option)
+                        ways.append(all_of((x, here, start == left)))
+                yield any_of(ways)
+
+    def _after_others(self, request: int) -> Iterator[BoolExpr]:
+        """Yield "it starts when what another one sends is there"."""
+        start = self.begin(request, 0)
+        for other, square in self.tables.before[request]:
+            if not any(map(any, square)):
+                yield start <= self.end(other)
+                continue
+            for option, x in self.chosen[other].items():
+                for mine, y in self._from(request, 0).items():
+                    if option.stop == self.tables.section_count(other):
+                        yield x & y & (start <= self.end(other) + square[option.unit][mine.unit])
+
+    # From solutions to plans and back
+
+    def _decode(self, values: Values) -> JobPlan:
+        chunks, starts = [], []
+        for request in self.requests:
+            own = sorted(o for o, x in self.chosen[request].items() if values(x))
+            chunks.append(tuple(option.part for option in own))
+            for option in own:
+                start_us = self.begin(request, option.start).evaluate(values)
+                starts.append((start_us, start_us + option.time_us, request))
+        return self.tables.ordered(tuple(request for *_, request in sorted(starts)), tuple(chunks))
+
+    def _exclude(self, code: JobPlan) -> BoolExpr:
+        """Return "a chunk is missing, or two that follow each other on a unit stand the other way round"."""
+        ways: list[BoolExpr] = []
+        last: dict[int, tuple[int, Option]] = {}
+        for run in PlayedPlan(self.tables, code).runs:
+            option = Option(*run.part, run.work_us)
+            ways.append(~self.chosen[run.request][option])
+            for unit in self.tables.near[option.unit]:
+                request, other = last.get(unit, (run.request, option))
+                if request == run.request:
+                    continue
+                over = self.begin(request, other.start) - self.begin(run.request, option.start)
+                ways.append(over >= option.time_us)
+            last[option.unit] = run.request, option
+        return any_of(ways)
+
+    def _assign(self, code: JobPlan) -> Mapping[VariableKey, int]:
+        """Return the value of every variable on a plan."""
+        values = PlayedPlan(self.tables, code)
+        found: dict[VariableKey, int] = {("end_of_all", ()): values.makespan_us}
+        starts: dict[tuple[int, int], int] = {}
+        if self.slowed:
+            found |= self.lengths.assign(values)
+        for run in values.runs:
+            start, stop, unit = run.part
+            found["x", (run.request, *run.part)] = 1
+            found["busy", (run.request, start, unit)] = run.end_us - run.start_us
+            found |= {("at", (run.request, start, *own)): 1 for own in self.tables.turns if unit in own}
+            found["unit_used", (unit,)] = 1
+            found["loaded", (self.tables.chain_of[run.request], *run.part)] = 1
+            for border in range(start, stop):
+                found["begin", (run.request, border)] = run.start_us
+            found["begin", (run.request, stop)] = run.end_us
+            starts[run.request, start] = len(starts)
+        for one, rank in starts.items():
+            for other, place in starts.items():
+                if one < other:
+                    found["before", (*one, *other)] = int(rank < place)
+        return found
+
+
+class _JobsModel(ScheduleModel):
+    """The model of requests."""
+
+    tables: JobTables
+    name: ClassVar[str] = "chunks"
+    pace: ClassVar[str] = JobTerm.MAKESPAN
+    times: ClassVar[frozenset[str]] = frozenset(
+        {Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY}
+    )
+    busy: ClassVar[str] = Q.BUSY
+
+    def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
+        super().__init__(problem, tables_of(problem), top=top, known=known)
+        self.alike = Alike(self.tables) if self.one and not problem.rules else None
+
+    def encoded(self) -> Encoded[JobPlan]:
+        """Return the whole encoding, with how requests are told apart that are equal, and a relaxation."""
+        found = super().encoded()
+        return replace(
+            found,
+            complete=self.alike is None and found.complete,
+            settle=self._settle,
+            relaxed=self._relaxed if self.paced and self.reach.head_us is not None else None,
+        )
+
+    def _relaxed(self, least_us: int) -> Relaxation:
+        """Return the model of counts; the larger the bound on the makespan, the more windows count."""
+        least_us = min(max(least_us, self.reach.longest_us), self.horizon_us)
+        makespan = IntVar("least_end", (), least_us, self.horizon_us)
+        return Relaxation(constraints=tuple(_Counts(self.reach, makespan).rows(least_us)), objective=makespan)
+
+    def _settle(self, code: JobPlan) -> JobPlan:
+        if self.alike is None:
+            return code
+        finish_us = PlayedPlan(self.tables, code).finish_us
+        return self.tables.ordered(*self.alike.settled(finish_us, code.parts, code.order))
+
+    def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
+        rows = {"device_memory": self._memory(), "equal": self._equal(), "windows": self._windows()}
+        return rows | self._time_limits()
 
     def _equal(self) -> Iterator[BoolExpr]:
         for group in () if self.alike is None else self.alike.groups:
@@ -230,45 +478,24 @@ class _JobsModel:
                 )
                 yield linear(works, around_us) <= self.makespan
 
-    # Units and memory
-
-    def _used(self, unit: int) -> BoolVar:
-        return BoolVar("unit_used", (unit,))
-
-    def _on(self, unit: int) -> list[BoolVar]:
-        return [x for own in self.chosen.values() for o, x in own.items() if o.unit == unit]
-
-    def _time_limits(self) -> Iterator[tuple[str, BoolExpr]]:
-        """Yield the filters on times; those on memory are in the tables."""
-        limits = self.problem.limits
+    def _time_limits(self) -> dict[str, Iterator[BoolExpr]]:
+        """Return the filters on times; those on memory are in the tables."""
+        limits, found = self.problem.limits, dict[str, Iterator[BoolExpr]]()
         if limits.max_makespan_us is not None:
-            yield "max_makespan_us", self.makespan <= limits.max_makespan_us
+            found["max_makespan_us"] = iter([self.makespan <= limits.max_makespan_us])
         if limits.max_latency_us is not None:
-            yield "max_latency_us", self._latency() <= limits.max_latency_us
-        if limits.max_request_latency_us is not None:
-            for index, request in enumerate(self.tables.jobs.requests):
-                latest_us = request.release_us + limits.max_request_latency_us
-                yield "max_request_latency_us", self.end(index) <= latest_us
+            found["max_latency_us"] = iter([self._latency() <= limits.max_latency_us])
+        if (most_us := limits.max_request_latency_us) is not None:
+            found["max_request_latency_us"] = (
+                self.end(index) <= request.release_us + most_us
+                for index, request in enumerate(self.tables.jobs.requests)
+            )
+        return found
 
     def _latency(self) -> Expr:
         """Return release to end of all requests, weighted."""
         jobs = self.tables.jobs
         return linear((r.weight, self.end(i) - r.release_us) for i, r in enumerate(jobs.requests))
-
-    def _unit_rows(self) -> Iterator[BoolExpr]:
-        limits, exclusive = self.problem.limits, self.tables.chains[0].exclusive
-        if limits.min_units is None and limits.max_units is None and not any(exclusive):
-            return
-        for unit in self.units:
-            on = self._on(unit)
-            yield from (x.implies(self._used(unit)) for x in on)
-            yield (~self._used(unit)) | any_of(on)
-            yield from (count((self._used(unit), self._used(v))) <= 1 for v in exclusive[unit] if v > unit)
-        used = count(map(self._used, self.units))
-        if limits.min_units is not None:
-            yield used >= limits.min_units
-        if limits.max_units is not None:
-            yield used <= limits.max_units
 
     def _memory(self) -> Iterator[BoolExpr]:
         most, bytes_of = self.tables.chains[0].device_memory, dict[BoolVar, int]()
@@ -282,93 +509,6 @@ class _JobsModel:
                 bytes_of[loaded] = self.tables.memory_bytes(request, option.part)
                 yield x.implies(loaded)
         yield linear((size, loaded) for loaded, size in bytes_of.items()) <= most
-
-    # Chunks that keep each other waiting
-
-    def _sharing(self) -> Iterator[Sharing]:
-        for unit in self.units:
-            tasks = tuple(
-                Task(start=self.begin(request, option.start), length=option.time_us, present=x)
-                for request in self.requests
-                for option, x in self.chosen[request].items()
-                if option.unit == unit
-            )
-            # Tasks have fixed lengths; with slowdown these are the least ones, and rows say the rest.
-            yield Sharing(tasks=tasks, rows=() if self.slowed else tuple(self._turns(unit)))
-
-    def _all_turns(self) -> Iterator[BoolExpr]:
-        for unit in self.units:
-            yield from self._turns(unit)
-
-    def _busy_us(self, request: int, border: int, unit: int) -> IntVar:
-        return IntVar("busy", (request, border, unit), 0, self.lengths.of((request, border)).high)
-
-    def _busy(self) -> Iterator[BoolExpr]:
-        """Yield how long chunks run on each unit, where that is asked for."""
-        for request, border, unit in self._places() if Q.BUSY in self.asked else ():
-            busy, length = self._busy_us(request, border, unit), self.lengths.of((request, border))
-            there = at((request, border), unit)
-            yield there.implies(busy >= length)
-            yield there.implies(busy <= length)
-            yield there | (busy <= 0)
-
-    def _places(self, unit: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Yield where chunks can begin: request, border and unit."""
-        found = {(r, o.start, o.unit) for r, own in self.chosen.items() for o in own}
-        return iter(sorted(place for place in found if unit in (None, place[2])))
-
-    def _turns(self, unit: int) -> Iterator[BoolExpr]:
-        """Yield "one after the other" for each two chunks on a unit, by a literal for who is first."""
-        places: list[tuple[int, int, BoolVar, Expr]] = []
-        for request in self.requests:
-            for border in range(self.tables.section_count(request)):
-                own = {o: x for o, x in self._from(request, border).items() if o.unit == unit}
-                if own:
-                    there = at((request, border), unit)
-                    yield count(own.values()) == there
-                    length: Expr = linear((o.time_us, x) for o, x in own.items())
-                    if self.slowed:
-                        length = self.lengths.of((request, border))
-                    places.append((request, border, there, self.begin(request, border) + length))
-        for first, (request, border, here, end) in enumerate(places):
-            for other, place, there, other_end in places[first + 1 :]:
-                if other != request:
-                    turn = BoolVar("before", (request, border, other, place))
-                    apart = (~here) | ~there
-                    yield apart | ~turn | (end <= self.begin(other, place))
-                    yield apart | turn | (other_end <= self.begin(request, border))
-
-    def _from(self, request: int, border: int) -> dict[Option, BoolVar]:
-        return {o: x for o, x in self.chosen[request].items() if o.start == border}
-
-    def _prompt(self) -> Iterator[BoolExpr]:
-        """Yield "a chunk starts when its request is ready, or when another one leaves its unit"."""
-        if not self.exact:
-            return
-        for request in self.requests:
-            for border in range(self.tables.section_count(request)):
-                start, ways = self.begin(request, border), list[BoolExpr]()
-                if border == 0:
-                    release_us = self.tables.jobs.requests[request].release_us
-                    ways += [start <= release_us]
-                    ways += [start <= self.end(other) for other in self.tables.after[request]]
-                else:
-                    ways.append(~any_of(self._from(request, border).values()))
-                    ways += [
-                        x & (start <= self.begin(request, o.start) + self._length(request, o))
-                        for o, x in self.chosen[request].items()
-                        if o.stop == border
-                    ]
-                for other in self.requests:
-                    for option, x in self.chosen[other].items() if other != request else ():
-                        here = any_of(
-                            y for o, y in self._from(request, border).items() if o.unit == option.unit
-                        )
-                        left = self.begin(other, option.start) + self._length(other, option)
-                        ways.append(all_of((x, here, start == left)))
-                yield any_of(ways)
-
-    # Quantities
 
     def _definitions(self) -> dict[VariableKey, Expr]:
         tables, found = self.tables, dict[VariableKey, Expr]()
@@ -402,64 +542,6 @@ class _JobsModel:
         found[Q.LATE, ()], found[Q.LATENESS, ()] = linear(lates), linear(lateness)
         found[Q.LATENCY, ()] = self._latency()
         found[Q.WORK, ()] = linear((1, self._sum(request)) for request in self.requests)
-        return found
-
-    # From solutions to plans and back
-
-    def _decode(self, values: Values) -> JobPlan:
-        chunks, starts = [], []
-        for request in self.requests:
-            own = sorted(o for o, x in self.chosen[request].items() if values(x))
-            chunks.append(tuple(option.part for option in own))
-            for option in own:
-                start_us = self.begin(request, option.start).evaluate(values)
-                starts.append((start_us, start_us + option.time_us, request))
-        return self.tables.ordered(tuple(request for *_, request in sorted(starts)), tuple(chunks))
-
-    def _exclude(self, code: JobPlan) -> BoolExpr:
-        """Return "a chunk is missing, or two that follow each other on a unit stand the other way round"."""
-        ways: list[BoolExpr] = []
-        last: dict[int, tuple[int, Option]] = {}
-        for run in JobValues(self.tables, code).runs:
-            option = Option(*run.part, run.work_us)
-            ways.append(~self.chosen[run.request][option])
-            before = last.get(option.unit)
-            if before is not None and before[0] != run.request:
-                request, other = before
-                over = self.begin(request, other.start) - self.begin(run.request, option.start)
-                ways.append(over >= option.time_us)
-            last[option.unit] = run.request, option
-        return any_of(ways)
-
-    def _settle(self, code: JobPlan) -> JobPlan:
-        if self.alike is None:
-            return code
-        return self.tables.ordered(
-            *self.alike.settled(JobValues(self.tables, code).finish_us, code.parts, code.order)
-        )
-
-    def _assign(self, code: JobPlan) -> dict[VariableKey, int]:
-        """Return the value of every variable on a plan."""
-        values = JobValues(self.tables, code)
-        found: dict[VariableKey, int] = {("end_of_all", ()): values.makespan_us}
-        starts: dict[tuple[int, int], int] = {}
-        if self.slowed:
-            found |= self.lengths.assign(values)
-        for run in values.runs:
-            start, stop, unit = run.part
-            found["x", (run.request, *run.part)] = 1
-            found["busy", (run.request, start, unit)] = run.end_us - run.start_us
-            found["at", (run.request, start, unit)] = 1
-            found["unit_used", (unit,)] = 1
-            found["loaded", (self.tables.chain_of[run.request], *run.part)] = 1
-            for border in range(start, stop):
-                found["begin", (run.request, border)] = run.start_us
-            found["begin", (run.request, stop)] = run.end_us
-            starts[run.request, start] = len(starts)
-        for one, rank in starts.items():
-            for other, place in starts.items():
-                if one < other:
-                    found["before", (*one, *other)] = int(rank < place)
         return found
 
 

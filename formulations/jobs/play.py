@@ -1,18 +1,19 @@
 """Who runs when: single requests played on an integer clock (`formulations/play.py`).
 
 Each unit serves its chunks in the order of the plan; a chunk starts as soon as its unit, the chunk before it,
-the requests that its request waits for, and its release allow, and it is its turn on the unit.
+the requests that its request waits for, and its release allow, and it is its turn on the unit. Units that
+take turns serve theirs as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..play import Units
 
 if TYPE_CHECKING:
-    from .tables import JobTables
+    from .tables import ScheduleTables
 
 Part = tuple[int, int, int]
 """A chunk of a request: first section, one past the last, unit."""
@@ -32,7 +33,7 @@ class Run(NamedTuple):
     work_us: int  # how long it would take alone
 
 
-def played(tables: JobTables, order: Sequence[int], parts: Parts) -> list[Run]:
+def played(tables: ScheduleTables, order: Iterable[int], parts: Parts) -> list[Run]:
     """Return what runs when; with slowdown in the order of starts, ties by request, else in the given one.
 
     `order`: a request for each of its chunks; units serve theirs in this order. What waits for others stands
@@ -40,30 +41,29 @@ def played(tables: JobTables, order: Sequence[int], parts: Parts) -> list[Run]:
     """
     if tables.losses.contended:
         return _Play(tables, order, parts).run()
-    free_us = [0] * tables.unit_count
-    ready_us = [request.release_us for request in tables.jobs.requests]
-    place = [0] * tables.request_count
+    free_us, near = [0] * tables.unit_count, tables.near
+    done_us, place = [0] * tables.request_count, [0] * tables.request_count
     found = []
     for request in order:
-        own = parts[request]
-        part = own[place[request]]
+        part = parts[request][place[request]]
         unit = part[2]
-        start_us = max(free_us[unit], ready_us[request])
+        start_us = done_us[request] if place[request] else tables.entry_us[request][unit]
+        for other, square in () if place[request] else tables.before[request]:
+            start_us = max(start_us, done_us[other] + square[parts[other][-1][2]][unit])
+        for other in near[unit]:
+            start_us = max(start_us, free_us[other])
         work_us = tables.work_us(request, part)
         end_us = start_us + work_us
         found.append(Run(request, place[request], part, start_us, end_us, work_us))
-        free_us[unit] = ready_us[request] = end_us
+        free_us[unit] = done_us[request] = end_us
         place[request] += 1
-        if place[request] == len(own):
-            for follower in tables.followers[request]:
-                ready_us[follower] = max(ready_us[follower], end_us)
     return found
 
 
 class _Play:
-    """The state of a play with slowdown."""
+    """The state of a play with slowdown, without delays and turns of units."""
 
-    def __init__(self, tables: JobTables, order: Sequence[int], parts: Parts) -> None:
+    def __init__(self, tables: ScheduleTables, order: Iterable[int], parts: Parts) -> None:
         self._tables, self._parts = tables, parts
         self._units = Units(tables.losses.permille)
         self._queues: list[list[tuple[int, int]]] = [[] for _ in range(tables.unit_count)]
@@ -107,7 +107,7 @@ class _Play:
             request, place = queue[-1]
             if place != self._done[request] or self._waits[request]:
                 continue
-            release_us = tables.jobs.requests[request].release_us
+            release_us = tables.entry_us[request][unit]
             if release_us > now_us:
                 releases.append(release_us)
                 continue

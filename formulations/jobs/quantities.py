@@ -12,7 +12,7 @@ from functools import cached_property
 from ..terms import Dimension as D
 from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .play import Run, played
-from .tables import JobPlan, JobTables
+from .tables import JobPlan, JobTables, ScheduleTables
 
 
 class JobTerm(StrEnum):
@@ -42,34 +42,54 @@ class JobQuantity(StrEnum):
     WORK = "work_us"
 
 
-class JobValues(PlanNumbers):
-    """The numbers of one plan.
+class PlayedPlan(PlanNumbers):
+    """The numbers of a plan of anything that is served once.
 
-    `tables`, `code`: the requests, and the plan by index.
+    `tables`, `code`: what is served, and the plan by index.
     """
 
-    def __init__(self, tables: JobTables, code: JobPlan) -> None:
+    tables: ScheduleTables
+
+    def __init__(self, tables: ScheduleTables, code: JobPlan) -> None:
         self.tables, self.code = tables, code
         self.runs: tuple[Run, ...] = tuple(played(tables, code.order, code.parts))
 
     @cached_property
     def start_us(self) -> tuple[int, ...]:
         """When each request starts."""
-        return tuple(run.start_us for run in sorted(self.runs) if run.place == 0)
+        starts = {run.request: run.start_us for run in reversed(self.runs)}
+        return tuple(starts[request] for request in range(self.tables.request_count))
 
     @cached_property
     def finish_us(self) -> tuple[int, ...]:
-        """When each request is done."""
-        ends = {run.request: run.end_us for run in sorted(self.runs)}
+        """When the last chunk of each request ends."""
+        ends = {run.request: run.end_us for run in self.runs}
         return tuple(ends[request] for request in range(self.tables.request_count))
 
     @cached_property
     def busy_us(self) -> dict[int, int]:
         """How long chunks run on each unit in use."""
-        found: dict[int, int] = {}
+        found = dict.fromkeys(sorted({run.part[2] for run in self.runs}), 0)
         for run in self.runs:
-            found[run.part[2]] = found.get(run.part[2], 0) + run.end_us - run.start_us
+            found[run.part[2]] += run.end_us - run.start_us
         return found
+
+    @cached_property
+    def makespan_us(self) -> int:
+        """When everything is done."""
+        exits = zip(self.finish_us, self.tables.exit_us, self.code.parts, strict=True)
+        return max(end_us + left_us[parts[-1][2]] for end_us, left_us, parts in exits)
+
+    @property
+    def work_us(self) -> int:
+        """What all chunks would take alone."""
+        return sum(run.work_us for run in self.runs)
+
+
+class JobValues(PlayedPlan):
+    """The numbers of one plan of requests."""
+
+    tables: JobTables
 
     @cached_property
     def request_latency_us(self) -> tuple[int, ...]:
@@ -105,11 +125,6 @@ class JobValues(PlanNumbers):
         return found
 
     @property
-    def makespan_us(self) -> int:
-        """When the last request is done."""
-        return max(self.finish_us)
-
-    @property
     def late(self) -> int:
         """The weights of all requests that are late."""
         return self._weighted(tuple(map(bool, self.request_late_us)))
@@ -123,11 +138,6 @@ class JobValues(PlanNumbers):
     def latency_us(self) -> int:
         """From release to end, weighted."""
         return self._weighted(self.request_latency_us)
-
-    @property
-    def work_us(self) -> int:
-        """What all chunks would take alone."""
-        return sum(run.work_us for run in self.runs)
 
     def _weighted(self, values: tuple[int, ...]) -> int:
         pairs = zip(self.tables.jobs.requests, values, strict=True)

@@ -22,8 +22,8 @@ from itertools import combinations, permutations, product
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, all_of, any_of, linear
 from ..losses import MOST_LOSS_PERMILLE
-from .quantities import JobValues
-from .tables import JobTables, Option
+from .quantities import PlayedPlan
+from .tables import Option, ScheduleTables
 
 Cell = tuple[int, int]
 """A request, and the border at which a chunk of it may begin."""
@@ -41,7 +41,7 @@ class Lengths:
 
     def __init__(
         self,
-        tables: JobTables,
+        tables: ScheduleTables,
         chosen: Mapping[int, Mapping[Option, BoolVar]],
         begin: Callable[[int, int], Expr],
         horizon_us: int,
@@ -57,14 +57,6 @@ class Lengths:
     def _units(self) -> dict[Cell, tuple[int, ...]]:
         """On which units the chunk of a cell can be."""
         return {cell: tuple(sorted({o.unit for o in own})) for cell, own in self._options.items()}
-
-    @cached_property
-    def _behind(self) -> list[set[int]]:
-        """By request, those that it waits for, directly or not."""
-        found: list[set[int]] = []
-        for before in self._tables.after:
-            found.append({*before, *(each for other in before for each in found[other])})
-        return found
 
     def of(self, cell: Cell) -> IntVar:
         """Return how long the chunk of a cell runs."""
@@ -105,8 +97,8 @@ class Lengths:
         return found
 
     def _meet(self, one: Cell, other: Cell) -> bool:
-        (first, _), (second, _) = one, other
-        return first != second and first not in self._behind[second] and second not in self._behind[first]
+        (first, _), (second, _) = sorted((one, other))
+        return first != second and not self._tables.behind[second] >> first & 1
 
     def _rates(self, victim: Cell, aggressor: Cell) -> dict[tuple[int, int], int]:
         """Return what a cell loses to another one, in permille, by the units on which they are."""
@@ -232,7 +224,7 @@ class Lengths:
                 yield from (at(cell, unit) | (met <= 0) for cell, unit in zip(cells, units, strict=True))
         yield linear(found) == time
 
-    def assign(self, values: JobValues) -> dict[VariableKey, int]:
+    def assign(self, values: PlayedPlan) -> dict[VariableKey, int]:
         """Return the value of every variable on a plan."""
         runs = {(run.request, run.part[0]): run for run in values.runs}
         found: dict[VariableKey, int] = {}

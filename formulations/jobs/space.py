@@ -11,7 +11,7 @@ from ..formulation import Difference
 from ..plan import Plan
 from ..rules import RuleFunction, named
 from .play import Part
-from .tables import JobPlan, JobTables
+from .tables import JobPlan, JobTables, ScheduleTables
 from .view import JobView
 
 _MOST_COUNTED = 200
@@ -27,21 +27,24 @@ Place = tuple[str, int, str]
 """A layer of a request on a unit."""
 
 
-def all_plans(tables: JobTables) -> Iterator[JobPlan]:
+def all_plans(tables: ScheduleTables) -> Iterator[JobPlan]:
     """Yield every plan once: all ways through the sections, all orders that differ on some unit."""
     choices = [list(all_routes(tables, chain)) for chain in tables.chain_of]
+    orders: tuple[list[int], list[tuple[int, ...]]] = [], []
     for parts in product(*choices):
-        seen = set()
-        for order in _orders(tables, [len(own) for own in parts]):
+        seen, counts = set(), [len(own) for own in parts]
+        if counts != orders[0]:
+            orders = counts, list(_orders(tables, [*counts]))
+        for order in orders[1]:
             plan = tables.ordered(order, parts)
             if plan.order not in seen:
                 seen.add(plan.order)
                 yield plan
 
 
-def all_routes(tables: JobTables, chain: int) -> Iterator[Route]:
+def all_routes(tables: ScheduleTables, chain: int) -> Iterator[Route]:
     """Yield all ways through the sections of a network, given by index, that the passage allows."""
-    count = len(tables.sections[chain])
+    count = tables.section_count(tables.chain_of.index(chain))
 
     def extend(route: Route, at: int, state: int) -> Iterator[Route]:
         if at == count:
@@ -53,7 +56,7 @@ def all_routes(tables: JobTables, chain: int) -> Iterator[Route]:
     return extend((), 0, 0)
 
 
-def _orders(tables: JobTables, left: list[int]) -> Iterator[tuple[int, ...]]:
+def _orders(tables: ScheduleTables, left: list[int]) -> Iterator[tuple[int, ...]]:
     """Yield all orders of the chunks of requests in which nothing stands before what it waits for."""
     order: list[int] = []
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import NamedTuple
 
 from ..coordination.sections import Section, chunks_of, sections_of
@@ -12,8 +14,11 @@ from ..job_requests import Cuts, Jobs
 from ..limits import capped
 from ..plan import Plan
 from ..problem import Problem
-from ..requests import RequestTables, chains_of, losses_of, networks_in_use
+from ..requests import RequestTables, ServedTables, chains_of, losses_of, networks_in_use
 from .play import Part, played
+
+Square = tuple[tuple[int, ...], ...]
+"""Microseconds by [unit][unit], or by [request][unit]."""
 
 
 class Option(NamedTuple):
@@ -42,6 +47,11 @@ class JobPlan:
     stands here means its k-th chunk. Plans whose units serve the same chunks in the same order are equal:
     chunks stand in the order of their starts (`ordered`)."""
     parts: tuple[tuple[Part, ...], ...]  # the chunks of each request
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """The unit of the first chunk of each request: where tasks are, which have one."""
+        return tuple(own[0][2] for own in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +84,88 @@ class Visits:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
-class JobTables(RequestTables):
+class ScheduleTables(ServedTables):
+    """What is served, as play, models and walks over all plans see it: paths through sections.
+
+    A request has the sections of its network; a task of a graph has one.
+    """
+
+    before: tuple[tuple[tuple[int, Square], ...], ...]
+    """By request, those that it waits for, and how long from the end of their last chunk to its first one, by
+    [unit of the last][unit of the first]."""
+    entry_us: Square  # by [request][unit] before when its first chunk cannot start there
+    exit_us: Square  # by [request][unit] what is left when its last chunk has ended there
+    turns: tuple[tuple[int, ...], ...]
+    """Sets of units of which one works at a time: each unit is in one; so are each two that take turns."""
+    excluded: tuple[frozenset[int], ...]  # for each unit those that no plan uses with it
+    visits: Visits  # which units a request may pass in which order
+
+    @abstractmethod
+    def section_count(self, request: int) -> int:
+        """Return the number of sections of a request."""
+
+    @property
+    @abstractmethod
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """The chunks that there can be of each kind of request, in the order of their starts."""
+
+    @property
+    @abstractmethod
+    def horizon_us(self) -> int:
+        """A time by which every plan is done."""
+
+    @abstractmethod
+    def work_us(self, request: int, part: Part) -> int:
+        """Return how long a chunk takes alone."""
+
+    @abstractmethod
+    def fits(self, request: int, part: Part) -> bool:
+        """Return whether a chunk alone stays within the memory of its unit."""
+
+    @cached_property
+    def after(self) -> tuple[tuple[int, ...], ...]:
+        """By request, the indices of those that it waits for."""
+        return tuple(tuple(other for other, _ in own) for own in self.before)
+
+    @cached_property
+    def followers(self) -> tuple[tuple[int, ...], ...]:
+        """By request, the indices of those that wait for it."""
+        found: list[list[int]] = [[] for _ in self.after]
+        for request, before in enumerate(self.after):
+            for other in before:
+                found[other].append(request)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def behind(self) -> tuple[int, ...]:
+        """By request, all that it waits for, directly or not: a set of bits."""
+        found: list[int] = []
+        for before in self.after:
+            found.append(reduce(or_, (found[other] | 1 << other for other in before), 0))
+        return tuple(found)
+
+    @cached_property
+    def near(self) -> tuple[tuple[int, ...], ...]:
+        """For each unit those that take turns with it, itself among them."""
+        units = range(self.unit_count)
+        return tuple(tuple(sorted({v for own in self.turns if u in own for v in own})) for u in units)
+
+    def ordered(self, order: Iterable[int], parts: tuple[tuple[Part, ...], ...]) -> JobPlan:
+        """Return a plan whose chunks stand in the order of their starts, ties by request.
+
+        `order`: any order of the chunks in which what waits stands behind what it waits for.
+        """
+        runs = played(self, order, parts)
+        runs.sort(key=lambda run: (run.start_us, run.request))
+        return JobPlan(tuple(run.request for run in runs), parts)
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
+class JobTables(RequestTables, ScheduleTables):
     """Integer tables of requests."""
 
     jobs: Jobs  # the requests
     sections: tuple[tuple[Section, ...], ...]  # sections of each network, by index of the chain
-    after: tuple[tuple[int, ...], ...]  # by request, the indices of those that it waits for
-    visits: Visits  # which units a request may pass in which order
 
     @property
     def asked(self) -> Jobs:
@@ -107,15 +192,6 @@ class JobTables(RequestTables):
     def time_us(self) -> tuple[dict[Part, int], ...]:
         """The time of each chunk that a network can have, by index of the chain."""
         return tuple({option.part: option.time_us for option in options} for options in self.options)
-
-    @cached_property
-    def followers(self) -> tuple[tuple[int, ...], ...]:
-        """By request, the indices of those that wait for it."""
-        found: list[list[int]] = [[] for _ in self.after]
-        for request, before in enumerate(self.after):
-            for other in before:
-                found[other].append(request)
-        return tuple(map(tuple, found))
 
     @cached_property
     def horizon_us(self) -> int:
@@ -162,15 +238,6 @@ class JobTables(RequestTables):
             ),
         )
 
-    def ordered(self, order: tuple[int, ...], parts: tuple[tuple[Part, ...], ...]) -> JobPlan:
-        """Return a plan whose chunks stand in the order of their starts, ties by request.
-
-        `order`: any order of the chunks in which what waits stands behind what it waits for.
-        """
-        runs = played(self, order, parts)
-        runs.sort(key=lambda run: (run.start_us, run.request))
-        return JobPlan(tuple(run.request for run in runs), parts)
-
 
 def _longest_us(options: tuple[Option, ...], count: int) -> int:
     longest = [0] * (count + 1)
@@ -205,7 +272,8 @@ def build_tables(problem: Problem) -> JobTables:
         borders = {chain.network: chain.cuts[1:-1] for chain in chains}
     index = {name: number for number, name in enumerate(jobs.names)}
     units = problem.platform.unit_names
-    order = jobs.unit_order(units)
+    order, nothing = jobs.unit_order(units), (0,) * len(units)
+    at_once = (nothing,) * len(units)
     return JobTables(
         jobs=jobs,
         units=units,
@@ -214,7 +282,11 @@ def build_tables(problem: Problem) -> JobTables:
         layer_names=tuple(network.layer_names for network in networks),
         losses=losses_of(problem, networks),
         sections=tuple(sections_of(chain, borders.get(chain.network, ())) for chain in chains),
-        after=tuple(tuple(index[name] for name in request.after) for request in jobs.requests),
+        before=tuple(tuple((index[name], at_once) for name in request.after) for request in jobs.requests),
+        entry_us=tuple((request.release_us,) * len(units) for request in jobs.requests),
+        exit_us=(nothing,) * len(jobs.requests),
+        turns=tuple((unit,) for unit in range(len(units))),
+        excluded=problem.platform.exclusive,
         visits=Visits(
             once=jobs.passage != "any", rank=None if order is None else tuple(map(order.index, units))
         ),

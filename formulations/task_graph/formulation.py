@@ -9,7 +9,11 @@ from math import factorial, prod
 from typing import ClassVar
 
 from ..demands import Demand
+from ..expr import FALSE, BoolExpr, Const, Expr, VariableKey, any_of, count, linear
 from ..formulation import Formulation
+from ..jobs.encoding import ScheduleModel
+from ..jobs.space import all_plans
+from ..jobs.tables import JobPlan
 from ..model import Encoded
 from ..network import LARGEST_GRAPH
 from ..plan import Plan
@@ -18,14 +22,14 @@ from ..scores import Violation
 from ..task_graphs import TaskGraph
 from ..terms import PlanNumbers
 from . import judge
-from .encoding import encode_schedules
 from .operation import TaskGraphOperation
-from .quantities import QUANTITIES, TERMS, ScheduleValues
-from .tables import Schedule, TaskTables, build_tables, tables_of, tasks_of
+from .quantities import QUANTITIES, TERMS, ScheduleTerm, ScheduleValues
+from .quantities import ScheduleQuantity as Q
+from .tables import TaskTables, build_tables, tables_of, tasks_of
 from .view import ScheduleView
 
 
-class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
+class TaskGraphFormulation(Formulation[TaskTables, JobPlan]):
     """One request of one network, its layers side by side on the units of a device."""
 
     name: ClassVar[str] = "task_graph"
@@ -71,19 +75,19 @@ class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
         text = f"layers of one segment are one task; there are {count} segments"
         return [Demand(name="segments", text=text, without=_without_segments)]
 
-    def code(self, problem: Problem, plan: Plan) -> Schedule:
+    def code(self, problem: Problem, plan: Plan) -> JobPlan:
         """Return the unit of each task, and who starts when."""
         return judge.well_formed(tables_of(problem), plan)
 
-    def plan(self, problem: Problem, code: Schedule) -> Plan:
+    def plan(self, problem: Problem, code: JobPlan) -> Plan:
         """Return the layers of each unit, as runs of the given order, and the order of their starts."""
         return judge.plan_of(tables_of(problem), code)
 
-    def numbers(self, problem: Problem, code: Schedule) -> ScheduleValues:
+    def numbers(self, problem: Problem, code: JobPlan) -> ScheduleValues:
         """Return the numbers of a plan."""
         return ScheduleValues(tables_of(problem), code)
 
-    def broken(self, problem: Problem, code: Schedule, numbers: PlanNumbers) -> Iterator[Violation]:
+    def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield support and capacities that a plan breaks."""
         assert isinstance(numbers, ScheduleValues)
         return judge.broken(numbers)
@@ -99,7 +103,7 @@ class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
         assert isinstance(numbers, ScheduleValues)
         return 1e6 / max(1, numbers.latency_us)
 
-    def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
+    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
         """Return the unit of each task, then their order."""
         return (*code.units, *code.order)
 
@@ -112,19 +116,19 @@ class TaskGraphFormulation(Formulation[TaskTables, Schedule]):
         """Return an upper bound on the number of plans."""
         return count_schedules(tables_of(problem))
 
-    def codes(self, problem: Problem) -> Iterator[Schedule]:
+    def codes(self, problem: Problem) -> Iterator[JobPlan]:
         """Yield every plan."""
-        return all_schedules(tables_of(problem))
+        return all_plans(tables_of(problem))
 
-    def neighbours(self, problem: Problem, code: Schedule) -> Iterator[Schedule]:
+    def neighbours(self, problem: Problem, code: JobPlan) -> Iterator[JobPlan]:
         """Yield plans in which one task is on another unit, or two that follow each other are exchanged."""
         return near_schedules(tables_of(problem), code)
 
     def encode(
-        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Schedule | None = None
-    ) -> Encoded[Schedule]:
-        """Return the model of start times (`encoding.py`)."""
-        return encode_schedules(problem, top=top, known=known)
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
+    ) -> Encoded[JobPlan]:
+        """Return the model of start times."""
+        return _TaskModel(problem, tables_of(problem), top=top, known=known).encoded()
 
 
 def _without_segments(problem: Problem) -> Problem:
@@ -147,56 +151,106 @@ def _count_orders(tables: TaskTables) -> int:
     ways = {0: 1}
     for _ in needs:
         more: dict[int, int] = {}
-        for done, count in ways.items():
+        for done, number in ways.items():
             for task, before in enumerate(needs):
                 if not done >> task & 1 and before & ~done == 0:
-                    more[done | 1 << task] = more.get(done | 1 << task, 0) + count
+                    more[done | 1 << task] = more.get(done | 1 << task, 0) + number
         ways = more
         if len(ways) > 10_000:
             return factorial(len(needs))
     return sum(ways.values())
 
 
-def all_schedules(tables: TaskTables) -> Iterator[Schedule]:
-    """Yield every schedule once: all units for all tasks, all orders that differ in a start."""
-    orders = list(_orders(tables))
-    for units in product(*tables.allowed):
-        seen = set()
-        for order in orders:
-            found = tables.ordered(units, order)
-            if found.order not in seen:
-                seen.add(found.order)
-                yield found
-
-
-def _orders(tables: TaskTables) -> Iterator[tuple[int, ...]]:
-    order: list[int] = []
-    done = [False] * tables.task_count
-
-    def extend() -> Iterator[tuple[int, ...]]:
-        if len(order) == tables.task_count:
-            yield tuple(order)
-        for task, before in enumerate(tables.before):
-            if not done[task] and all(done[other] for other, _ in before):
-                done[task] = True
-                order.append(task)
-                yield from extend()
-                order.pop()
-                done[task] = False
-
-    return extend()
-
-
-def near_schedules(tables: TaskTables, code: Schedule) -> Iterator[Schedule]:
+def near_schedules(tables: TaskTables, code: JobPlan) -> Iterator[JobPlan]:
     """Yield schedules in which one task is on another unit, or two that follow each other are exchanged."""
+    units = code.units
     for task, allowed in enumerate(tables.allowed):
         for unit in allowed:
-            if unit != code.units[task]:
-                yield tables.ordered((*code.units[:task], unit, *code.units[task + 1 :]), code.order)
+            if unit != units[task]:
+                yield tables.scheduled((*units[:task], unit, *units[task + 1 :]), code.order)
     for place, (one, other) in enumerate(pairwise(code.order)):
         if all(maker != one for maker, _ in tables.before[other]):
             order = (*code.order[:place], other, one, *code.order[place + 2 :])
-            yield tables.ordered(code.units, order)
+            yield tables.scheduled(units, order)
+
+
+_WINDOWS = 4
+"""So many heads, and so many tails, for redundant rows."""
+
+
+class _TaskModel(ScheduleModel):
+    """The model of one problem: tasks have start times, and units hold the weights of theirs.
+
+    Redundant rows, for relaxations: on units that take turns, what starts at h or later and has q behind it
+    takes latency - h - q at most.
+    """
+
+    tables: TaskTables
+    name: ClassVar[str] = "start times"
+    pace: ClassVar[str] = ScheduleTerm.LATENCY
+    times: ClassVar[frozenset[str]] = frozenset({Q.START, Q.FINISH, Q.LATENCY})
+    busy: ClassVar[str] = Q.BUSY
+
+    def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
+        return {"windows": self._windows(), "unit_memory": self._memory(), "max_latency_us": self._timely()}
+
+    def _windows(self) -> Iterator[BoolExpr]:
+        first_us, rest_us = self.reach.first_us, self.reach.rest_us
+        heads = [min(first_us[task][o.unit] for o in own) for task, own in self.chosen.items()]
+        tails = [min(rest_us[task][o.unit] for o in own) for task, own in self.chosen.items()]
+        for head, tail in product(_spread(heads), _spread(tails)):
+            inside = [task for task in self.requests if heads[task] >= head and tails[task] >= tail]
+            for units in self.tables.turns if len(inside) > 1 else ():
+                work = linear(
+                    (o.time_us, x) for task in inside for o, x in self.chosen[task].items() if o.unit in units
+                )
+                yield self.makespan >= work + (head + tail)
+
+    def _bytes(self, unit: int) -> Expr:
+        on = {task: x for task, own in self.chosen.items() for o, x in own.items() if o.unit == unit}
+        return self.tables.weights.expr(lambda task: on.get(task, FALSE), lambda task: on.get(task, FALSE))
+
+    def _memory(self) -> Iterator[BoolExpr]:
+        weights, most = self.tables.weights, self.tables.device_memory
+        for unit, capacity in enumerate(self.tables.unit_memory):
+            if capacity is not None and capacity < weights.whole:
+                yield self._bytes(unit) <= capacity
+        if most is not None and weights.whole > most:
+            yield FALSE
+        elif most is not None and weights.copied > most:
+            yield linear((1, self._bytes(unit)) for unit in self.units) <= most
+
+    def _timely(self) -> Iterator[BoolExpr]:
+        limit = self.problem.limits.max_latency_us
+        if limit is not None:
+            yield self.makespan <= limit
+
+    def _definitions(self) -> dict[VariableKey, Expr]:
+        tables, found = self.tables, dict[VariableKey, Expr]()
+        uses = [any_of(self._on(unit)) for unit in self.units]
+        for unit in self.units:
+            by_task = [
+                next((x for o, x in self.chosen[task].items() if o.unit == unit), Const(0))
+                for task in self.requests
+            ]
+            for layer, task in enumerate(tables.tasks.of):
+                found[Q.ON, (layer, unit)] = by_task[task]
+            found[Q.USES, (unit,)], found[Q.MEMORY, (unit,)] = uses[unit], self._bytes(unit)
+            found[Q.BUSY, (unit,)] = linear(
+                (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
+            )
+        for task in self.requests:
+            found[Q.START, (task,)], found[Q.FINISH, (task,)] = self.begin(task, 0), self.end(task)
+        found[Q.LATENCY, ()] = self.makespan
+        found[Q.WORK, ()] = linear((1, self._sum(task)) for task in self.requests)
+        found[Q.UNITS, ()] = count(uses)
+        return found
+
+
+def _spread(values: list[int]) -> list[int]:
+    """Return a few of some values, the least one first."""
+    found = sorted({*values})
+    return found[:: max(1, -(-len(found) // _WINDOWS))]
 
 
 FORMULATION = TaskGraphFormulation()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import MalformedPlanError
+from ..jobs.tables import JobPlan
 from ..placed_layers import chunks_of_layers, too_full, units_of_layers
 from ..plan import Plan
 from ..scores import Violation
 from .quantities import ScheduleValues
-from .tables import Schedule, TaskTables
+from .tables import TaskTables
 
 
-def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
+def well_formed(tables: TaskTables, plan: Plan) -> JobPlan:
     """Return a plan by index; where it names no order, its layers start in that of the network."""
     unit_of, wrong = units_of_layers(plan, tables)
     if not wrong:
@@ -21,12 +22,13 @@ def well_formed(tables: TaskTables, plan: Plan) -> Schedule:
         raise MalformedPlanError(plan, wrong)
     index = {name: layer for layer, name in enumerate(tables.layers)}
     order = dict.fromkeys(tables.tasks.of[index[name]] for name in plan.order) or range(tables.task_count)
-    return tables.ordered([unit_of[own[0]] for own in tables.tasks.members], order)
+    return tables.scheduled([unit_of[own[0]] for own in tables.tasks.members], order)
 
 
-def plan_of(tables: TaskTables, code: Schedule) -> Plan:
+def plan_of(tables: TaskTables, code: JobPlan) -> Plan:
     """Return a plan by name: for each unit its layers, as runs of the given order; and when who starts."""
-    unit_of = [code.units[task] for task in tables.tasks.of]
+    units = code.units
+    unit_of = [units[task] for task in tables.tasks.of]
     chunks = chunks_of_layers(unit_of, tables)
     order = tuple(tables.layers[layer] for task in code.order for layer in tables.tasks.members[task])
     return Plan(chunks=chunks, order=order)

@@ -11,6 +11,7 @@ from ..branches import runs_of
 from ..deployment import Deployment
 from ..errors import InvalidInputError, InvalidPlanError
 from ..history import History, Interval, SteadyState, executed, simulated
+from ..jobs.tables import JobPlan
 from ..objective import Objective
 from ..operation import Operation, operation_of
 from ..plan import Chunk, Plan
@@ -20,7 +21,7 @@ from ..streams import Dataflow, Stream
 from ..usage import Usage, usage_of
 from .judge import plan_of
 from .quantities import ScheduleValues
-from .tables import Schedule, TaskTables, tables_of, tasks_of
+from .tables import TaskTables, tables_of, tasks_of
 
 
 class TaskGraphOperation(Operation):
@@ -258,7 +259,7 @@ class Pieces:
     unit, those before it on units that exclude its own; not those that another of them waits for."""
 
 
-def pieces_of(tables: TaskTables, code: Schedule) -> Pieces:
+def pieces_of(tables: TaskTables, code: JobPlan) -> Pieces:
     """Return the pieces of a schedule."""
     return _Joining(tables, code).pieces()
 
@@ -286,10 +287,10 @@ def stream_of(problem: Problem, plan: Plan) -> Stream:
 class _Joining:
     """Joins tasks to pieces, in the order of their starts."""
 
-    def __init__(self, tables: TaskTables, code: Schedule) -> None:
-        self._tables, self._code = tables, code
+    def __init__(self, tables: TaskTables, code: JobPlan) -> None:
+        self._tables, self._code, self._units = tables, code, code.units
         self._values = ScheduleValues(tables, code)
-        self._time_us = [tables.time_us[task][unit] or 0 for task, unit in enumerate(code.units)]
+        self._time_us = [tables.time_us[task][unit] or 0 for task, unit in enumerate(self._units)]
         self._before = self._waits()
         self._after: list[list[tuple[int, int]]] = [[] for _ in self._before]
         for task, own in enumerate(self._before):
@@ -299,14 +300,14 @@ class _Joining:
 
     def _waits(self) -> list[list[tuple[int, int]]]:
         """Return for each task those that it waits for, and how long after their end."""
-        tables, units = self._tables, self._code.units
+        tables, units = self._tables, self._units
         found = [
             [(other, square[units[other]][units[task]]) for other, square in before]
             for task, before in enumerate(tables.before)
         ]
         last: dict[int, int] = {}
         for task in self._code.order:
-            near = {units[task], *tables.exclusive[units[task]]} & last.keys()
+            near = {*tables.near[units[task]]} & last.keys()
             found[task] += [(last[unit], 0) for unit in sorted(near)]
             last[units[task]] = task
         return found
@@ -315,13 +316,13 @@ class _Joining:
         """Join all that can be joined."""
         last: dict[int, list[int]] = {}
         for task in self._code.order:
-            unit = self._code.units[task]
+            unit = self._units[task]
             if unit in last and self._fits(last[unit], task):
                 last[unit].append(task)
             else:
                 last[unit] = [task]
             self._piece[task] = last[unit]
-        starts = self._values.task_start_us
+        starts = self._values.start_us
         place = {task: position for position, task in enumerate(self._code.order)}
         ordered = sorted(
             {own[0]: own for own in self._piece.values()}.values(),
@@ -329,7 +330,7 @@ class _Joining:
         )
         return Pieces(
             tasks=tuple(map(tuple, ordered)),
-            units=tuple(self._code.units[own[0]] for own in ordered),
+            units=tuple(self._units[own[0]] for own in ordered),
             waits=self._between(ordered).before,
         )
 
@@ -346,8 +347,8 @@ class _Joining:
 
     def _fits(self, own: list[int], task: int) -> bool:
         """Return whether nothing starts later if a task is run with those before it on its unit."""
-        begins, starts = self._values.task_start_us[own[0]], self._values.task_start_us
-        entry_us = self._tables.entry_us[task][self._code.units[task]]
+        begins, starts = self._values.start_us[own[0]], self._values.start_us
+        entry_us = self._tables.entry_us[task][self._units[task]]
         ends = self._end_us(own) + self._time_us[task]
         if not (self._time_us[own[0]] and self._time_us[task]) or entry_us > begins:
             return False
@@ -355,7 +356,7 @@ class _Joining:
             if other not in own and self._end_us(self._piece[other]) + sent_us > begins:
                 return False
         for one in own:
-            if ends + self._tables.exit_us[one][self._code.units[one]] > self._values.latency_us:
+            if ends + self._tables.exit_us[one][self._units[one]] > self._values.latency_us:
                 return False
             for other, sent_us in self._after[one]:
                 reads_at = starts[self._piece.get(other, [other])[0]]
@@ -364,4 +365,4 @@ class _Joining:
         return True
 
     def _end_us(self, own: list[int]) -> int:
-        return self._values.task_start_us[own[0]] + sum(self._time_us[task] for task in own)
+        return self._values.start_us[own[0]] + sum(self._time_us[task] for task in own)

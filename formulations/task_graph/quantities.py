@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 
+from ..jobs.quantities import PlayedPlan
 from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
-from .tables import Schedule, TaskTables
+from ..terms import Index, QuantityInfo, TermInfo, quantity_table, table
+from .tables import TaskTables
 
 
 class ScheduleTerm(StrEnum):
@@ -31,32 +33,34 @@ class ScheduleQuantity(StrEnum):
     UNITS = "units"
 
 
-class ScheduleValues(PlanNumbers):
-    """Every quantity of one well-formed plan, in exact integers.
+class ScheduleValues(PlayedPlan):
+    """The numbers of one plan of tasks: of requests of which each is one chunk."""
 
-    `tables`, `code`: the tables of the problem, and the plan by index.
-    """
+    tables: TaskTables
 
-    def __init__(self, tables: TaskTables, code: Schedule) -> None:
-        self.tables, self.code = tables, code
-        self.task_start_us = tables.starts(code.units, code.order)
-        self.task_end_us = [
-            start + (tables.time_us[task][unit] or 0)
-            for task, (start, unit) in enumerate(zip(self.task_start_us, code.units, strict=True))
-        ]
-        self.latency_us = max(
-            end + tables.exit_us[task][code.units[task]] for task, end in enumerate(self.task_end_us)
-        )
-        self.busy_us = dict.fromkeys(sorted(set(code.units)), 0)
-        for task, unit in enumerate(code.units):
-            self.busy_us[unit] += tables.time_us[task][unit] or 0
-        self.memory_bytes = {
-            unit: tables.weights.of(task for task, own in enumerate(code.units) if own == unit)
+    @property
+    def latency_us(self) -> int:
+        """From the arrival to the last output."""
+        return self.makespan_us
+
+    @cached_property
+    def memory_bytes(self) -> dict[int, int]:
+        """The bytes of the tasks of each unit in use."""
+        units = self.code.units
+        return {
+            unit: self.tables.weights.of(task for task, own in enumerate(units) if own == unit)
             for unit in self.busy_us
         }
-        self.work_us = sum(self.busy_us.values())
-        self.units = len(self.busy_us)
-        self.peak_bytes = sum(self.memory_bytes.values())
+
+    @property
+    def units(self) -> int:
+        """Number of units in use."""
+        return len(self.busy_us)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The bytes of all units."""
+        return sum(self.memory_bytes.values())
 
 
 _UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
@@ -88,7 +92,7 @@ QUANTITIES = quantity_table(
             ScheduleQuantity.ON,
             "the unit runs the layer",
             (_LAYER, _UNIT),
-            read=lambda plan, layer, unit: int(plan.code.units[plan.tables.tasks.of[layer]] == unit),
+            read=lambda plan, layer, unit: int(plan.code.parts[plan.tables.tasks.of[layer]][0][2] == unit),
         ),
         QuantityInfo(
             ScheduleQuantity.USES,
@@ -108,15 +112,8 @@ QUANTITIES = quantity_table(
             "when the task, a layer or a segment of layers, starts",
             (_TASK,),
             most=_most_us,
-            read=lambda plan, task: plan.task_start_us[task],
         ),
-        QuantityInfo(
-            ScheduleQuantity.FINISH,
-            "when the task is done",
-            (_TASK,),
-            most=_most_us,
-            read=lambda plan, task: plan.task_end_us[task],
-        ),
+        QuantityInfo(ScheduleQuantity.FINISH, "when the task is done", (_TASK,), most=_most_us),
     ),
     TERMS,
 )

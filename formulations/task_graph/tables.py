@@ -8,62 +8,59 @@ from functools import cached_property
 from typing import cast
 
 from ..blocks import Blocks, blocks_of
+from ..hardware import Platform
+from ..jobs.play import Part
+from ..jobs.tables import JobPlan, Option, ScheduleTables, Square, Visits
 from ..limits import capped
+from ..losses import Losses
 from ..problem import Problem
 from ..task_graphs import TaskGraph
 from ..weights import Weights
 
-Square = tuple[tuple[int, ...], ...]
-"""Microseconds by [from][to]."""
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """A plan by index."""
-
-    units: tuple[int, ...]  # the unit of each task
-    order: tuple[int, ...]
-    """The tasks in the order of their starts, ties by index: each starts as soon as what it reads is on its
-    unit, and all tasks before it on its unit, and on units that exclude it, are done."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TaskTables:
-    """The tables of one problem. A task is a layer, or a segment of layers.
+class TaskTables(ScheduleTables):
+    """The tables of one problem: a task, a layer or a segment of layers, is a request of one section.
 
-    `network`, `layers`, `units`: names, to come back from indices; `entry_us`, `exit_us`: by [task][unit]
-    what it takes to bring in what the task reads from outside, and to hand on what it makes for outside;
-    `unit_memory`, `device_memory`: capacities in bytes, or None.
+    It waits for the tasks that it reads from, and for what they send: one tensor after another. `entry_us`,
+    `exit_us`: what it takes to bring in what it reads from outside, and to hand on what it makes for outside.
     """
 
     network: str
-    layers: tuple[str, ...]
-    units: tuple[str, ...]
+    layers: tuple[str, ...]  # names
     tasks: Blocks  # the layers of each task, and the order between tasks
     time_us: tuple[tuple[int | None, ...], ...]  # time by [task][unit]; None: cannot run there
     weights: Weights  # bytes that tasks take of the memory of their unit
-    before: tuple[tuple[tuple[int, Square], ...], ...]
-    """For each task those that it reads from, with the time of what they send by [from][to]: one tensor after
-    another."""
-    entry_us: tuple[tuple[int, ...], ...]
-    exit_us: tuple[tuple[int, ...], ...]
-    unit_memory: tuple[int | None, ...]
+    unit_memory: tuple[int | None, ...]  # capacities in bytes, or None
     device_memory: int | None
-    exclusive: tuple[frozenset[int], ...]
-    """For each unit the set of the units that exclude it: they do not run at the same time."""
 
     @property
     def task_count(self) -> int:
         """Number of tasks."""
         return self.tasks.count
 
-    @property
-    def unit_count(self) -> int:
-        """Number of units."""
-        return len(self.units)
+    def section_count(self, request: int) -> int:
+        """Return that a task is one section."""
+        return 1
 
     @cached_property
-    def after(self) -> tuple[tuple[tuple[int, Square], ...], ...]:
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """The units that can run each task."""
+        return tuple(
+            tuple(Option(0, 1, unit, time) for unit, time in enumerate(row) if time is not None)
+            for row in self.time_us
+        )
+
+    def work_us(self, request: int, part: Part) -> int:
+        """Return how long a task takes; 0 where it cannot run."""
+        return self.time_us[request][part[2]] or 0
+
+    def fits(self, request: int, part: Part) -> bool:
+        """Return that tasks have no memory of their own: their unit holds the weights of all of its tasks."""
+        return True
+
+    @cached_property
+    def readers(self) -> tuple[tuple[tuple[int, Square], ...], ...]:
         """For each task those that read from it, with the time of what they read by [from][to]."""
         found: list[list[tuple[int, Square]]] = [[] for _ in self.before]
         for task, own in enumerate(self.before):
@@ -77,48 +74,15 @@ class TaskTables:
         return tuple(tuple(unit for unit, time in enumerate(row) if time is not None) for row in self.time_us)
 
     @cached_property
-    def turns(self) -> tuple[tuple[int, ...], ...]:
-        """Sets of units that take turns: each unit is in one, and so are each two that exclude each other."""
-        found: list[tuple[int, ...]] = []
-        for unit in range(self.unit_count):
-            for other in sorted({unit, *self.exclusive[unit]}):
-                if other >= unit and not any({unit, other} <= {*own} for own in found):
-                    found.append(self._clique(unit, other))
-        return tuple(own for own in found if not any({*own} < {*other} for other in found))
-
-    def _clique(self, unit: int, other: int) -> tuple[int, ...]:
-        """Return a largest set of units that all exclude each other, with two given ones in it."""
-        own = {unit, other}
-        for more in range(self.unit_count):
-            if own - {more} <= self.exclusive[more]:
-                own.add(more)
-        return tuple(sorted(own))
-
-    @cached_property
     def horizon_us(self) -> int:
         """A time by which every plan is done: one task after the other, each at its slowest."""
         work = sum(max((time or 0 for time in row), default=0) for row in self.time_us)
         sent = sum(max(map(max, square)) for own in self.before for _, square in own)
         return work + sent + sum(map(max, self.entry_us)) + sum(map(max, self.exit_us))
 
-    def ordered(self, units: Sequence[int], order: Iterable[int]) -> Schedule:
-        """Return a plan whose tasks stand in the order of their starts."""
-        starts = self.starts(units, order)
-        return Schedule(tuple(units), tuple(sorted(range(self.task_count), key=lambda t: (starts[t], t))))
-
-    def starts(self, units: Sequence[int], order: Iterable[int]) -> list[int]:
-        """Return when each task starts: as early as it can in this order; it must be topological."""
-        free, start, end = [0] * self.unit_count, [0] * self.task_count, [0] * self.task_count
-        for task in order:
-            unit = units[task]
-            begin = max(free[unit], self.entry_us[task][unit])
-            for other in self.exclusive[unit]:
-                begin = max(begin, free[other])
-            for other, square in self.before[task]:
-                begin = max(begin, end[other] + square[units[other]][unit])
-            start[task] = begin
-            end[task] = free[unit] = begin + (self.time_us[task][unit] or 0)
-        return start
+    def scheduled(self, units: Sequence[int], order: Iterable[int]) -> JobPlan:
+        """Return the plan of tasks on units, in an order in which each stands behind what it reads."""
+        return self.ordered(order, tuple(((0, 1, unit),) for unit in units))
 
 
 def tasks_of(problem: Problem) -> TaskGraph:
@@ -140,10 +104,16 @@ def build_tables(problem: Problem) -> TaskTables:
     together = (*data.segments, *((cut - 1, cut) for cut in network.forbidden_cuts))
     tasks = blocks_of(len(network.layers), edges, together)
     entry_us, exit_us = _outside(problem, tasks)
+    units = platform.unit_names
     return TaskTables(
+        units=units,
+        chain_of=tuple(range(tasks.count)),
+        losses=Losses(networks=(network.name,), unit_count=len(units), interference=None),
+        turns=_turns(platform),
+        excluded=(frozenset(),) * len(units),
+        visits=Visits(once=False, rank=None),
         network=network.name,
         layers=network.layer_names,
-        units=platform.unit_names,
         tasks=tasks,
         time_us=tuple(_sum_us([layer_us[layer] for layer in own]) for own in tasks.members),
         weights=network.weights.grouped(tasks.of, tasks.count),
@@ -152,8 +122,25 @@ def build_tables(problem: Problem) -> TaskTables:
         exit_us=exit_us,
         unit_memory=tuple(unit.memory_bytes for unit in platform.units),
         device_memory=platform.memory_bytes,
-        exclusive=platform.exclusive,
     )
+
+
+def _turns(platform: Platform) -> tuple[tuple[int, ...], ...]:
+    """Return sets of units of which one works at a time; each two that exclude each other are in one."""
+    exclusive, found = platform.exclusive, list[tuple[int, ...]]()
+    for unit, others in enumerate(exclusive):
+        for other in sorted({unit, *others}):
+            if other >= unit and not any({unit, other} <= {*own} for own in found):
+                found.append(_clique(exclusive, {unit, other}))
+    return tuple(own for own in found if not any({*own} < {*other} for other in found))
+
+
+def _clique(exclusive: Sequence[frozenset[int]], own: set[int]) -> tuple[int, ...]:
+    """Return a largest set of units that all exclude each other, with given ones in it."""
+    for more, others in enumerate(exclusive):
+        if own - {more} <= others:
+            own.add(more)
+    return tuple(sorted(own))
 
 
 def _sum_us(rows: Sequence[Sequence[int | None]]) -> tuple[int | None, ...]:

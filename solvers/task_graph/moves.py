@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from math import exp
 
+from ...formulations.jobs.tables import JobPlan
 from ...formulations.task_graph.quantities import ScheduleTerm
-from ...formulations.task_graph.tables import Schedule, TaskTables
+from ...formulations.task_graph.tables import TaskTables
 from ..protocol import Deadline
 
 Key = tuple[int, ...]
@@ -41,7 +42,7 @@ class Critical:
                 at = end[other] + square[units[other]][unit]
                 if at >= begin:
                     begin, blamed = at, other
-            for near in (unit, *tables.exclusive[unit]):
+            for near in tables.near[unit]:
                 if free[near] > begin:
                     begin, blamed, by_unit = free[near], last[near], True
             time_us = tables.time_us[task][unit] or 0
@@ -83,7 +84,7 @@ class Moves:
         ranking: tuple[str, ...],
         units: Collection[int],
         *,
-        broken: Callable[[Schedule], int] | None = None,
+        broken: Callable[[JobPlan], int] | None = None,
         seed: int = 0,
     ) -> None:
         self._tables, self._ranking, self._broken = tables, ranking, broken
@@ -93,9 +94,7 @@ class Moves:
         self._movable = [task for task, own in enumerate(self._choices) if len(own) > 1]
         self.steps = 0
 
-    def round(
-        self, start: Schedule, moves: int, deadline: Deadline, warmth: float = 1.0
-    ) -> Iterator[Schedule]:
+    def round(self, start: JobPlan, moves: int, deadline: Deadline, warmth: float = 1.0) -> Iterator[JobPlan]:
         """Go on from a schedule; yield each that is better than all of this round."""
         now = Critical(self._tables, [*start.units], [*start.order])
         key = best = self._key(now)
@@ -113,7 +112,7 @@ class Moves:
                 now, key = other, found
                 if key < best:
                     best = key
-                    yield self._tables.ordered(now.units, now.order)
+                    yield self._tables.scheduled(now.units, now.order)
 
     def _key(self, now: Critical) -> Key:
         excess = 0
@@ -123,7 +122,7 @@ class Moves:
                 held = self._tables.weights.of(task for task, own in enumerate(now.units) if own == unit)
                 excess += max(0, held - capacity)
         if self._broken is not None and not excess:
-            excess = self._broken(self._tables.ordered(now.units, now.order))
+            excess = self._broken(self._tables.scheduled(now.units, now.order))
         terms = now.terms
         return (excess, *(terms[term] for term in self._ranking))
 

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ...formulations.jobs.reach import Reach
+from ...formulations.jobs.tables import JobPlan
 from ...formulations.judge import examined
 from ...formulations.problem import Feature, Problem
-from ...formulations.task_graph.paths import Paths, paths_of
 from ...formulations.task_graph.quantities import ScheduleTerm
-from ...formulations.task_graph.tables import Schedule, TaskTables, tables_of
+from ...formulations.task_graph.tables import TaskTables, tables_of
 from ..exhaustive import walked
 from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support
@@ -74,14 +75,14 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     return starts_by(begun, options, Patience(without_better=_START_ROUNDS))
 
 
-class ScheduleSearch(RoundSearch[Schedule]):
+class ScheduleSearch(RoundSearch[JobPlan]):
     """The search for one problem: its valid plans, the best first, and a bound."""
 
     def __init__(self, problem: Problem, *, seed: int, most: int = 1) -> None:
         super().__init__(problem, most=most)
         self._seed = seed
         self._tables = tables = tables_of(problem)
-        self._paths = paths_of(tables)
+        self._reach = Reach(tables=tables)
         checked = {Feature.LIMITS, Feature.RULES, Feature.OPAQUE_RULES}
         broken = self._count_broken if problem.features & set(map(str, checked)) else None
         self._sets = list(islice(_unit_sets(problem, tables), _MOST_SETS))
@@ -99,7 +100,7 @@ class ScheduleSearch(RoundSearch[Schedule]):
     def begin(self, deadline: Deadline) -> None:
         """Take the list schedules, and repair what breaks something if there is nothing else."""
         for units in self._sets:
-            for code in first_schedules(self._tables, self._paths, units):
+            for code in first_schedules(self._tables, self._reach, units):
                 self.pool.offer(code)
             if deadline.passed and self.pool.codes:
                 break
@@ -124,39 +125,39 @@ class ScheduleSearch(RoundSearch[Schedule]):
                     yield True
             yield False
 
-    def _start(self, which: int, number: int) -> Schedule | None:
+    def _start(self, which: int, number: int) -> JobPlan | None:
         """Return where a round begins: at the best plan, or at a list schedule with other ranks."""
         best = self.pool.codes[:1]
         if number % 2 and best and set(best[0].units) <= set(self._sets[which]):
             return best[0]
         rng = random.Random(f"ranks {self._seed} {number}")
         ranks = [rank * (1 + rng.uniform(-_NOISE, _NOISE)) for rank in upward_ranks(self._tables)]
-        ahead = self._paths.tail_us if number // 2 % 2 else None
+        ahead = self._reach.rest_us if number // 2 % 2 else None
         order = by_priority(self._tables.tasks, [-rank for rank in ranks])
         found = list_schedule(self._tables, order, ahead, self._sets[which])
         if found is not None:
             self.pool.offer(found)
         return found or (best[0] if best else next(iter(self.pool.broken), None))
 
-    def _quickest(self) -> Schedule:
+    def _quickest(self) -> JobPlan:
         """Return the plan with each task on the unit where it takes least."""
         units = [
             min(own, key=lambda unit: (self._tables.time_us[task][unit] or 0, unit))
             for task, own in enumerate(self._tables.allowed)
         ]
-        return self._tables.ordered(units, range(self._tables.task_count))
+        return self._tables.scheduled(units, range(self._tables.task_count))
 
     def _least(self) -> int:
         """Return a lower bound on the first term."""
         first = self._problem.ranking[0]
         if first == ScheduleTerm.LATENCY:
-            return latency_bound(self._tables, self._paths)
+            return latency_bound(self._tables, self._reach)
         if first == ScheduleTerm.WORK:
             rows = zip(self._tables.time_us, self._tables.allowed, strict=True)
             return sum(min((row[unit] or 0 for unit in own), default=0) for row, own in rows)
         return max(1, self._problem.limits.min_units or 1)
 
-    def _count_broken(self, code: Schedule) -> int:
+    def _count_broken(self, code: JobPlan) -> int:
         return len(examined(self._problem, code)[1])
 
 
@@ -173,7 +174,7 @@ def upward_ranks(tables: TaskTables) -> list[float]:
     for task in range(tables.task_count - 1, -1, -1):
         times = [tables.time_us[task][unit] or 0 for unit in tables.allowed[task]]
         rest = max(
-            (sum(map(sum, square)) / pairs + ranks[other] for other, square in tables.after[task]),
+            (sum(map(sum, square)) / pairs + ranks[other] for other, square in tables.readers[task]),
             default=0.0,
         )
         ranks[task] = sum(times) / max(1, len(times)) + rest
@@ -182,7 +183,7 @@ def upward_ranks(tables: TaskTables) -> list[float]:
 
 def list_schedule(
     tables: TaskTables, order: Sequence[int], ahead: Ahead | None = None, units: Collection[int] | None = None
-) -> Schedule | None:
+) -> JobPlan | None:
     """Return the list schedule of a topological order; None: no unit can run a task.
 
     Each task goes to the unit where it, or what follows, ends first, also in a gap between others. Where no
@@ -215,9 +216,9 @@ def list_schedule(
         left = room[unit]
         room[unit] = None if left is None else left - tables.weights.more(task, held[unit])
         held[unit].add(task)
-        for near in {unit, *tables.exclusive[unit]}:
+        for near in tables.near[unit]:
             insort(busy[near], (start[task], end[task]))
-    return tables.ordered(unit_of, sorted(order, key=lambda task: (start[task], task)))
+    return tables.scheduled(unit_of, sorted(order, key=lambda task: (start[task], task)))
 
 
 def _first_gap(busy: list[tuple[int, int]], ready: int, time_us: int) -> int:
@@ -232,29 +233,29 @@ def _first_gap(busy: list[tuple[int, int]], ready: int, time_us: int) -> int:
     return begin
 
 
-def first_schedules(tables: TaskTables, paths: Paths, units: Collection[int] | None = None) -> list[Schedule]:
+def first_schedules(tables: TaskTables, reach: Reach, units: Collection[int] | None = None) -> list[JobPlan]:
     """Return schedules of HEFT and PEFT, by upward rank and by the longest path, and of single units.
 
     HEFT (Topcuoglu, Hariri and Wu 2002): by upward rank, at mean times; on the unit where the task ends
     first. PEFT (Arabnejad and Barbosa 2014, "List Scheduling Algorithm for Heterogeneous Systems by an
     Optimistic Cost Table"): on the unit where its end and the optimistic cost of what follows are least
-    together; that cost is the tail of the task on the unit (`Paths.tail_us`).
+    together; that cost is the tail of the task on the unit (`Reach.rest_us`).
     """
     tails = [
-        min((paths.through_us(task, unit) - paths.head_us[task][unit] for unit in own), default=0)
-        for task, own in enumerate(tables.allowed)
+        min((option.time_us + reach.rest_us[task][option.unit] for option in own), default=0)
+        for task, own in enumerate(tables.options)
     ]
     found = []
     for priority in (upward_ranks(tables), tails):
         order = by_priority(tables.tasks, [-rank for rank in priority])
-        found += [list_schedule(tables, order, ahead, units) for ahead in (None, paths.tail_us)]
+        found += [list_schedule(tables, order, ahead, units) for ahead in (None, reach.rest_us)]
     order = list(range(tables.task_count))
     for unit in range(tables.unit_count) if units is None else units:
         found.append(list_schedule(tables, order, None, (unit,)))
     return [*dict.fromkeys(each for each in found if each is not None)]
 
 
-def latency_bound(tables: TaskTables, paths: Paths) -> int:
+def latency_bound(tables: TaskTables, reach: Reach) -> int:
     """Return a lower bound on the latency of all plans: longest paths, and work between heads and tails.
 
     With a price p_k >= 0 for each set k of units that take turns (`TaskTables.turns`), and W_u the sum of the
@@ -270,9 +271,9 @@ def latency_bound(tables: TaskTables, paths: Paths) -> int:
     member = np.array(
         [[unit in own for unit in range(tables.unit_count)] for own in tables.turns], dtype=np.int64
     )
-    heads = np.array([_least(row, own) for row, own in zip(paths.head_us, tables.allowed, strict=True)])
-    tails = np.array([_least(row, own) for row, own in zip(paths.tail_us, tables.allowed, strict=True)])
-    found = paths.longest_us
+    heads = np.array([_least(row, own) for row, own in zip(reach.first_us, tables.allowed, strict=True)])
+    tails = np.array([_least(row, own) for row, own in zip(reach.rest_us, tables.allowed, strict=True)])
+    found = reach.longest_us
     for prices in (np.ones(len(member), dtype=np.int64), _prices(least, member)):
         work = (least * (prices @ member)).min(axis=1)
         found = max(found, _best_window(heads, tails, work, int(prices.sum())))

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...formulations.deployment import Deployment
+from ...formulations.jobs.reach import Reach
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.task_graph.paths import paths_of
 from ...formulations.task_graph.quantities import ScheduleValues
 from ...formulations.task_graph.tables import TaskTables, tables_of, tasks_of
 from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
@@ -65,7 +65,7 @@ class TaskGraphPresenter(Presenter):
         values = _values(problem, plan)
         tables = values.tables
         latency = values.latency_us
-        longest = paths_of(tables).longest_us
+        longest = Reach(tables=tables).longest_us
         words = f"the longest path takes {millis(longest)}, {share(longest, latency)} of the latency"
         alone = _alone_us(tables)
         if alone:
@@ -100,7 +100,8 @@ class TaskGraphPresenter(Presenter):
         tables = values.tables
         if len(tables.layers) > MOST_DRAWN:
             return None
-        unit_of = [values.code.units[task] for task in tables.tasks.of]
+        units = values.code.units
+        unit_of = [units[task] for task in tables.tasks.of]
         used = list(values.busy_us)
         edges = {
             (tensor.source, target)
@@ -108,7 +109,7 @@ class TaskGraphPresenter(Presenter):
             for target in tensor.targets
             if tensor.source >= 0 and target < len(tables.layers)
         }
-        starts = [values.task_start_us[task] for task in tables.tasks.of]
+        starts = [values.start_us[task] for task in tables.tasks.of]
         return drawn_graph(
             [
                 f"{name} on {tables.units[unit]} from {millis(start)}"
@@ -139,7 +140,7 @@ def _alone_us(tables: TaskTables) -> dict[int, int]:
     """Return the latency of each unit that can run all layers by itself."""
     order = range(tables.task_count)
     return {
-        unit: ScheduleValues(tables, tables.ordered([unit] * tables.task_count, order)).latency_us
+        unit: ScheduleValues(tables, tables.scheduled([unit] * tables.task_count, order)).latency_us
         for unit in range(tables.unit_count)
         if all(unit in own for own in tables.allowed)
     }
@@ -149,8 +150,9 @@ def _runs(values: ScheduleValues) -> list[_Run]:
     """Return what runs without a break, in the order of the starts."""
     found: list[_Run] = []
     last: dict[int, int] = {}
+    units = values.code.units
     for task in values.code.order:
-        unit, start, end = values.code.units[task], values.task_start_us[task], values.task_end_us[task]
+        unit, start, end = units[task], values.start_us[task], values.finish_us[task]
         place = last.get(unit)
         if place is not None and found[place].end_us == start:
             found[place] = found[place]._replace(end_us=end, tasks=(*found[place].tasks, task))

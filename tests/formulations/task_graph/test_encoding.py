@@ -28,7 +28,7 @@ def test_every_valid_plan_is_a_solution_of_the_whole_model(problem: Problem) -> 
         def read(variable: object, values: object = values) -> int:
             key = variable.key  # type: ignore[attr-defined]
             definition = encoded.model.definitions.get(key)
-            return values[key] if definition is None else definition.evaluate(read)  # type: ignore[index]
+            return values.get(key, 0) if definition is None else definition.evaluate(read)  # type: ignore[attr-defined]
 
         for constraint in encoded.model.constraints:
             assert constraint.expr.evaluate(read), constraint.name
@@ -52,4 +52,4 @@ def test_a_known_plan_leaves_out_what_would_be_worse() -> None:
     assert not encoded.complete
     assert encoded.assign is not None
     values = encoded.assign(best)
-    assert all(row.expr.evaluate(lambda v: values[v.key]) for row in encoded.model.constraints)
+    assert all(row.expr.evaluate(lambda v: values.get(v.key, 0)) for row in encoded.model.constraints)

@@ -10,10 +10,11 @@ import gapless
 from gapless.formulations.errors import InvalidProblemError, MalformedPlanError
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.hardware import ProcessingUnit
+from gapless.formulations.jobs.reach import Reach
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.task_graph.paths import paths_of
+from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.tables import tables_of
 
 
@@ -40,7 +41,7 @@ def starts(problem: Problem, plan: Plan) -> list[int]:
     """Return when each layer starts."""
     tables = tables_of(problem)
     code = problem.formulation.code(problem, plan)
-    return tables.starts(code.units, code.order)
+    return list(ScheduleValues(tables, code).start_us)
 
 
 def test_branches_run_side_by_side_and_wait_for_tensors() -> None:
@@ -139,7 +140,7 @@ def test_malformed_plans_say_what_is_wrong() -> None:
 
 def test_paths_are_at_most_what_plans_take() -> None:
     problem = diamond()
-    assert paths_of(tables_of(problem)).longest_us == 8300  # a and c on the gpu, 0.3 ms, d on the npu
+    assert Reach(tables=tables_of(problem)).longest_us == 8300  # a and c on the gpu, 0.3 ms, d on the npu
     assert gapless.plan(problem, backend="exhaustive").objective == 8500
 
 

@@ -13,13 +13,13 @@ from gapless.files.plans import DEPLOYMENT
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.files import dump, parse
+from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
 from gapless.formulations.streams import Dataflow, Stream
-from gapless.formulations.task_graph.formulation import all_schedules
 from gapless.formulations.task_graph.operation import pieces_of
 from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.tables import tables_of
@@ -66,7 +66,7 @@ def test_nothing_starts_later_for_being_in_a_piece(seed: int) -> None:
     problem = small_tasks(seed)
     tables = tables_of(problem)
     joined = 0
-    for code, _ in zip(all_schedules(tables), range(300), strict=False):
+    for code, _ in zip(all_plans(tables), range(300), strict=False):
         found, values = pieces_of(tables, code), ScheduleValues(tables, code)
         assert sorted(task for own in found.tasks for task in own) == [*range(tables.task_count)]
         plan = problem.formulation.plan(problem, code)
@@ -74,11 +74,11 @@ def test_nothing_starts_later_for_being_in_a_piece(seed: int) -> None:
         (state,) = operation_of(problem).steady(problem, deployment)
         runs = [tuple(at // 1000 for at in event.engine_ns) for event in state.events]
         # From what pieces wait for alone follows that they start when the judge says.
-        assert [start for start, _ in runs] == [values.task_start_us[own[0]] for own in found.tasks]
+        assert [start for start, _ in runs] == [values.start_us[own[0]] for own in found.tasks]
         assert state.period_us <= values.latency_us
         for piece, unit in enumerate(found.units):  # units that exclude each other take turns
             for other in range(piece):
-                if found.units[other] == unit or found.units[other] in tables.exclusive[unit]:
+                if found.units[other] in tables.near[unit]:
                     assert runs[other][1] <= runs[piece][0]
         joined += tables.task_count - len(found.tasks)
     assert joined

@@ -7,8 +7,9 @@ import random
 import pytest
 
 import gapless
+from gapless.formulations.jobs.reach import Reach
 from gapless.formulations.judge import check, examined
-from gapless.formulations.task_graph.paths import paths_of
+from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.tables import tables_of
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
@@ -75,7 +76,7 @@ def test_the_native_search_finds_the_best_plan_of_small_problems() -> None:
 def test_lists_and_moves_know_the_times_of_the_judge(seed: int) -> None:
     problem = random_tasks(24, 3, seed=seed)
     tables = tables_of(problem)
-    paths = paths_of(tables)
+    paths = Reach(tables=tables)
     bound = latency_bound(tables, paths)
     rng = random.Random(seed)
     for code in first_schedules(tables, paths):
@@ -110,7 +111,7 @@ def test_a_list_schedule_fills_gaps_and_heft_ranks_by_mean_times() -> None:
     order = [tables.tasks.of[index[name]] for name in "abc"]
     found = list_schedule(tables, order)
     assert found is not None
-    start = tables.starts(found.units, found.order)
+    start = ScheduleValues(tables, found).start_us
     assert [start[task] for task in order] == [0, 6000, 0]
 
 
