@@ -90,7 +90,8 @@ def test_turns_are_the_largest_sets_of_units_that_exclude_each_other() -> None:
     assert sorted(tables_of(problem).turns) == [(0, 1), (0, 2), (3,)]
 
 
-def test_tensors_from_and_to_the_outside_take_time() -> None:
+def with_outside() -> Problem:
+    """Return the problem in which a and b read from outside, and c leaves to it."""
     problem = diamond()
     network = problem.network
     tensors = (
@@ -99,10 +100,14 @@ def test_tensors_from_and_to_the_outside_take_time() -> None:
     )
     outside = ((0, 0), (0, 0), (5000, 6000), (100, 200))
     data = replace(problem.data, transfer_us=(*problem.data.transfer_us, ((0, 0),) * 2), outside_us=outside)
-    with_outside = replace(problem, networks=(replace(network, tensors=tensors),), data=data)
+    return replace(problem, networks=(replace(network, tensors=tensors),), data=data)
+
+
+def test_tensors_from_and_to_the_outside_take_time() -> None:
+    problem = with_outside()
     # Everything is 100 later; c leaves the gpu at 4100 + 5000, later than d ends.
-    assert starts(with_outside, plan_of("gngn")) == [100, 1600, 1100, 4600]
-    assert score(with_outside, plan_of("gngn")).value("latency") == 9100
+    assert starts(problem, plan_of("gngn")) == [100, 1600, 1100, 4600]
+    assert score(problem, plan_of("gngn")).value("latency") == 9100
 
 
 def test_segments_are_one_task() -> None:
@@ -140,7 +145,10 @@ def test_malformed_plans_say_what_is_wrong() -> None:
 
 def test_paths_are_at_most_what_plans_take() -> None:
     problem = diamond()
-    assert Reach(tables=tables_of(problem)).longest_us == 8300  # a and c on the gpu, 0.3 ms, d on the npu
+    reach = Reach(tables=tables_of(problem))
+    assert reach.longest_us == 8300  # a and c on the gpu, 0.3 ms, d on the npu
+    assert reach.first_us[3] == [4000, 4300]
+    assert reach.rest_us[2] == [4300, 4000]
     assert gapless.plan(problem, backend="exhaustive").objective == 8500
 
 
