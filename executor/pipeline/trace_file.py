@@ -75,7 +75,7 @@ def _trace(document: TraceDocument) -> History:
 def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> Iterator[Interval]:
     """Yield the events: each chunk is one slice, and the run inside it is another."""
     streams = {stream.name: index for index, stream in enumerate(deployment.streams)}
-    runs = {_key(event): event for event in slices if event["name"] == "run" and event["cat"] == "part"}
+    runs = _runs(slices)
     for whole in (event for event in slices if event["cat"] == "chunk"):
         name, request, chunk = _key(whole)
         run, stream = runs.get((name, request, chunk)), streams.get(name)
@@ -105,6 +105,11 @@ def _measured(deployment: Deployment, slices: list[dict[str, Any]]) -> Iterator[
         )
 
 
+def _runs(slices: list[dict[str, Any]]) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """Return the runs inside chunks, by the key of the chunk."""
+    return {_key(event): event for event in slices if event["name"] == "run" and event["cat"] == "part"}
+
+
 def _link(event: dict[str, Any]) -> str:
     name = event["args"]["link"]
     if not isinstance(name, str):
@@ -128,15 +133,17 @@ def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
     names = () if played.streams else played.names or played.plan.order
     chunks = played.streams[0].chunks if played.streams else played.plan.chunks
     numbers = {name: number for number, name in enumerate(names)}
-    events = []
-    for whole in slices:
+    events, runs = [], _runs(slices)
+    for whole in (event for event in slices if event["cat"] != "part"):
         stream, request, chunk = _key(whole)
+        run = runs.get((stream, request, chunk)) if whole["cat"] != MESSAGE else None
         own = played.plan.of(stream) if names else chunks
-        start_ns = 1000 * (nanoseconds(whole["ts"]) // 1000)
+        start_ns, end_ns = _span_ns(whole)
         events.append(
             Interval(
                 start_ns=start_ns,
-                end_ns=start_ns + 1000 * (nanoseconds(whole["dur"]) // 1000),
+                end_ns=end_ns,
+                engine_ns=() if run is None else _span_ns(run),
                 stream=numbers[stream] if names else 0,
                 request=request,
                 chunk=chunk,
@@ -152,6 +159,12 @@ def _simulated(played: Played, slices: list[dict[str, Any]]) -> History:
         names=played.names,
         streams=played.streams,
     )
+
+
+def _span_ns(event: dict[str, Any]) -> tuple[int, int]:
+    """Return start and end of a slice of a simulation, whose times are whole microseconds."""
+    start_ns = 1000 * (nanoseconds(event["ts"]) // 1000)
+    return start_ns, start_ns + 1000 * (nanoseconds(event["dur"]) // 1000)
 
 
 def _differences(found: list[dict[str, Any]], written: list[dict[str, Any]]) -> Iterator[str]:
