@@ -37,7 +37,7 @@ from rich.console import Console
 
 from benchmarks.printing import WIDTH, show, titled
 from gapless.api.problems import load_problem
-from gapless.formulations.costs import TransferRows
+from gapless.formulations.costs import NetworkCosts, TransferRows
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
@@ -125,11 +125,17 @@ def problems() -> Iterator[tuple[str, Problem]]:
 
 def dearer(problem: Problem, hop_us: int) -> Problem:
     """Return a problem in which each border between two chunks costs so much more, where a chunk begins."""
-    (costs,) = problem.costs.networks
-    count, units = len(costs.layer_us), len(problem.platform.units)
+    units = len(problem.platform.units)
+    networks = tuple(
+        replace(costs, transfer_in_us=_dearer_rows(costs, units, hop_us)) for costs in problem.costs.networks
+    )
+    return replace(problem, costs=replace(problem.costs, networks=networks))
+
+
+def _dearer_rows(costs: NetworkCosts, units: int, hop_us: int) -> TransferRows:
+    count = len(costs.layer_us)
     rows: TransferRows = costs.transfer_in_us or ((0,) * units,) * (count + 1)
-    more = tuple(row if at in (0, count) else tuple(us + hop_us for us in row) for at, row in enumerate(rows))
-    return replace(problem, costs=replace(problem.costs, networks=(replace(costs, transfer_in_us=more),)))
+    return tuple(row if at in (0, count) else tuple(us + hop_us for us in row) for at, row in enumerate(rows))
 
 
 @dataclass

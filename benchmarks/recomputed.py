@@ -31,7 +31,12 @@ COMMANDS = {
     "band-families": ("benchmarks.band", "--parts", "families"),
     "bettertogether": ("benchmarks.bettertogether",),
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),
-    "hetero2pipe-limited": ("benchmarks.hetero2pipe", "--parts", "7,8,steps,exact"),
+    "hetero2pipe-limited": ("benchmarks.hetero2pipe", "--parts", "7,8,exact"),
+    "hetero2pipe-returning": (
+        *("benchmarks.hetero2pipe", "--parts", "returning,hops", "--count", "14", "--limit", "0.5"),
+        *("--pictures", "docs/images"),
+    ),
+    "hetero2pipe-steps": ("benchmarks.hetero2pipe", "--parts", "steps"),
     "hetero2pipe-pipe-it": ("benchmarks.hetero2pipe", "--parts", "pipe-it"),
     "passage": ("benchmarks.passage", "--tables", "gain", "--only", "pixel7a,oneplus11,jetson"),
     "passage-exact": ("benchmarks.passage", "--tables", "exact", "--exact-limits", "45"),
@@ -46,7 +51,14 @@ COMMANDS = {
 PAGES = {
     "band": ("band", "band-families"),
     "bettertogether": ("bettertogether", "bettertogether-executed"),
-    "hetero2pipe": ("hetero2pipe", "hetero2pipe-limited", "hetero2pipe-pipe-it", "hetero2pipe-here"),
+    "hetero2pipe": (
+        "hetero2pipe",
+        "hetero2pipe-limited",
+        "hetero2pipe-returning",
+        "hetero2pipe-steps",
+        "hetero2pipe-pipe-it",
+        "hetero2pipe-here",
+    ),
     "passage": ("passage", "passage-phones", "passage-exact", "passage-here"),
     "pico": ("pico",),
 }

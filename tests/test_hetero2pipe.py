@@ -7,9 +7,10 @@ from itertools import combinations_with_replacement, permutations, product
 from statistics import correlation
 
 import pytest
+from rich.table import Table
 
 from benchmarks.hetero2pipe import __main__ as command
-from benchmarks.hetero2pipe import here, phones, planners
+from benchmarks.hetero2pipe import here, phones, planners, returning
 from benchmarks.hetero2pipe.playing import (
     KIRIN,
     OURS,
@@ -26,6 +27,7 @@ from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.workloads import phone_network_names, shipped_workload
+from gapless.solvers.flow_shop.hetero2pipe import SteppedBackend
 
 SMALL = Study(platforms=(KIRIN,), count=2, limit_s=0.02, exact_s=1.0, exact_count=1)
 
@@ -57,6 +59,44 @@ def test_band_is_compared_by_its_own_policies() -> None:
     assert not sel.holds
     assert not lst.holds
     assert "policy sel" in sel.found
+
+
+def test_coming_back_is_compared_by_class_of_plans() -> None:
+    table, *words = returning.returning(SMALL)
+    assert isinstance(table, Table)
+    plans = dict(zip(table.columns[0].cells, table.columns[1].cells, strict=True))
+    assert plans["native ordered"] == plans[PAPERS] == "ordered"
+    assert plans["native any"] == "any"
+    assert plans["sel"] == plans["lst"] != plans["native any"]
+    assert "snapdragon" not in str(words)
+    for entry in returning.all_rows(SMALL, KIRIN):
+        assert entry.ordered_bound_us <= min(entry.spans[PAPERS], entry.spans["native ordered"])
+        assert entry.any_bound_us <= min(entry.spans.values())
+
+
+def test_a_policy_is_faster_than_the_bound_of_ordered_plans_where_the_npu_lacks_operators() -> None:
+    """BERT and ViT have layers in their midst that the NPU lacks: the second combination has ViT."""
+    second = returning.all_rows(SMALL, KIRIN)[1]
+    assert second.any_bound_us <= second.spans["sel"] < second.ordered_bound_us
+    assert second.gain > 1.2
+
+
+def test_hops_that_take_longer_make_plans_longer_and_chunks_fewer() -> None:
+    free, dear = (returning.dearer_hops(SMALL, KIRIN, hop_ms)[1] for hop_ms in (0.0, 50.0))
+    assert dear.any_bound_us > free.any_bound_us
+    assert dear.chunks < free.chunks
+    assert dear.gain < free.gain
+
+
+def test_steps_are_taken_out_one_at_a_time() -> None:
+    """What a step gains is the quotient of the same planner without it and with it."""
+    taken = {
+        each.name: {step for step in ("reorder", "steal", "tail") if getattr(each.steps, step)}
+        for each in SteppedBackend.__subclasses__()
+    }
+    missing = [taken[with_it] - taken[without] for _, without, with_it in planners.STEPS]
+    assert missing == [{"steal"}, {"steal"}, {"tail"}, {"reorder"}, {"reorder", "tail"}]
+    assert all(taken[without] < taken[with_it] for _, without, with_it in planners.STEPS)
 
 
 def test_a_plan_is_proven_only_where_a_backend_has_proven_it() -> None:

@@ -1,7 +1,8 @@
 """Hetero2Pipe's study recomputed, beside what the paper prints: `python -m benchmarks.hetero2pipe`.
 
-    python -m benchmarks.hetero2pipe                          # all that is simulated, twenty minutes
+    python -m benchmarks.hetero2pipe                          # all that is simulated, half an hour
     python -m benchmarks.hetero2pipe --parts 7,8 --platforms kirin990 --count 20 --limit 0.3
+    python -m benchmarks.hetero2pipe --parts returning,hops --count 14 --limit 0.5   # coming back to a unit
     python -m benchmarks.hetero2pipe --parts cases            # each combination with its bound and gap
     python -m benchmarks.hetero2pipe --parts here9,here10,here11   # measured on this machine
     python -m benchmarks.hetero2pipe --parts 7,9,12 --pictures docs/images
@@ -27,7 +28,7 @@ import gapless
 
 from ..arguments import chosen, folder, positive
 from ..printing import WIDTH, Part, show
-from . import here, phones, planners
+from . import here, phones, planners, returning
 from .playing import Study
 
 PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
@@ -45,6 +46,8 @@ PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "12": phones.figure_12,
     "13": phones.figure_13,
     "spaces": phones.spaces,
+    "returning": returning.returning,
+    "hops": returning.hops,
     "cases": planners.cases,
     "here9": here.figure_9,
     "here10": here.figure_10,

@@ -55,6 +55,9 @@ BATCHES = (1, 2, 4, 8, 16)
 LIGHT = ("mobilenetv2", "squeezenet")
 PLANS = 400
 
+ENUMERATED = "(b)"
+"""The pipeline of which all plans are tried, with few places of cuts."""
+
 EDGE_CUTS, EDGE_STEP_MS = 11, 10.0
 """Places of cuts of each network, and sizes of bubbles, where all plans are tried."""
 
@@ -309,12 +312,12 @@ def figure_12(study: Study) -> Iterator[Part]:
             which, f"{correlation(*zip(*pairs, strict=True)):.3f}", f"{slope:.2f}", f"{few / best:.2f}"
         )
     yield table
-    edge = lower_edge("(b)", EDGE_CUTS)
+    edge = lower_edge(ENUMERATED, EDGE_CUTS)
     found = correlation(*zip(*edge.points, strict=True))
     yield Statement(
         "a general linear relation of bubbles and the latencies that exhaustive search finds",
-        f"(b), all {edge.plans:,} plans with {EDGE_CUTS} places of cuts a network: correlation of bubbles "
-        f"and the least latency of each size {found:.3f}",
+        f"{ENUMERATED}, all {edge.plans:,} plans with {EDGE_CUTS} places of cuts a network: correlation of "
+        f"bubbles and the least latency of each size {found:.3f}",
         found > 0.9,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from gapless.formulations.workload import LoadPolicy
 from gapless.view.plots.canvas import PALETTE
 
-from . import here, phones, planners
+from . import here, phones, planners, returning
 from .playing import ABLATION, KIRIN, OURS, PAPERS, Study, answers
 
 _DPI = 100
@@ -125,12 +126,18 @@ def draw_here9(study: Study) -> Figure:
 
 
 def draw_12(study: Study) -> Figure:
-    """Draw bubbles against latency of random plans."""
+    """Draw bubbles against latency of random plans, and the best of all coarse plans by their bubbles."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     for axes, which in zip(figure.subplots(1, 2), phones.BUBBLES, strict=True):
-        axes.plot(*zip(*phones.bubbles(which), strict=True), ".", ms=3, color=PALETTE[0])
+        axes.plot(
+            *zip(*phones.bubbles(which), strict=True), ".", ms=3, color=PALETTE[0], label="random plans"
+        )
+        if which == phones.ENUMERATED:
+            edge = phones.lower_edge(which, phones.EDGE_CUTS)
+            label = f"least latency of each size, {edge.plans:,} plans"
+            axes.plot(*zip(*edge.points, strict=True), ".-", ms=3, lw=1, color=PALETTE[1], label=label)
         axes.set_title(f"{which} {', '.join(phones.BUBBLES[which][1])}", fontsize=9)
-        _finish(axes, "bubbles, ms", "latency, ms", legend=False)
+        _finish(axes, "bubbles, ms", "latency, ms")
     return figure
 
 
@@ -146,8 +153,28 @@ def draw_13(study: Study) -> Figure:
     return figure
 
 
+def draw_hops(study: Study) -> Figure:
+    """Draw what coming back gains, by what a hop takes more: the mean, and from the least to the most."""
+    figure, axes = _one((6, 3.4))
+    for colour, platform in zip(PALETTE, returning.HOP_PLATFORMS, strict=False):
+        gains = [
+            [entry.gain for entry in returning.dearer_hops(study, platform, hop_ms)]
+            for hop_ms in returning.HOPS_MS
+        ]
+        axes.plot(
+            returning.HOPS_MS, [fmean(each) for each in gains], "o-", ms=4, color=colour, label=platform
+        )
+        lows, highs = [min(each) for each in gains], [max(each) for each in gains]
+        axes.fill_between(returning.HOPS_MS, lows, highs, color=colour, alpha=0.15, lw=0)
+    axes.axhline(1, color="k", ls=":", lw=1)
+    axes.set_ylim(bottom=0)
+    _finish(axes, "ms more a hop", "ordered over any, times")
+    return figure
+
+
 PICTURES: dict[str, Callable[[Study], Figure]] = {
     "2a": draw_2a, "7": draw_7, "8": draw_8, "9": draw_9, "12": draw_12, "13": draw_13,
+    "hops": draw_hops,
     "here9": draw_here9,
 }  # fmt: skip
 """Figures that can be drawn."""

@@ -44,6 +44,15 @@ OVER_BAND = 1.05
 CLASS = "plans in which every request passes the units once, in the platform's order"
 """What planners choose among, and what their bounds are of."""
 
+STEPS = (
+    ("work stealing", "hetero2pipe-nos", PAPERS),
+    ("work stealing where there is no tail", "hungarian", "hetero2pipe-not"),
+    ("tail", "hetero2pipe-not", PAPERS),
+    ("mitigation", "hetero2pipe-noc", PAPERS),
+    ("mitigation and tail", "hetero2pipe-noct", PAPERS),
+)
+"""Steps of the paper's planner, what plans without them, and what with them."""
+
 CLUSTERS = 2
 """Clusters of CPU cores of the phones."""
 
@@ -257,34 +266,48 @@ def cases(study: Study) -> Iterator[Part]:
 
 
 def steps(study: Study) -> Iterator[Part]:
-    """Yield what explains the ablation: what mitigation and tail gain, by number and mixture of requests."""
+    """Yield what each step of the paper's planner gains, by number and mixture of requests."""
+    mixes = ((7, "any"), (20, "any"), (40, "any"), (40, "3 in 10 high"))
     table = titled(
-        f"What each step gains on {KIRIN}: mean makespan without it over with it",
-        "requests", "networks", "mitigation", "tail", "both", "no slowdown at all",
+        f"What each step gains on {KIRIN}: mean makespan without it over with it, of {FEW} workloads each",
+        "step", "without it", "with it", "both choose among plans",
+        *(f"{count} requests, {kind}" for count, kind in mixes),
     )  # fmt: skip
     few = min(study.count, FEW)
-    for requests, kind in ((7, "any"), (20, "any"), (40, "any"), (40, "3 in 10 high")):
-        rows = [_gains(_mixed(requests, kind, seed)) for seed in range(few)]
-        table.add_row(
-            str(requests), kind, *(f"{fmean(row[step] for row in rows):.3f}" for step in range(len(rows[0])))
-        )
+    gains = [[_gains(_mixed(count, kind, seed)) for seed in range(few)] for count, kind in mixes]
+    names = (*STEPS, ("no slowdown at all", PAPERS, PAPERS))
+    for place, words in enumerate(names):
+        means = (fmean(row[place] for row in rows) for rows in gains)
+        table.add_row(*words, "ordered", *(f"{mean:.3f}" for mean in means))
     yield table
     yield (
         '"No slowdown at all" is the plan of hetero2pipe played with no unit slowing another: no mitigation '
         "can gain more of this plan."
     )
+    yield _steps_of_study(study)
 
 
-def _gains(problem: Problem) -> tuple[float, float, float, float]:
-    """Return how much longer it takes without mitigation, the tail, both; with slowdown than without."""
-    spans = {name: ask(problem, name) for name in ABLATION}
-    full = spans[PAPERS]
-    assert full.makespan_us is not None
-    assert full.plan is not None
-    without = [spans[name].makespan_us or 0 for name in ("hetero2pipe-noc", "hetero2pipe-not", ABLATION[0])]
-    free = score(replace(problem, interference=None), full.plan).makespan_us
-    first, second, third = (span / full.makespan_us for span in without)
-    return first, second, third, full.makespan_us / free
+def _steps_of_study(study: Study) -> Part:
+    table = titled(
+        f"What each step gains on the study's combinations, {study.count} for each phone: mean, and from the "
+        "least to the most",
+        "step", "without it", "with it", *study.platforms,
+    )  # fmt: skip
+    gains = [[_gains(problem) for problem in problems(study, platform)] for platform in study.platforms]
+    for place, words in enumerate(STEPS):
+        own = [[row[place] for row in rows] for rows in gains]
+        table.add_row(*words, *(f"{fmean(each):.3f} ({min(each):.2f} to {max(each):.2f})" for each in own))
+    return table
+
+
+def _gains(problem: Problem) -> list[float]:
+    """Return how much longer it takes without each of `STEPS`; with slowdown than without."""
+    found = {name: ask(problem, name) for name in {name for _, *pair in STEPS for name in pair}}
+    spans = {name: answer.makespan_us or 0 for name, answer in found.items()}
+    plan = found[PAPERS].plan
+    assert plan is not None
+    free = score(replace(problem, interference=None), plan).makespan_us
+    return [*(spans[one] / spans[other] for _, one, other in STEPS), spans[PAPERS] / free]
 
 
 def _mixed(requests: int, kind: str, seed: int) -> Problem:

@@ -195,6 +195,14 @@ class NoTailBackend(SteppedBackend):
     steps: ClassVar[Steps] = Steps(reorder=True, steal=True)
 
 
+class NoStealingBackend(SteppedBackend):
+    """Without work stealing (Algorithm 3), which the paper's ablations always have."""
+
+    name: ClassVar[str] = "hetero2pipe-nos"
+    capabilities: ClassVar[Capabilities] = workload_capabilities("hetero2pipe without work stealing")
+    steps: ClassVar[Steps] = Steps(reorder=True, tail=True)
+
+
 class HungarianBackend(SteppedBackend):
     """Slicing and ordering alone: to compare the assignment with the exact order."""
 

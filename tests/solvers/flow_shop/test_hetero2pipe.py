@@ -87,7 +87,7 @@ def test_no_unit_gets_what_it_cannot_run() -> None:
 
 
 TEXT = "bert,vit,yolov4,vgg16,alexnet"
-PLANNERS = ("hetero2pipe", "hetero2pipe-noct", "hetero2pipe-noc", "hetero2pipe-not")
+PLANNERS = ("hetero2pipe", "hetero2pipe-noct", "hetero2pipe-noc", "hetero2pipe-not", "hetero2pipe-nos")
 
 
 def with_memory(problem: Problem, memory_bytes: int) -> Problem:

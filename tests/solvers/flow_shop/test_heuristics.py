@@ -23,7 +23,15 @@ from gapless.solvers.result import SolveResult
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem, workload_problems
 
-STEPPED = ("hetero2pipe", "hetero2pipe-noc", "hetero2pipe-not", "hetero2pipe-noct", "hungarian", "pipe-it")
+STEPPED = (
+    "hetero2pipe",
+    "hetero2pipe-noc",
+    "hetero2pipe-not",
+    "hetero2pipe-noct",
+    "hetero2pipe-nos",
+    "hungarian",
+    "pipe-it",
+)
 NAMES = (*STEPPED, "annealing", "serial", "band")
 
 LIGHT: list[list[int | None]] = [[4, 6, 9]] * 4

@@ -65,6 +65,7 @@ def test_the_tail_is_as_long_as_there_are_units() -> None:
     [
         ("hetero2pipe", True),
         ("hetero2pipe-not", True),
+        ("hetero2pipe-nos", True),
         ("hungarian", True),
         ("hetero2pipe-noc", False),
         ("hetero2pipe-noct", False),
