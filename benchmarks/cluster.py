@@ -64,8 +64,8 @@ def main() -> None:
         f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; nodes {given.nodes}"
     )
     with _cluster(given.nodes) as cluster:
-        links = gapless.measure_links(cluster, options=LinkOptions(rounds=5, shards=0))
-        known = gapless.cluster_platform(links)
+        links = gapless.clusters.measure_links(cluster, options=LinkOptions(rounds=5, shards=0))
+        known = gapless.clusters.cluster_platform(links)
         if "groups" in parts:
             groups(cluster, names, known, given.seconds)
         others = {*parts} - {"groups"}
@@ -97,7 +97,7 @@ def groups(cluster: Cluster, names: Sequence[str], known: ClusterPlatform, secon
     for name in names:
         model = gapless.open_model(name, granularity="piece")
         problem = _profiled(cluster, model, known)
-        divided = gapless.with_groups(problem, model, overlap=True)
+        divided = gapless.clusters.with_groups(problem, model, overlap=True)
         pair = list(cluster.devices)[:2]
         shared = divided.with_rules(*(serves(0, device) for device in pair))
         for what, one in {
@@ -125,7 +125,7 @@ def _run_plan(cluster: Cluster, problem: Problem, model: Model, seconds: float) 
     """Run the best plan of a problem, compare its outputs; yield what was predicted and measured."""
     plan, name = gapless.plan(problem).plan, problem.network.name
     assert plan is not None
-    with gapless.open_on_cluster(cluster, problem, plan, model=model) as pipeline:
+    with gapless.clusters.open_on_cluster(cluster, problem, plan, model=model) as pipeline:
         worst = verify_on_cluster(pipeline, References({name: model})).worst_error
         found = pipeline.measure(gapless.Budget(seconds=seconds))
     predicted = _predicted_us(problem, plan)
@@ -144,7 +144,7 @@ def _predicted_us(problem: Problem, plan: gapless.Plan) -> float:
     return SimulatedRunner(problem).measure(deployment, gapless.Budget(requests=1)).period_us
 
 
-def _over_slowest(found: gapless.Measurement) -> Iterator[float]:
+def _over_slowest(found: gapless.running.Measurement) -> Iterator[float]:
     """Yield, for each stream, its period over the mean time of its slowest chunk or message."""
     for stream in found.streams:
         ends = next(one for one in found.deployment.streams if one.name == stream.stream)
@@ -162,7 +162,7 @@ def stream(cluster: Cluster, problems: dict[str, Problem]) -> None:
         plan = gapless.plan(problem).plan
         assert plan is not None
         tasks.append((problem, plan, max(30, round(10e6 / _predicted_us(problem, plan)))))
-    found = gapless.stream_on_cluster(cluster, tasks)
+    found = gapless.clusters.stream_on_cluster(cluster, tasks)
     table = Table(
         "task", "items", "placed s", "starts s", "ends s", "period ms", "idle ms by device", box=None
     )
@@ -178,7 +178,7 @@ def endurance(cluster: Cluster, problem: Problem, requests: int) -> None:
     plan = gapless.plan(problem).plan
     assert plan is not None
     table = Table("requests", "requests/s", "memory of all processes, MiB", box=None)
-    with gapless.open_on_cluster(cluster, problem, plan) as pipeline:
+    with gapless.clusters.open_on_cluster(cluster, problem, plan) as pipeline:
         began = time.monotonic()
         for number, _ in enumerate(pipeline.play((None for _ in range(requests)), wanted=False), 1):
             if number in (1, requests) or number % (requests // 5) == 0:
@@ -213,7 +213,7 @@ def faults(nodes: str, problem: Problem) -> None:
             assert plan is not None
             steps: list[Step] = []
             numbers, waits, last = [], [], time.monotonic()
-            with gapless.open_on_cluster(
+            with gapless.clusters.open_on_cluster(
                 cluster, one, plan, stall_limit_s=3.0, report=steps.append
             ) as pipeline:
                 units = pipeline.deployment.units
@@ -251,7 +251,7 @@ def _cluster(nodes: str) -> Cluster:
 
 def _profiled(cluster: Cluster, model: Model, known: ClusterPlatform) -> Problem:
     began = time.monotonic()
-    found = gapless.profile_on_cluster(cluster, model, known, options=_OPTIONS)
+    found = gapless.clusters.profile_on_cluster(cluster, model, known, options=_OPTIONS)
     took_s = time.monotonic() - began
     console.print(f"  {model.network.name}: profiled on {len(cluster.devices)} devices in {took_s:.0f} s")
     return found

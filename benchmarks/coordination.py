@@ -191,7 +191,7 @@ def main() -> int:
         decisions(console, asked.platform)
     wrong = faults(console, asked.platform, asked.losses) if "faults" in parts else 0
     if "here" in parts:
-        scenario = gapless.shipped_scenario(asked.scenario)
+        scenario = gapless.coordination.shipped_scenario(asked.scenario)
         here(console, replace(scenario, duration_us=round(1e6 * asked.seconds)), asked.rounds)
     return 1 if wrong else 0
 

@@ -168,7 +168,7 @@ def losses(judged: Dataset, predictor: Predictor, method: PredictionMethod) -> I
         there = [kind for kind in kinds if kind.name in measured]
         if len(there) > 1:
             predicted = predictor.layer_us(features, [kind.embedding for kind in there], method)
-            found = gapless.judge_prediction(
+            found = gapless.costs.judge_prediction(
                 _problem(name, there, predicted.tolist()),
                 _problem(name, there, [measured[kind.name] for kind in there]),
             )

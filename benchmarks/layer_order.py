@@ -77,7 +77,10 @@ def _phone(names: Sequence[str], platform: str) -> Iterator[tuple[str, Problem]]
 
 def _cluster(names: Sequence[str], cluster: str) -> Iterator[tuple[str, Problem]]:
     for name in names:
-        yield cluster, with_pipelines(gapless.cluster_problem(name, cluster), "one", objective="period")
+        yield (
+            cluster,
+            with_pipelines(gapless.clusters.cluster_problem(name, cluster), "one", objective="period"),
+        )
 
 
 def _planned(problems: Sequence[tuple[str, Problem]], limit_s: float, console: Console) -> int:

@@ -76,7 +76,7 @@ def _measured(given: argparse.Namespace) -> Links:
         join_cluster(given.address, report=_say) if given.address else local_cluster(given.local, report=_say)
     )
     with opened as cluster:
-        return gapless.measure_links(cluster, options=options, report=_say)
+        return gapless.clusters.measure_links(cluster, options=options, report=_say)
 
 
 def _say(step: Step) -> None:

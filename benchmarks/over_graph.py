@@ -27,11 +27,11 @@ COLUMNS = ("sets", "pieces", "charged", "given pieces, ms", "over the graph, ms"
 def row(name: str, cluster: str, *, interstage: bool, most_sets: int) -> tuple[str, ...]:
     """Return what one network over one cluster loses by its pieces."""
     model = gapless.open_model(name, granularity="piece")
-    problem = gapless.group_problem(model, cluster, interstage=interstage, overlap=False)
+    problem = gapless.clusters.group_problem(model, cluster, interstage=interstage, overlap=False)
     pieces, charged = str(len(problem.network.layers)), "yes" if interstage else "no"
     started = time.perf_counter()
     try:
-        found = gapless.chunks_over_graph(problem, model, most_sets=most_sets).data.over_graph
+        found = gapless.graphs.chunks_over_graph(problem, model, most_sets=most_sets).data.over_graph
     except InvalidInputError as error:
         return "-", pieces, charged, str(error).partition(":")[0], "-", "-", "-"
     return (

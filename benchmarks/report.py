@@ -42,7 +42,7 @@ def write(requests: int, folder: Path) -> tuple[Path, float]:
     assert plan is not None
     measured = SimulatedRunner(problem).trace(deploy(plan), requests=requests)
     started = time.perf_counter()
-    shown = gapless.subject(problem, plan, measured=measured, title=f"{requests} requests")
+    shown = gapless.reports.subject(problem, plan, measured=measured, title=f"{requests} requests")
     path = gapless.write_report(folder / f"{requests}.html", shown)
     return path, time.perf_counter() - started
 

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def profiled(text: str) -> tuple[Problem, Problem]:
     """Profile the networks of a workload on unlike cores; return its problem, and the same without hops."""
     requests = requests_of(text, zoo_names())
-    taken = gapless.profile_together(
+    taken = gapless.costs.profile_together(
         list(dict.fromkeys(request.network for request in requests)),
         platform=unlike_cores(LACKS),
         engine=ENGINE,

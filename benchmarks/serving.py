@@ -40,12 +40,15 @@ _LANES = 96
 """Connections of the load: more than the queue is long, or nothing would be refused."""
 
 
-def _sum(name: str, shape: tuple[int, ...]) -> gapless.CallableModel:
-    layer = gapless.CallableLayer(
+def _sum(name: str, shape: tuple[int, ...]) -> gapless.running.CallableModel:
+    layer = gapless.running.CallableLayer(
         name="y", variants={"*": lambda x: np.full(16, x.sum(), np.float32)}, inputs=("x",)
     )
-    return gapless.CallableModel(
-        name=name, inputs=(gapless.TensorSpec(name="x", shape=shape),), layers=(layer,), outputs=("y",)
+    return gapless.running.CallableModel(
+        name=name,
+        inputs=(gapless.running.TensorSpec(name="x", shape=shape),),
+        layers=(layer,),
+        outputs=("y",),
     )
 
 
@@ -90,7 +93,7 @@ def main() -> None:
             console.print(_kills(server, options))
 
 
-def _added(server: gapless.Server, options: argparse.Namespace) -> Table:
+def _added(server: gapless.running.Server, options: argparse.Namespace) -> Table:
     """Let direct calls and calls over the server take turns."""
     coordinator = server.coordinator
     inputs = coordinator.registered[options.model].held.model.sample_inputs(0)
@@ -121,7 +124,7 @@ def _added(server: gapless.Server, options: argparse.Namespace) -> Table:
     return table
 
 
-def _gaps_us(coordinator: gapless.Coordinator, count: int) -> list[float]:
+def _gaps_us(coordinator: gapless.coordination.Coordinator, count: int) -> list[float]:
     """Return how long units waited between two of the last chunks."""
     history = coordinator.history()
     assert history is not None
@@ -131,7 +134,7 @@ def _gaps_us(coordinator: gapless.Coordinator, count: int) -> list[float]:
     return [(b.start_ns - a.end_ns) / 1000 for row in rows for a, b in pairwise(row)]
 
 
-def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
+def _load(server: gapless.running.Server, options: argparse.Namespace) -> Table:
     """Send more than can be served, and look at codes and memory."""
     coordinator = server.coordinator
     inputs = coordinator.registered[options.model].held.model.sample_inputs(0)
@@ -180,14 +183,14 @@ def _load(server: gapless.Server, options: argparse.Namespace) -> Table:
     return table
 
 
-def _kills(server: gapless.Server, options: argparse.Namespace) -> Table:
+def _kills(server: gapless.running.Server, options: argparse.Namespace) -> Table:
     """Kill workers, and take units away, while requests are served; look at every answer."""
     coordinator, drawn = server.coordinator, random.Random(options.seed)
     model = coordinator.registered[options.model].held.model
     samples = [model.sample_inputs(seed) for seed in range(4)]
     right = [model.reference(sample) for sample in samples]
     counts: Counter[str] = Counter()
-    pending: list[tuple[int, Future[gapless.Served]]] = []
+    pending: list[tuple[int, Future[gapless.coordination.Served]]] = []
     names = coordinator.platform.unit_names
     while counts["killed"] + counts["taken away"] < options.kills:
         while coordinator.statistics().waiting < options.queue // 2:
@@ -243,7 +246,7 @@ def _beside_json(units: gapless.Platform, seconds: float) -> Table:
     return table
 
 
-def _json_client(server: gapless.Server, what: str, seconds: float) -> subprocess.Popen[str]:
+def _json_client(server: gapless.running.Server, what: str, seconds: float) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "benchmarks.serving", "--model", "small", "--client"]
     command += [server.url.rpartition(":")[2], "json", what, str(seconds)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -293,7 +296,9 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def _client(server: gapless.Server, options: argparse.Namespace, *words: str) -> subprocess.Popen[str]:
+def _client(
+    server: gapless.running.Server, options: argparse.Namespace, *words: str
+) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "benchmarks.serving", "--model", options.model, "--client"]
     command += [server.url.rpartition(":")[2], *words]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

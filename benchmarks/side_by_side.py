@@ -75,7 +75,7 @@ def main() -> int:
     wrong = 0
     for name, problem in _estimated(options.platform):
         for segments in options.segments:
-            found = gapless.with_side_by_side(problem, segments=segments)
+            found = gapless.graphs.with_side_by_side(problem, segments=segments)
             wrong += _row(table, (name, segments), found, options.backends, options.seconds)
     Console(width=150).print(table)
     return int(wrong > 0)
@@ -167,7 +167,7 @@ def _run_here(options: argparse.Namespace) -> int:
             name, engine=options.engine, methods=("isolated",), options=ProfileOptions(most_far=2.0)
         )
         chain = gapless.profiled_problem(profile, costs="isolated")
-        _print_runs(name, gapless.with_side_by_side(chain), options)
+        _print_runs(name, gapless.graphs.with_side_by_side(chain), options)
     return 0
 
 

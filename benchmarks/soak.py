@@ -86,7 +86,7 @@ def _arguments() -> argparse.Namespace:
 
 def _soak(options: argparse.Namespace) -> list[State]:
     # A noisy machine is no reason to give up: what is found out is how much memory is held.
-    taken = gapless.profile(options.model, options=gapless.ProfileOptions(most_far=2.0))
+    taken = gapless.profile(options.model, options=gapless.costs.ProfileOptions(most_far=2.0))
     problem = gapless.profiled_problem(taken)
     plan = gapless.plan(problem).plan
     assert plan is not None

@@ -5,8 +5,8 @@
 >>> print(result.plan)
 0-0 Big | 1-3 GPU | 4-4 Little | 5-8 Medium
 
-The public names stand in `__init__.pyi`. They are loaded when they are first used, so that
-`import gapless` costs nothing.
+What most programs need stands in `__init__.pyi`, the rest in modules by subject (`gapless.coordination`,
+`gapless.clusters`, ...). Both are loaded when they are first used, so that `import gapless` costs nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,18 @@ def __getattr__(name: str) -> object:
         home = import_module(f".{name}" if module == "." else module, __name__)
         value = home if module == "." else getattr(home, name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_elsewhere(name)}")
     globals()[name] = value
     return value
+
+
+def _elsewhere(name: str) -> str:
+    """Return in which module by subject a name is, if in any: once all were here."""
+    if name.startswith("_"):
+        return ""
+    subjects = (name for name, module in _modules_of_names().items() if module == ".")
+    found = [one for one in subjects if name in getattr(import_module(f".{one}", __name__), "__all__", ())]
+    return f"; it is gapless.{found[0]}.{name}" if found else ""
 
 
 def __dir__() -> list[str]:

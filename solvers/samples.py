@@ -19,14 +19,27 @@ from ..formulations.terms import QuantityInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Small instances of one formulation, on which backends are compared with the oracle."""
+    """Small instances of one formulation, on which backends are compared with the oracle.
 
-    plain: Problem  # one that asks for no special feature and has few plans, two at least
-    problems: Mapping[str, Problem] = field(default_factory=dict)  # those with restrictions, by name
+    Attributes
+    ----------
+    plain
+        One that asks for no special feature and has few plans, two at least.
+    problems
+        Those with restrictions, by name.
+    rules
+        Rules for all of them, by name; at least one set of them is contradictory.
+    limits
+        Filters for all of them.
+    objectives
+        Objectives beyond each term by itself.
+    """
+
+    plain: Problem
+    problems: Mapping[str, Problem] = field(default_factory=dict)
     rules: Mapping[str, tuple[RuleFunction | AnyRule, ...]] = field(default_factory=dict)
-    """Rules for all of them, by name; at least one set of them is contradictory."""
-    limits: tuple[Mapping[str, int], ...] = ()  # filters for all of them
-    objectives: tuple[str, ...] = ()  # objectives beyond each term by itself
+    limits: tuple[Mapping[str, int], ...] = ()
+    objectives: tuple[str, ...] = ()
 
 
 def with_memory(problem: Problem, first_bytes: int) -> Problem:

@@ -8,7 +8,7 @@ measures the five layers on the units of this machine, and finds the best way to
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless import CallableLayer, CallableModel, TensorSpec
+from gapless.running import CallableLayer, CallableModel, TensorSpec
 
 HEIGHT, WIDTH = 480, 640
 MOST_EDGES = 20_000

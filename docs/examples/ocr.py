@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
-from gapless import CallableLayer, CallableModel, ModelStep, TensorSpec
+from gapless.running import CallableLayer, CallableModel, ModelStep, TensorSpec
 
 HEIGHT, WIDTH = 480, 640
 LINES = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gapless import Decision, Policy, Times, UnitState, Waiting
+from gapless.coordination import Decision, Policy, Times, UnitState, Waiting
 from gapless.formulations.coordination.latency import soonest
 
 

@@ -9,8 +9,8 @@ and finds the best way to share them out. `gapless tune octree` takes the applic
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless import CallableLayer, CallableModel
 from gapless.profiler.applications.octree import octree
+from gapless.running import CallableLayer, CallableModel
 
 POINTS = 100_000
 COLUMNS = 64

@@ -63,7 +63,7 @@ def branching(subject: Network | Model | Problem, *, count_to: int = MOST_DOWN_S
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.branching(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> found = gapless.graphs.branching(gapless.load_problem("pixel7a/alexnet-sparse"))
     >>> found.is_chain, found.down_sets
     (True, 10)
     """

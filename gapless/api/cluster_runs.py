@@ -133,8 +133,8 @@ def open_on_cluster(
     Examples
     --------
     >>> import gapless
-    >>> with gapless.local_cluster("2") as cluster:  # doctest: +SKIP
-    ...     with gapless.open_on_cluster(cluster, problem, plan) as pipeline:
+    >>> with gapless.clusters.local_cluster("2") as cluster:  # doctest: +SKIP
+    ...     with gapless.clusters.open_on_cluster(cluster, problem, plan) as pipeline:
     ...         print(pipeline.measure(gapless.Budget(seconds=5)).period_us)
     """
     from ..executor.cluster.pipeline import ClusterPipeline

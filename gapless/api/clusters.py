@@ -73,7 +73,7 @@ def cluster_problem(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.cluster_problem("squeezenet", "raspberry-pis")
+    >>> problem = gapless.clusters.cluster_problem("squeezenet", "raspberry-pis")
     >>> len(problem.platform.units), problem.costs.provenance.estimated
     (6, True)
     """

@@ -136,7 +136,8 @@ def bound_coordination(
     --------
     >>> import gapless
     >>> found = gapless.coordinate("eagleeye", "pixel4", ["lst", "sel"])
-    >>> best = gapless.bound_coordination(found, ["lst", "sel"], frames=2, time_limit_s=1, most_requests=9)
+    >>> bound = gapless.coordination.bound_coordination
+    >>> best = bound(found, ["lst", "sel"], frames=2, time_limit_s=1, most_requests=9)
     >>> all(best.bound <= best.best <= reached for reached in best.reached)
     True
     """

@@ -88,7 +88,7 @@ def coordinate_here(
     Examples
     --------
     >>> import gapless
-    >>> measured, simulated = gapless.coordinate_here("small-apps", ["lst"])  # doctest: +SKIP
+    >>> measured, simulated = gapless.coordination.coordinate_here("small-apps", ["lst"])  # doctest: +SKIP
     """
     asked = given_scenario(scenario)
     known = models or {}

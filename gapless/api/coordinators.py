@@ -98,7 +98,7 @@ def open_coordinator(
     Examples
     --------
     >>> import gapless
-    >>> with gapless.open_coordinator(["squeezenet"]) as coordinator:  # doctest: +SKIP
+    >>> with gapless.coordination.open_coordinator(["squeezenet"]) as coordinator:  # doctest: +SKIP
     ...     served = coordinator.run("squeezenet", {"image": image})
     ...     print(served.latency_us, served.outputs["logits"])
     """

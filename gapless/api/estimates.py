@@ -117,7 +117,7 @@ def predict_costs(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.predict_costs("squeezenet", "board.json")  # doctest: +SKIP
+    >>> problem = gapless.costs.predict_costs("squeezenet", "board.json")  # doctest: +SKIP
     >>> gapless.plan(problem).plan  # doctest: +SKIP
     """
     described = device if isinstance(device, DeviceDescription) else load(device, DEVICE)

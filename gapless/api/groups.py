@@ -92,7 +92,7 @@ def group_problem(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.group_problem("squeezenet", "raspberry-pis")
+    >>> problem = gapless.clusters.group_problem("squeezenet", "raspberry-pis")
     >>> problem.formulation.name, len(problem.platform.units)
     ('cooperation', 6)
     """
@@ -199,7 +199,7 @@ def chunks_over_graph(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.group_problem("squeezenet", "raspberry-pis", over_graph=True)
+    >>> problem = gapless.clusters.group_problem("squeezenet", "raspberry-pis", over_graph=True)
     >>> found = problem.data.over_graph
     >>> gapless.plan(problem).objective == found.period_us <= found.given_pieces_us
     True

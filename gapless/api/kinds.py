@@ -104,7 +104,7 @@ def compare_kinds(
     Examples
     --------
     >>> import gapless
-    >>> one, groups = gapless.compare_kinds("squeezenet", "raspberry-pis", kinds=("one", "groups"))
+    >>> one, groups = gapless.clusters.compare_kinds("squeezenet", "raspberry-pis", kinds=("one", "groups"))
     >>> one.kind, groups.kind, one.throughput < groups.throughput
     ('one', 'groups', False)
     """

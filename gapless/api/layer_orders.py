@@ -59,7 +59,7 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
     --------
     >>> import gapless
     >>> problem = gapless.table_problem({"a": [4], "b": [5]}, ["cpu"])
-    >>> gapless.with_layer_order(problem, "1,0").network.layer_names
+    >>> gapless.graphs.with_layer_order(problem, "1,0").network.layer_names
     ('b', 'a')
     """
     check_order_word(order)
@@ -192,7 +192,7 @@ def compare_layer_orders(
     --------
     >>> import gapless
     >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")  # a chain has one order
-    >>> fixed, best = gapless.compare_layer_orders(problem, orders=("fixed", "best"))
+    >>> fixed, best = gapless.graphs.compare_layer_orders(problem, orders=("fixed", "best"))
     >>> fixed.chunks_us == best.chunks_us
     True
     """

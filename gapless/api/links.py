@@ -75,9 +75,9 @@ def measure_links(
     Examples
     --------
     >>> import gapless
-    >>> with gapless.local_cluster("2") as cluster:  # doctest: +SKIP
-    ...     links = gapless.measure_links(cluster)
-    >>> gapless.fit_link(links.links[0]).predict_us(100_000)  # doctest: +SKIP
+    >>> with gapless.clusters.local_cluster("2") as cluster:  # doctest: +SKIP
+    ...     links = gapless.clusters.measure_links(cluster)
+    >>> gapless.clusters.fit_link(links.links[0]).predict_us(100_000)  # doctest: +SKIP
     412.7
     """
     start = time.monotonic()

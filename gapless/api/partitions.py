@@ -67,7 +67,7 @@ def layer_graph(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.layer_graph(
+    >>> problem = gapless.graphs.layer_graph(
     ...     {"a1": [3, 3], "b1": [3, 3], "a2": [3, 3], "b2": [3, 3]},
     ...     [("a1", "a2"), ("b1", "b2")],
     ...     ["gpu", "npu"],
@@ -148,7 +148,7 @@ def with_parts(problem: Problem) -> Problem:
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.with_parts(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> problem = gapless.graphs.with_parts(gapless.load_problem("pixel7a/alexnet-sparse"))
     >>> problem.formulation.name
     'partition'
     """

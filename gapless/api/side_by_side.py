@@ -68,7 +68,7 @@ def latency_graph(
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.latency_graph(
+    >>> problem = gapless.graphs.latency_graph(
     ...     {"stem": [4, 2], "left": [6, 3], "right": [5, 9], "head": [2, 1]},
     ...     [("stem", "left"), ("stem", "right"), ("left", "head"), ("right", "head")],
     ...     ["cpu", "gpu"],
@@ -148,7 +148,7 @@ def with_side_by_side(problem: Problem, *, segments: str = Segments.LAYERS) -> P
     Examples
     --------
     >>> import gapless
-    >>> problem = gapless.with_side_by_side(gapless.load_problem("pixel7a/alexnet-sparse"))
+    >>> problem = gapless.graphs.with_side_by_side(gapless.load_problem("pixel7a/alexnet-sparse"))
     >>> problem.objective.terms
     ('latency',)
     """

@@ -392,7 +392,7 @@ def tune(
     >>> tuned = gapless.tune("squeezenet", engine="onnxruntime", top=4)  # doctest: +SKIP
     >>> print(tuned.result.winner.candidate.label)  # doctest: +SKIP
     plan 1
-    >>> gapless.save_run(tuned, "gapless-out")  # doctest: +SKIP
+    >>> gapless.running.save_run(tuned, "gapless-out")  # doctest: +SKIP
     """
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)

@@ -70,8 +70,8 @@ def save_run(
     --------
     >>> import gapless
     >>> problem = gapless.load_problem("pixel7a/octree")
-    >>> tuned = gapless.tune_simulated(problem, problem, top=2)
-    >>> gapless.save_run(tuned, "run")  # doctest: +SKIP
+    >>> tuned = gapless.tuning.tune_simulated(problem, problem, top=2)
+    >>> gapless.running.save_run(tuned, "run")  # doctest: +SKIP
     """
     with begin(
         out,

@@ -59,7 +59,7 @@ def _text(value: Any, problem: Problem | str | Path | None) -> str:
     if schema is None:
         raise InvalidInputError(
             f"there are no files of {type(value).__name__}; gapless.save writes problems, plans, platforms, "
-            "profiles, measurements and comparisons, gapless.save_run what gapless.tune returns"
+            "profiles, measurements and comparisons, gapless.running.save_run what gapless.tune returns"
         )
     return dump(value, schema)
 

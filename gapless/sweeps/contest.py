@@ -168,7 +168,7 @@ def compare_instances(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.compare_instances("pixel7a/*", backends=["native", "exhaustive"])
+    >>> found = gapless.studies.compare_instances("pixel7a/*", backends=["native", "exhaustive"])
     >>> [(one.instance, one.backend, one.row.status) for one in found.answers[:2]]
     [('pixel7a/alexnet-dense', 'native', 'optimal'), ('pixel7a/alexnet-dense', 'exhaustive', 'optimal')]
     """

@@ -127,7 +127,8 @@ def sweep(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.sweep(gapless.Sweep(models=["octree"], platforms=["pixel7a", "oneplus11"]), jobs=1)
+    >>> asked = gapless.studies.Sweep(models=["octree"], platforms=["pixel7a", "oneplus11"])
+    >>> found = gapless.sweep(asked, jobs=1)
     >>> [(row.platform, row.period_us, row.status) for row in found.rows]
     [('pixel7a', 2413, 'optimal'), ('oneplus11', 2759, 'optimal')]
     """

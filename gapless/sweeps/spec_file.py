@@ -41,10 +41,11 @@ def load_sweep(path: str | Path) -> SweepFile:
     found, make = module.get("sweep"), module.get("problems")
     if found is None and make is None:
         raise InvalidInputError(
-            f"{path} defines neither `sweep`, a gapless.Sweep, nor a function `problems` that yields problems"
+            f"{path} defines neither `sweep`, a gapless.studies.Sweep, nor a function `problems` that yields "
+            "problems"
         )
     if found is not None and not isinstance(found, Sweep):
-        raise InvalidInputError(f"{path}: sweep is a {type(found).__name__}, must be a gapless.Sweep")
+        raise InvalidInputError(f"{path}: sweep is a {type(found).__name__}, must be a gapless.studies.Sweep")
     if make is not None and not callable(make):
         raise InvalidInputError(f"{path}: problems is a {type(make).__name__}, must be a function")
     sweep = _beside(found or Sweep(), path.parent)

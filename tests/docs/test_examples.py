@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import gapless
 from gapless.formulations.coordination.scenario import Scenario
 from gapless.profiler.coordination import catalog
+from tests.gapless.test_public_names import public_names
 
 MEASURING = {"profile", "run", "tune"}
 """Their examples measure this machine, so they are shown and not run."""
@@ -28,7 +28,7 @@ WITH_EXAMPLES = {"check", "compare", "load_problem", "load_workload", "plan", "s
 
 
 def examples_of(name: str) -> list[doctest.DocTest]:
-    found = inspect.unwrap(getattr(gapless, name))
+    found = inspect.unwrap(public_names()[name])
     if not callable(found):
         return []
     finder = doctest.DocTestFinder(recurse=inspect.isclass(found), exclude_empty=True)
@@ -51,7 +51,7 @@ def is_skipped(example: doctest.Example) -> bool:
 
 
 SHOWN: dict[str, list[doctest.DocTest]] = {
-    name: tests for name in dir(gapless) if (tests := examples_of(name))
+    name: tests for name in public_names() if (tests := examples_of(name))
 }
 
 

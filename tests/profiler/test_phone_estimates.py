@@ -57,10 +57,10 @@ def test_the_printed_form_has_no_intercept_and_calls_every_layer_high() -> None:
 
 @pytest.mark.slow
 def test_names_are_enough() -> None:
-    found = gapless.estimate_contention(["bert"], platform="snapdragon870")
+    found = gapless.costs.estimate_contention(["bert"], platform="snapdragon870")
     assert [part.network for part in found.networks] == ["bert"]
-    assert len(gapless.estimate_contention().networks) == 10
+    assert len(gapless.costs.estimate_contention().networks) == 10
     with pytest.raises(InvalidInputError, match="kirin990"):
-        gapless.estimate_contention(["bert"], platform="kirin")
+        gapless.costs.estimate_contention(["bert"], platform="kirin")
     with pytest.raises(InvalidInputError, match="printed, centred"):
-        gapless.estimate_contention(["bert"], form="other")
+        gapless.costs.estimate_contention(["bert"], form="other")

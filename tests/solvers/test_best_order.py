@@ -25,13 +25,13 @@ def period(problem: gapless.Problem) -> int:
 def test_small_networks_have_the_best_of_all_orders(seed: int) -> None:
     problem = chain_problem(random_network(seed, layers=6), seed)
     least = min(period(reordered(problem, order)) for order in orders_of(problem.network))
-    order = best_order(problem, gapless.with_parts(problem), SolveOptions())
+    order = best_order(problem, gapless.graphs.with_parts(problem), SolveOptions())
     assert period(reordered(problem, order)) == least
 
 
 def test_the_given_order_stays_where_no_other_is_better() -> None:
     edges = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
-    graph = gapless.layer_graph({name: [5, 5] for name in "abcd"}, edges, ["x", "y"])
+    graph = gapless.graphs.layer_graph({name: [5, 5] for name in "abcd"}, edges, ["x", "y"])
     problem = replace(graph, data=None)
     assert best_order(problem, graph, SolveOptions()) == (0, 1, 2, 3)
 
@@ -40,7 +40,7 @@ def test_the_given_order_stays_where_no_other_is_better() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_never_worse_than_the_given_order_and_repeats(seed: int) -> None:
     problem = chain_problem(random_network(100 + seed, layers=14), seed)
-    parts = gapless.with_parts(problem)
+    parts = gapless.graphs.with_parts(problem)
     orders = {best_order(problem, parts, SolveOptions(seed=7)) for _ in range(2)}
     (order,) = orders
     assert sorted(order) == [*range(14)]

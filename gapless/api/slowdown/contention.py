@@ -63,7 +63,7 @@ def measure_contention(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.measure_contention(["squeezenet", "resnet18"])  # doctest: +SKIP
+    >>> found = gapless.costs.measure_contention(["squeezenet", "resnet18"])  # doctest: +SKIP
     >>> found.interference.slowdown_permille  # doctest: +SKIP
     ((0, 42, 0), (36, 0, 0), (0, 0, 0))
     """
@@ -104,7 +104,7 @@ def estimate_contention(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.estimate_contention(["vgg16"])
+    >>> found = gapless.costs.estimate_contention(["vgg16"])
     >>> [(part.first, part.high) for part in found.parts][-3:]
     [('conv5_3', False), ('fc6', True), ('fc7', True)]
     """

@@ -86,7 +86,7 @@ def measure_interference(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.measure_interference(["squeezenet"])  # doctest: +SKIP
+    >>> found = gapless.costs.measure_interference(["squeezenet"])  # doctest: +SKIP
     >>> [(r.chunk.unit, r.load, r.ratio) for r in found.ratios]  # doctest: +SKIP
     [('core0', 'core1', 1.21), ...]
     """

@@ -77,7 +77,7 @@ def profile_together(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.profile_together(["squeezenet", "resnet18"])  # doctest: +SKIP
+    >>> found = gapless.costs.profile_together(["squeezenet", "resnet18"])  # doctest: +SKIP
     >>> problem = gapless.with_workload(found.problem, "squeezenetx3,resnet18")  # doctest: +SKIP
     >>> gapless.run(problem, gapless.plan(problem).plan).makespan_us  # doctest: +SKIP
     """

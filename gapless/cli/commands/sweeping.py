@@ -25,8 +25,9 @@ SpecArgument = Annotated[
     Path,
     typer.Argument(
         metavar="SPEC",
-        help="A sweep file: JSON (`gapless schema sweep`), or Python that defines `sweep`, a gapless.Sweep, "
-        "or a function `problems` that yields problems. A Python file is run: use only files that you trust.",
+        help="A sweep file: JSON (`gapless schema sweep`), or Python that defines `sweep`, a "
+        "gapless.studies.Sweep, or a function `problems` that yields problems. A Python file is run: "
+        "use only files that you trust.",
         show_default=False,
     ),
 ]

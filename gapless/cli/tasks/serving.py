@@ -72,7 +72,7 @@ def place(
     allow_hosts: Sequence[str],
     most_mib: int,
 ) -> dict[str, Any]:
-    """Return where a server listens and who may ask it, as `gapless.Server` takes it.
+    """Return where a server listens and who may ask it, as `gapless.running.Server` takes it.
 
     Raises InvalidInputError: others can read a token.
     """
@@ -92,7 +92,8 @@ def opened(
 ) -> tuple[Server, Subject]:
     """Take the address, open models on the chosen units, and serve them.
 
-    `where`: further parameters of `gapless.Server`; `how`: further parameters of `gapless.open_coordinator`.
+    `where`: further parameters of `gapless.running.Server`; `how`: of
+    `gapless.coordination.open_coordinator`.
     """
     found: list[Subject] = []
 

@@ -69,7 +69,7 @@ def write_instance_report(
     Parameters
     ----------
     found
-        From `gapless.compare_instances`.
+        From `gapless.studies.compare_instances`.
     out
         Where the page goes.
     title
@@ -90,8 +90,8 @@ def write_instance_report(
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.compare_instances("pixel7a/octree", backends=["native", "exhaustive"])
-    >>> path = gapless.write_instance_report(found, "instances.html")  # doctest: +SKIP
+    >>> found = gapless.studies.compare_instances("pixel7a/octree", backends=["native", "exhaustive"])
+    >>> path = gapless.reports.write_instance_report(found, "instances.html")  # doctest: +SKIP
     """
     save(contest_page(found, title=title, command=command), out)
     return Path(out)

@@ -191,7 +191,7 @@ def write_report(
     out
         Where it goes.
     subjects
-        What it is about (`gapless.subject`), at least one.
+        What it is about (`gapless.reports.subject`), at least one.
     title
         Of the page; empty: made from the problem.
     command
@@ -209,7 +209,8 @@ def write_report(
     >>> import gapless
     >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")
     >>> result = gapless.plan(problem)
-    >>> path = gapless.write_report("report.html", gapless.subject(problem, result.plan))  # doctest: +SKIP
+    >>> about = gapless.reports.subject(problem, result.plan)
+    >>> path = gapless.write_report("report.html", about)  # doctest: +SKIP
     """
     from .page import report_page
 

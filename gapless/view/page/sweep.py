@@ -252,8 +252,8 @@ def write_sweep_report(found: SweepResult, out: str | Path, *, title: str = "", 
     Examples
     --------
     >>> import gapless
-    >>> found = gapless.sweep(gapless.Sweep(models=["octree"], platforms=["pixel7a", "oneplus11"]))
-    >>> path = gapless.write_sweep_report(found, "sweep.html")  # doctest: +SKIP
+    >>> found = gapless.sweep(gapless.studies.Sweep(models=["octree"], platforms=["pixel7a", "oneplus11"]))
+    >>> path = gapless.reports.write_sweep_report(found, "sweep.html")  # doctest: +SKIP
     """
     save(sweep_page(found, title=title, command=command), out)
     return Path(out)

@@ -17,7 +17,7 @@ from gapless.formulations.problem import Problem
 
 def diamond(**more: object) -> Problem:
     """Return a -> b, c -> d on two units and a host that sends at no cost; b and c are independent."""
-    return gapless.layer_graph(
+    return gapless.graphs.layer_graph(
         {"a": [1, 2, 9], "b": [2, 3, 9], "c": [3, 4, 9], "d": [4, None, 9]},
         [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")],
         ["gpu", "npu", "host"],
@@ -84,7 +84,7 @@ def test_malformed_plans_say_what_is_wrong() -> None:
 
 
 def test_the_backward_pass_runs_the_other_way_round() -> None:
-    problem = gapless.layer_graph(
+    problem = gapless.graphs.layer_graph(
         {"f": [3, 3], "g": [3, 3], "g'": [4, 4], "f'": [4, 4]},
         [("f", "g"), ("g", "g'"), ("g'", "f'"), ("f", "g'")],
         ["one", "two"],
@@ -97,14 +97,18 @@ def test_the_backward_pass_runs_the_other_way_round() -> None:
 
 
 def test_layers_without_time_take_none() -> None:
-    problem = gapless.layer_graph({"w": [0, 0], "a": [2, 3]}, [("w", "a")], ["x", "y"], transfers_ms={"w": 1})
+    problem = gapless.graphs.layer_graph(
+        {"w": [0, 0], "a": [2, 3]}, [("w", "a")], ["x", "y"], transfers_ms={"w": 1}
+    )
     assert gapless.plan(problem).objective == 2000
     assert graph_of(problem).blocks.count == 2
     assert graph_of(problem).condensed.blocks.count == 1
 
 
 def test_condensed_graphs_keep_apart_what_memory_may_need_apart() -> None:
-    unit = gapless.layer_graph({"w": [0, 0], "a": [2, 3]}, [("w", "a")], ["x", "y"], sizes={"w": 5, "a": 5})
+    unit = gapless.graphs.layer_graph(
+        {"w": [0, 0], "a": [2, 3]}, [("w", "a")], ["x", "y"], sizes={"w": 5, "a": 5}
+    )
     units = tuple(replace(each, memory_bytes=7) for each in unit.platform.units)
     tight = replace(unit, platform=replace(unit.platform, units=units))
     assert graph_of(tight).condensed is graph_of(tight)
@@ -112,13 +116,13 @@ def test_condensed_graphs_keep_apart_what_memory_may_need_apart() -> None:
 
 def test_defects_are_named() -> None:
     with pytest.raises(InvalidProblemError, match="circle"):
-        gapless.layer_graph({"a": [1], "b": [1]}, [("a", "b"), ("b", "a")], ["x"])
+        gapless.graphs.layer_graph({"a": [1], "b": [1]}, [("a", "b"), ("b", "a")], ["x"])
     with pytest.raises(InvalidProblemError, match="'z', which is no layer"):
-        gapless.layer_graph({"a": [1]}, [], ["x"], sizes={"z": 1})
+        gapless.graphs.layer_graph({"a": [1]}, [], ["x"], sizes={"z": 1})
     with pytest.raises(InvalidProblemError, match="not there"):
-        gapless.layer_graph({"a": [1]}, [("a", "z")], ["x"])
+        gapless.graphs.layer_graph({"a": [1]}, [("a", "z")], ["x"])
     with pytest.raises(InvalidProblemError, match="-1 ms"):
-        gapless.layer_graph({"a": [-1]}, [], ["x"])
+        gapless.graphs.layer_graph({"a": [-1]}, [], ["x"])
     problem = diamond()
     with pytest.raises(InvalidProblemError, match=r"colours names 7"):
         replace(problem, data=replace(problem.data, colours=((0, 7),)))

@@ -20,7 +20,7 @@ from gapless.formulations.task_graph.tables import tables_of
 
 def diamond(**more: object) -> Problem:
     """Return a -> b, c -> d on two units; b and c are independent, and the gpu cannot run d."""
-    return gapless.latency_graph(
+    return gapless.graphs.latency_graph(
         {"a": [1, 2], "b": [2, 3], "c": [3, 4], "d": [None, 4]},
         [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")],
         ["gpu", "npu"],
@@ -86,7 +86,7 @@ def test_turns_are_the_largest_sets_of_units_that_exclude_each_other() -> None:
         ProcessingUnit(name="other", cores=(1,)),
         ProcessingUnit(name="third", cores=(2,)),
     ]
-    problem = gapless.latency_graph({"a": [1, 2, 2, 3]}, [], units)
+    problem = gapless.graphs.latency_graph({"a": [1, 2, 2, 3]}, [], units)
     assert sorted(tables_of(problem).turns) == [(0, 1), (0, 2), (3,)]
 
 
@@ -159,13 +159,13 @@ def test_problem_files_come_back() -> None:
 
 def test_defects_are_named() -> None:
     with pytest.raises(InvalidProblemError, match="circle"):
-        gapless.latency_graph({"a": [1], "b": [1]}, [("a", "b"), ("b", "a")], ["x"])
+        gapless.graphs.latency_graph({"a": [1], "b": [1]}, [("a", "b"), ("b", "a")], ["x"])
     with pytest.raises(InvalidProblemError, match="takes 0 ms"):
-        gapless.latency_graph({"a": [0]}, [], ["x"])
+        gapless.graphs.latency_graph({"a": [0]}, [], ["x"])
     with pytest.raises(InvalidProblemError, match=r"\('x', 'z'\); pairs are of x"):
-        gapless.latency_graph({"a": [1]}, [], ["x"], transfers_ms={"a": {("x", "z"): 1}})
+        gapless.graphs.latency_graph({"a": [1]}, [], ["x"], transfers_ms={"a": {("x", "z"): 1}})
     with pytest.raises(InvalidProblemError, match="'z', which is no layer"):
-        gapless.latency_graph({"a": [1]}, [], ["x"], sizes={"z": 1})
+        gapless.graphs.latency_graph({"a": [1]}, [], ["x"], sizes={"z": 1})
     problem = diamond()
     with pytest.raises(InvalidProblemError, match=r"segments name 7"):
         replace(problem, data=replace(problem.data, segments=((0, 7),)))

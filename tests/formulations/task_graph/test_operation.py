@@ -28,7 +28,7 @@ from tests.task_graph_instances import small_tasks
 
 def branches() -> Problem:
     """Return a stem, branches of two and of one layer, and a last layer that joins them."""
-    return gapless.latency_graph(
+    return gapless.graphs.latency_graph(
         {"stem": [4, 4], "a1": [3, 3], "a2": [3, 3], "b": [5, 5], "join": [2, 2]},
         [("stem", "a1"), ("stem", "b"), ("a1", "a2"), ("a2", "join"), ("b", "join")],
         ["x", "y"],
@@ -194,8 +194,8 @@ def test_each_candidate_is_charged_for_what_it_does() -> None:
 
 
 def test_devices_that_links_join_are_not_run_here() -> None:
-    problem = gapless.with_side_by_side(
-        gapless.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
+    problem = gapless.graphs.with_side_by_side(
+        gapless.clusters.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
     )
     with pytest.raises(InvalidInputError, match="for several devices"):
         operation_of(problem).check_executable(problem)

@@ -143,7 +143,7 @@ def test_groups_are_planned_around_a_lost_member(tmp_path: Path) -> None:
     ]
     about = {"format": "gapless.cluster", "version": 1, "name": "three", "types": types, "links": links}
     platform.write_text(json.dumps(about))
-    found = gapless.group_problem(model, platform).with_objective("latency")
+    found = gapless.clusters.group_problem(model, platform).with_objective("latency")
     plan = gapless.plan(found).plan
     assert plan is not None
     frames, outputs = [model.sample_inputs(seed) for seed in range(12)], []

@@ -29,7 +29,7 @@ def test_a_cluster_is_named_read_or_given(tmp_path: Path) -> None:
     file.write_text(dump(cluster, CLUSTER))
     found = [cluster_problem(NETWORK_OF_TWO, given) for given in (cluster, "raspberry-pis", file, str(file))]
     assert len({problem.fingerprint for problem in found}) == 1
-    assert gapless.load_cluster(file) == cluster
+    assert gapless.clusters.load_cluster(file) == cluster
 
 
 def test_a_network_is_given_or_read(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_everything_of_a_chain_goes_with_another_order() -> None:
     assert several.plan is not None
     first = problem.network.layer_names[0]
 
-    def on_unit1(view: gapless.PlanView) -> BoolExpr:
+    def on_unit1(view: gapless.results.PlanView) -> BoolExpr:
         return view.on(first, "unit1")
 
     ruled = gapless.plan(problem, rules=[on_unit1])
@@ -104,14 +104,14 @@ def test_words_and_numbers_name_an_order() -> None:
 def test_what_has_no_other_order_is_refused() -> None:
     problem = branched()
 
-    def rule(view: gapless.PlanView) -> BoolExpr:
+    def rule(view: gapless.results.PlanView) -> BoolExpr:
         return view.uses("unit0")
 
     cases = [
         (problem, "other", "must be fixed, best, free, or numbers"),
         (problem, "0-1", "each of the layers 0 to 8"),
         (problem.with_rules(rule), "best", "rules of the problem"),
-        (gapless.with_parts(problem), "best", "about something else"),
+        (gapless.graphs.with_parts(problem), "best", "about something else"),
         (gapless.table_problem({"a": [1], "b": [1]}, ["cpu"]), "best", "does not say which layer reads"),
         (gapless.load_workload("squeezenet", platform="kirin990"), "best", "about one network"),
     ]

@@ -19,21 +19,23 @@ from .test_clusters import NETWORK_OF_TWO
 @pytest.fixture
 def problem() -> gapless.Problem:
     speeds = {"a": 10**8, "b": 10**8, "c": 10**7}
-    platform = gapless.ClusterPlatform(
+    platform = gapless.clusters.ClusterPlatform(
         name="three",
         types=tuple(
             DeviceType(name=name, speed=Speed(flops_per_second=speed)) for name, speed in speeds.items()
         ),
-        links=(gapless.Link(source="a", target="b", bytes_per_second=10**9),),
+        links=(gapless.clusters.Link(source="a", target="b", bytes_per_second=10**9),),
     )
     tensors = tuple(replace(tensor, bytes=3_000_000) for tensor in NETWORK_OF_TWO.tensors)
-    return gapless.cluster_problem(replace(NETWORK_OF_TWO, tensors=tensors), platform, pipelines="one")
+    return gapless.clusters.cluster_problem(
+        replace(NETWORK_OF_TWO, tensors=tensors), platform, pipelines="one"
+    )
 
 
 @pytest.mark.slow
 def test_traffic_of_the_plan_slows_its_links(problem: gapless.Problem) -> None:
-    fits = [gapless.fit_link(one) for one in links("a", "b", "c").links]
-    found = gapless.plan_with_traffic(problem, fits)
+    fits = [gapless.clusters.fit_link(one) for one in links("a", "b", "c").links]
+    found = gapless.clusters.plan_with_traffic(problem, fits)
     assert found.settled
     assert found.result.plan is not None
     assert str(found.result.plan) == "0-0 a | 1-1 b"
@@ -49,15 +51,15 @@ def test_plans_that_go_round_in_a_circle_end(
 ) -> None:
     made = iter([10, 20, 10])
     monkeypatch.setattr(module, "_traffic", lambda *_: next(made))
-    found = gapless.plan_with_traffic(problem, [])
+    found = gapless.clusters.plan_with_traffic(problem, [])
     assert (found.settled, found.rounds) == (False, 3)
     many = iter(range(1, 100))
     monkeypatch.setattr(module, "_traffic", lambda *_: next(many))
-    found = gapless.plan_with_traffic(problem, [])
+    found = gapless.clusters.plan_with_traffic(problem, [])
     assert (found.settled, found.rounds) == (False, module.MOST_ROUNDS)
 
 
 def test_only_devices_with_links_have_traffic() -> None:
     board = gapless.load_problem("pixel7a/alexnet-sparse")
     with pytest.raises(InvalidInputError, match="only pipelines over devices with links have traffic"):
-        gapless.plan_with_traffic(board, [])
+        gapless.clusters.plan_with_traffic(board, [])

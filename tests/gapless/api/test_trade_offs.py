@@ -28,11 +28,11 @@ def problem() -> gapless.Problem:
 
 
 @pytest.fixture(scope="module")
-def front(problem: gapless.Problem) -> gapless.ParetoFront:
+def front(problem: gapless.Problem) -> gapless.results.ParetoFront:
     return gapless.pareto(problem, "period,energy,latency")
 
 
-def test_points_are_sorted_and_none_is_beaten(front: gapless.ParetoFront) -> None:
+def test_points_are_sorted_and_none_is_beaten(front: gapless.results.ParetoFront) -> None:
     values = [point.values for point in front.points]
     assert values == sorted(values)
     assert front.terms == ("period", "energy", "latency")
@@ -40,7 +40,7 @@ def test_points_are_sorted_and_none_is_beaten(front: gapless.ParetoFront) -> Non
 
 
 def test_a_file_is_read_as_it_was_written(
-    tmp_path: Path, problem: gapless.Problem, front: gapless.ParetoFront
+    tmp_path: Path, problem: gapless.Problem, front: gapless.results.ParetoFront
 ) -> None:
     path = tmp_path / "front.json"
     path.write_text(dump_front(front, problem))
@@ -52,7 +52,7 @@ def test_a_file_is_read_as_it_was_written(
         front_of(document, other, path)
 
 
-def test_the_picture_has_all_points(problem: gapless.Problem, front: gapless.ParetoFront) -> None:
+def test_the_picture_has_all_points(problem: gapless.Problem, front: gapless.results.ParetoFront) -> None:
     axes = plot_front(front, problem)
     (drawn,) = axes.collections
     assert len(drawn.get_offsets()) == len(front.points)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_the_picture_has_all_points(problem: gapless.Problem, front: gapless.Par
         plot_front(replace(front, points=()), problem)
 
 
-def test_the_page_has_every_plan(problem: gapless.Problem, front: gapless.ParetoFront) -> None:
+def test_the_page_has_every_plan(problem: gapless.Problem, front: gapless.results.ParetoFront) -> None:
     page = front_page(front, problem)
     assert all(point.candidate.plan.plan_id in page for point in front.points)
     assert page.count('class="scatter"') == 3
@@ -72,7 +72,7 @@ def test_the_page_has_every_plan(problem: gapless.Problem, front: gapless.Pareto
         front_page(replace(front, points=()), problem)
 
 
-def test_words(problem: gapless.Problem, front: gapless.ParetoFront) -> None:
+def test_words(problem: gapless.Problem, front: gapless.results.ParetoFront) -> None:
     trade_offs = f"these {len(front.points)} plans are all trade-offs"
     assert status_words(front) == f"proved: {trade_offs} among plans with at most one chunk per unit"
     first = replace(front.points[0], proven=False, bound=front.points[0].values[0] // 2)
@@ -85,7 +85,7 @@ def test_words(problem: gapless.Problem, front: gapless.ParetoFront) -> None:
 
 
 def test_tuning_measures_every_point(problem: gapless.Problem) -> None:
-    tuned = gapless.tune_simulated(problem, problem, pareto="period,energy", noise_permille=20)
+    tuned = gapless.tuning.tune_simulated(problem, problem, pareto="period,energy", noise_permille=20)
     assert tuned.front is not None
     powers = powers_of(problem.platform)
     assert powers is not None
@@ -108,4 +108,4 @@ def test_tuning_measures_every_point(problem: gapless.Problem) -> None:
 
 def test_tuning_refuses_what_fronts_have_not(problem: gapless.Problem) -> None:
     with pytest.raises(InvalidInputError, match="leave out several rounds and an objective"):
-        gapless.tune_simulated(problem, problem, pareto="period,energy", rounds=2, objective="period")
+        gapless.tuning.tune_simulated(problem, problem, pareto="period,energy", rounds=2, objective="period")

@@ -85,7 +85,7 @@ def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
 def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     problem = load_problem(NAME, costs="isolated").with_objective("latency")
     plan = gapless.plan(problem, top=2).candidates[0].plan
-    alone = gapless.subject(problem, deploy(plan, task_slots=1), explained=None)
+    alone = gapless.reports.subject(problem, deploy(plan, task_slots=1), explained=None)
     assert alone.predicted is not None
     starts = [event.start_us for event in alone.predicted.events if event.chunk == 0]
     ends = [event.end_us for event in alone.predicted.events if event.chunk == len(plan.chunks) - 1]
@@ -94,7 +94,9 @@ def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     assert {"Unqueued latency, predicted", "Units"} <= labels
     assert labels.isdisjoint({"Bubbles", "Utilisation", "Unqueued latency"})
     assert utilised(alone) == "-"
-    piped = {figure.label for figure in headline(gapless.subject(problem, plan, explained=None)).figures}
+    piped = {
+        figure.label for figure in headline(gapless.reports.subject(problem, plan, explained=None)).figures
+    }
     assert {"Period, predicted", "Bubbles", "Utilisation", "Unqueued latency"} <= piped
 
 
@@ -104,6 +106,6 @@ def test_no_rounds_of_learning(cli: Cli) -> None:
     assert "one request is run at a time" in run.err
     problem = load_problem(NAME).with_objective("latency")
     with pytest.raises(InvalidInputError, match="tune for the period"):
-        gapless.tune_simulated(problem, problem, rounds=2)
+        gapless.tuning.tune_simulated(problem, problem, rounds=2)
     with pytest.raises(InvalidInputError, match="tune for the period"):
         gapless.tune(problem, rounds=2)

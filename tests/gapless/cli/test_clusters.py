@@ -184,7 +184,7 @@ def test_what_is_lost_while_a_plan_runs_is_told(
         )
         best = gapless.plan(problem).plan
         assert best is not None
-        deployment = gapless.subject(problem, best, explained=None).deployment
+        deployment = gapless.reports.subject(problem, best, explained=None).deployment
         return SimulatedRunner(problem).measure(deployment, budget)
 
     class Lossy:

@@ -62,7 +62,7 @@ def test_what_a_device_and_a_predictor_are_is_shown(cli: Cli, board: Path) -> No
 
 @pytest.mark.slow
 def test_predictions_are_judged_by_measured_costs(cli: Cli, tmp_path: Path, board: Path, model: Path) -> None:
-    predicted = gapless.predict_costs(model, board)
+    predicted = gapless.costs.predict_costs(model, board)
     (costs,) = predicted.costs.networks
     swapped = replace(costs, layer_us=tuple((slow, fast) for fast, slow in costs.layer_us))
     same, other = tmp_path / "same.json", tmp_path / "other.json"

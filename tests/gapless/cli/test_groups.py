@@ -79,14 +79,18 @@ def test_cuts_anywhere_in_the_graph_are_kept_and_can_be_run(cli: Cli, model: str
     assert made.code == 0, made.err
     assert "Cuts are anywhere in the graph: all chains of its" in made.out
     assert cli("check", out).code == 0
-    problem = gapless.group_problem(model, "raspberry-pis", over_graph=True, devices={"pi5": 1, "pi4": 2})
+    problem = gapless.clusters.group_problem(
+        model, "raspberry-pis", over_graph=True, devices={"pi5": 1, "pi4": 2}
+    )
     found = problem.data.over_graph
     assert gapless.plan(problem).objective == found.period_us <= found.given_pieces_us
     assert models_for(problem)["net"].network == problem.network
     assert cli("plan", model, *ON_PIS, "--over-graph").code == 2
-    pieces = gapless.group_problem(model, "raspberry-pis")
+    pieces = gapless.clusters.group_problem(model, "raspberry-pis")
     with pytest.raises(InvalidInputError, match="not compared in 0 s"):
-        gapless.chunks_over_graph(pieces, gapless.open_model(model, granularity="piece"), time_limit_s=0.0)
+        gapless.graphs.chunks_over_graph(
+            pieces, gapless.open_model(model, granularity="piece"), time_limit_s=0.0
+        )
 
 
 @pytest.mark.slow
@@ -115,7 +119,7 @@ def test_kinds_that_are_not_there(cli: Cli, model: str, words: tuple[str, ...], 
 
 
 def test_a_batch_takes_as_many_messages_as_its_inferences(model: str) -> None:
-    one, four = (gapless.group_problem(model, "raspberry-pis", batch=batch) for batch in (1, 4))
+    one, four = (gapless.clusters.group_problem(model, "raspberry-pis", batch=batch) for batch in (1, 4))
     assert [4 * node.bytes for node in one.data.spatial.nodes] == [n.bytes for n in four.data.spatial.nodes]
     assert [4 * size for size in one.network.boundary_bytes] == [*four.network.boundary_bytes]
 
@@ -154,17 +158,20 @@ def test_groups_need_a_cluster_and_a_model(cli: Cli) -> None:
 def test_rules_and_axes_in_python(model: str) -> None:
     from gapless.rules import largest_group, never_together
 
-    problem = gapless.group_problem(model, "raspberry-pis", axis="columns", devices={"pi5": 1, "pi4": 2})
+    problem = gapless.clusters.group_problem(
+        model, "raspberry-pis", axis="columns", devices={"pi5": 1, "pi4": 2}
+    )
     assert problem.data.axis == "columns"
     result = gapless.plan(
         problem, backend="exhaustive", rules=[largest_group(2), never_together("pi4-1", "pi4-2")]
     )
     assert result.plan is not None
     with pytest.raises(InvalidInputError, match="groups are of one network"):
-        gapless.with_groups(problem, gapless.open_model(model, granularity="piece"))
+        gapless.clusters.with_groups(problem, gapless.open_model(model, granularity="piece"))
     with pytest.raises(InvalidInputError, match="other layers than the pieces"):
-        gapless.with_groups(
-            gapless.cluster_problem(model, "raspberry-pis"), gapless.open_model(model, granularity="operator")
+        gapless.clusters.with_groups(
+            gapless.clusters.cluster_problem(model, "raspberry-pis"),
+            gapless.open_model(model, granularity="operator"),
         )
 
 

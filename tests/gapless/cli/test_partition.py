@@ -56,19 +56,19 @@ def test_layer_order_free(cli: Cli, tmp_path: Path) -> None:
 
 def test_with_parts_takes_one_network_and_one_table() -> None:
     problem = gapless.load_problem("pixel7a/alexnet-sparse")
-    parts = gapless.with_parts(problem)
+    parts = gapless.graphs.with_parts(problem)
     assert parts.network == problem.network
     # A chain has one order: parts are chunks, and what nobody pays for costs nothing.
     assert gapless.plan(parts).objective == gapless.plan(problem, objective="period").objective
     with pytest.raises(InvalidInputError, match="one table"):
-        gapless.with_parts(gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated"))
+        gapless.graphs.with_parts(gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated"))
     with pytest.raises(InvalidInputError, match="about something else"):
-        gapless.with_parts(parts)
+        gapless.graphs.with_parts(parts)
 
 
 def test_a_cluster_with_a_free_order_sends_over_its_slowest_links() -> None:
-    problem = gapless.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
-    parts = gapless.with_parts(problem)
+    problem = gapless.clusters.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
+    parts = gapless.graphs.with_parts(problem)
     speeds = {link.bytes_per_second for link in problem.data.links}
     tensor, row = parts.network.tensors[0], parts.data.tensor_us[0]
     assert row[0] == round(tensor.bytes * 1e6 / min(speeds))

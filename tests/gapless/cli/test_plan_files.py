@@ -31,9 +31,9 @@ def plans(cli: Cli, tmp_path: Path) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose plan was made with costs that problem.json does not have."""
     problem, truth = gapless.load_problem(SPARSE, costs="interpolated"), gapless.load_problem(SPARSE)
-    tuned = gapless.tune_simulated(problem, truth, top=3)
+    tuned = gapless.tuning.tune_simulated(problem, truth, top=3)
     path = tmp_path_factory.mktemp("runs") / "run"
-    gapless.save_run(tuned, path)
+    gapless.running.save_run(tuned, path)
     return path
 
 

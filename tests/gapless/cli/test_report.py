@@ -76,11 +76,11 @@ def test_a_trace_of_another_stream_is_refused() -> None:
     problem = gapless.load_problem(SPARSE)
     best = gapless.plan(problem).plan
     assert best is not None
-    deployment = gapless.subject(problem, best, explained=None).deployment
+    deployment = gapless.reports.subject(problem, best, explained=None).deployment
     camera = replace(deployment, streams=(replace(deployment.streams[0], name="camera"),))
     played = replace(gapless.simulate(problem, best, requests=3), deployment=deployment)
     with pytest.raises(InvalidInputError, match=r"the trace is of 'alexnet-sparse', and .* called 'camera'"):
-        gapless.subject(problem, camera, measured=played, explained=None)
+        gapless.reports.subject(problem, camera, measured=played, explained=None)
 
 
 @pytest.mark.slow
@@ -133,13 +133,13 @@ def test_reports_from_python(tmp_path: Path) -> None:
     compared = gapless.compare(problem, backends=["native", "exhaustive"])
     assert compared.best is not None
     assert compared.best.plan is not None
-    shown = gapless.subject(problem, compared.best.plan, title="mine", requests=3, answers=compared)
+    shown = gapless.reports.subject(problem, compared.best.plan, title="mine", requests=3, answers=compared)
     page = gapless.write_report(tmp_path / "page.html", shown, title="Ours")
     said = words_of(page)
     assert "Ours" in said
     assert "mine" in said
     with pytest.raises(gapless.GaplessError, match="network 'x'"):
-        gapless.subject(
+        gapless.reports.subject(
             problem, gapless.Plan(chunks=(gapless.Chunk(network="x", start=0, stop=9, unit="Big"),))
         )
 

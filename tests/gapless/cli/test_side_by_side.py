@@ -36,7 +36,7 @@ def test_plan_check_and_report(cli: Cli, tmp_path: Path) -> None:
 
 def branched_problem(tmp_path: Path) -> Path:
     """Return a problem of two branches, on which two units are faster than one."""
-    problem = gapless.latency_graph(
+    problem = gapless.graphs.latency_graph(
         {"stem": [4, 4], "a1": [3, 3], "a2": [3, 3], "b": [5, 5], "join": [2, 2]},
         [("stem", "a1"), ("stem", "b"), ("a1", "a2"), ("a2", "join"), ("b", "join")],
         ["x", "y"],
@@ -80,19 +80,19 @@ def test_segments_are_about_layers_side_by_side(cli: Cli) -> None:
 
 def test_a_chain_has_one_task_as_branches() -> None:
     problem = gapless.load_problem("pixel7a/alexnet-sparse")
-    layers, branches = (gapless.with_side_by_side(problem, segments=s) for s in ("layers", "branches"))
+    layers, branches = (gapless.graphs.with_side_by_side(problem, segments=s) for s in ("layers", "branches"))
     assert tables_of(layers).task_count == len(problem.network.layers)
     assert tables_of(branches).task_count == 1
     assert (gapless.plan(layers).objective or 0) <= (gapless.plan(branches).objective or 0)
     with pytest.raises(InvalidInputError, match="about something else"):
-        gapless.with_side_by_side(layers)
+        gapless.graphs.with_side_by_side(layers)
     with pytest.raises(InvalidInputError, match="one table"):
-        gapless.with_side_by_side(gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated"))
+        gapless.graphs.with_side_by_side(gapless.load_problem("pixel7a/alexnet-sparse", costs="interpolated"))
 
 
 def test_devices_send_over_their_links() -> None:
-    problem = gapless.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
-    found = gapless.with_side_by_side(problem)
+    problem = gapless.clusters.cluster_problem("squeezenet", "raspberry-pis", pipelines="one")
+    found = gapless.graphs.with_side_by_side(problem)
     names = problem.platform.unit_names
     link = problem.data.linker(names)(names[0], names[1])
     tensor = found.network.tensors[3]

@@ -78,7 +78,7 @@ def test_what_a_budget_lacks_for_two_visits_of_each_is_told(
     visits: tuple[int, ...], *, failed: bool, stop: TuningStop, more: int | None
 ) -> None:
     problem = gapless.load_problem(SPARSE)
-    result = gapless.tune_simulated(problem, problem, top=2).result
+    result = gapless.tuning.tune_simulated(problem, problem, top=2).result
     rows = [replace(row, visit_us=(1.0,) * count) for row, count in zip(result.rows, visits, strict=False)]
     rows[-1] = replace(rows[-1], failure=Failure(error="ExecutionError", message="no") if failed else None)
     cut = replace(result, rows=tuple(rows), stop=stop, spent_s=12.0, simulated=False)

@@ -113,7 +113,7 @@ def test_a_run_of_another_command_is_never_gone_on_with(cli: Cli, tmp_path: Path
 
 def test_what_was_saved_goes_on_only_with_the_same(tmp_path: Path) -> None:
     problem = shipped()
-    gapless.save_run(gapless.tune_simulated(problem, problem, top=2), tmp_path)
+    gapless.running.save_run(gapless.tuning.tune_simulated(problem, problem, top=2), tmp_path)
     before, resume = contents(tmp_path), Entry(resume=True)
     for saves, command in (("", "profile"), ("profile", "save_run")):
         with (
@@ -261,20 +261,24 @@ def test_two_processes_do_not_work_in_one_folder(cli: Cli, tmp_path: Path) -> No
 
 def test_python_saves_runs_alike(tmp_path: Path) -> None:
     problem = shipped()
-    tuned = gapless.tune_simulated(problem, problem, top=2)
-    written = gapless.save_run(tuned, tmp_path / "run")
+    tuned = gapless.tuning.tune_simulated(problem, problem, top=2)
+    written = gapless.running.save_run(tuned, tmp_path / "run")
     assert str(tmp_path / "run" / "plan.json") in written
     found = read_run(tmp_path / "run")
     assert found is not None
     assert (found.command, found.simulated, found.state) == ("save_run", True, RunState.FINISHED)
     assert found.units == problem.platform.unit_names
     with pytest.raises(InvalidInputError, match="overwrite=True"):
-        gapless.save_run(tuned, tmp_path / "run")
-    gapless.save_run(tuned, tmp_path / "run", resume=True)
+        gapless.running.save_run(tuned, tmp_path / "run")
+    gapless.running.save_run(tuned, tmp_path / "run", resume=True)
     other = shipped(OCTREE)
     with pytest.raises(InvalidInputError, match="another model or problem"):
-        gapless.save_run(gapless.tune_simulated(other, other, top=2), tmp_path / "run", resume=True)
-    gapless.save_run(gapless.tune_simulated(other, other, top=2), tmp_path / "run", overwrite=True)
+        gapless.running.save_run(
+            gapless.tuning.tune_simulated(other, other, top=2), tmp_path / "run", resume=True
+        )
+    gapless.running.save_run(
+        gapless.tuning.tune_simulated(other, other, top=2), tmp_path / "run", overwrite=True
+    )
     assert json.loads((tmp_path / "run" / "problem.json").read_text())["networks"][0]["name"] == "octree"
 
 

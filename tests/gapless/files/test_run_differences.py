@@ -41,8 +41,8 @@ def test_what_lies_apart_by_chance_is_no_difference(first: Spread, second: Sprea
 def run(place: Path, *, truth: str = "heavy", name: str = SPARSE, noise: int = 10) -> Path:
     problem = gapless.load_problem(name)
     obeyed = gapless.load_problem(name, costs=truth)
-    tuned = gapless.tune_simulated(problem, obeyed, top=3, noise_permille=noise)
-    gapless.save_run(tuned, place)
+    tuned = gapless.tuning.tune_simulated(problem, obeyed, top=3, noise_permille=noise)
+    gapless.running.save_run(tuned, place)
     return place
 
 

@@ -220,7 +220,7 @@ def test_models_plans_and_options_of_python() -> None:
         with pytest.raises(InvalidInputError, match="is open already: split come too late"):
             gapless.serve(server.coordinator, split=2)
     with pytest.raises(InvalidInputError, match="a deadline is given for 'nett'"):
-        gapless.open_coordinator(
+        gapless.coordination.open_coordinator(
             [model], platform=platform("a"), engine=FakeEngine(), deadlines_us={"nett": 1}
         )
 
@@ -235,14 +235,16 @@ def test_a_plan_is_served_as_it_is() -> None:
     )
     chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
     plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
-    with gapless.open_coordinator([model], problem=problem, plan=plan, engine=engine) as coordinator:
+    with gapless.coordination.open_coordinator(
+        [model], problem=problem, plan=plan, engine=engine
+    ) as coordinator:
         for _ in range(3):
             served = coordinator.run("net", {"x": vector(1.0)})
             assert [(c.start, c.stop, c.unit) for c in served.chunks] == [(0, 2, "b"), (2, 3, "a")]
             assert served.outputs["t2"][0] == 5.0
     other = platform("a", "c")
     with pytest.raises(InvalidInputError, match="the costs are for the units a, b, but a, c serve"):
-        gapless.open_coordinator([model], problem=problem, platform=other, engine=engine)
+        gapless.coordination.open_coordinator([model], problem=problem, platform=other, engine=engine)
 
 
 def test_words_of_the_command_line(tmp_path: Path) -> None:
@@ -272,10 +274,10 @@ def test_bad_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[s
 PROGRAM = """
 import gapless
 
-NET = gapless.CallableModel(
+NET = gapless.running.CallableModel(
     name="net",
-    inputs=(gapless.TensorSpec(name="x", shape=(16,)),),
-    layers=(gapless.CallableLayer(name="y", variants={"*": lambda x: 2 * x}, inputs=("x",)),),
+    inputs=(gapless.running.TensorSpec(name="x", shape=(16,)),),
+    layers=(gapless.running.CallableLayer(name="y", variants={"*": lambda x: 2 * x}, inputs=("x",)),),
     outputs=("y",),
 )
 """

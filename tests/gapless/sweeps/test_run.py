@@ -87,7 +87,9 @@ def test_a_cluster_is_planned_with_every_number_of_devices_and_its_model_is_open
         ("pi5=1,pi4=1", 2, 150.0),
         ("pi5=1,pi4=2", 3, 210.0),
     ]
-    alone = plan(gapless.cluster_problem("vit-large", "raspberry-pis", batch=2, devices={"pi5": 1, "pi4": 1}))
+    alone = plan(
+        gapless.clusters.cluster_problem("vit-large", "raspberry-pis", batch=2, devices={"pi5": 1, "pi4": 1})
+    )
     assert found.rows[1].value == alone.objective
     rate = alone.candidates[0].score.throughput
     assert rate is not None
@@ -131,7 +133,7 @@ def test_a_folder_with_a_sweep_is_left_alone(tmp_path: Path) -> None:
 def test_two_sweeps_do_not_work_in_one_folder(tmp_path: Path) -> None:
     code = (
         "import sys, gapless\n"
-        "gapless.sweep(gapless.Sweep(models=['octree'], platforms=['pixel7a']), out=sys.argv[1])"
+        "gapless.sweep(gapless.studies.Sweep(models=['octree'], platforms=['pixel7a']), out=sys.argv[1])"
     )
     with opened(SweepOptions(out=tmp_path), SWEEP):
         other = subprocess.run(

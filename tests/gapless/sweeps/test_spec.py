@@ -129,7 +129,7 @@ def test_files_are_looked_for_beside_the_sweep(tmp_path: Path) -> None:
 PYTHON = """
 import gapless
 
-sweep = gapless.Sweep(models=["octree"], platforms=["pixel7a"], backends=["native"])
+sweep = gapless.studies.Sweep(models=["octree"], platforms=["pixel7a"], backends=["native"])
 
 def problems():
     problem = gapless.load_problem("oneplus11/octree")
@@ -155,7 +155,7 @@ def test_a_python_file_makes_a_sweep_and_problems(tmp_path: Path) -> None:
         ("problems = 3", "problems is a int"),
         ("def problems():\n    yield 3", r"problems\[0\] is 3"),
         ("def problems():\n    return 1 / 0", "line 2: ZeroDivisionError"),
-        ("import gapless\nsweep = gapless.Sweep(models=['a'])", "line 2: InvalidInputError"),
+        ("import gapless\nsweep = gapless.studies.Sweep(models=['a'])", "line 2: InvalidInputError"),
         ("sweep =", "line 1: invalid syntax"),
     ],
 )

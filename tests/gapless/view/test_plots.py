@@ -120,7 +120,7 @@ def test_a_few_requests_are_drawn_from_zero_on() -> None:
 def test_lost_time_is_crossed_out_at_the_end_of_a_chunk() -> None:
     best = gapless.plan(PAIR).plan
     assert best is not None
-    trace = gapless.simulate_workload(PAIR, best)
+    trace = gapless.requests.simulate_workload(PAIR, best)
     lost = {(e.unit, e.end_us / 1000): e.slowdown_us / 1000 for e in trace.events if e.slowdown_us}
     assert lost
     axes = plot_trace(trace)
@@ -192,7 +192,7 @@ def test_busy_times_and_bubbles_fill_the_period() -> None:
 def test_busy_times_of_a_workload_are_those_of_its_trace() -> None:
     best = gapless.plan(PAIR).plan
     assert best is not None
-    trace = gapless.simulate_workload(PAIR, best)
+    trace = gapless.requests.simulate_workload(PAIR, best)
     axes = plot_busy(PAIR, best)
     for height, unit in zip((box[3] for box in boxes(axes, "busy")), trace.units, strict=True):
         assert height == pytest.approx(sum(e.end_us - e.start_us for e in trace.on(unit)) / 1000)

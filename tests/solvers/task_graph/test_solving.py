@@ -101,7 +101,7 @@ def test_lists_and_moves_know_the_times_of_the_judge(seed: int) -> None:
 
 def test_a_list_schedule_fills_gaps_and_heft_ranks_by_mean_times() -> None:
     # b waits 6 ms for a's tensor on the other unit; c fits in the gap before it.
-    problem = gapless.latency_graph(
+    problem = gapless.graphs.latency_graph(
         {"a": [2, 9], "b": [9, 2], "c": [9, 4]}, [("a", "b")], ["x", "y"], transfers_ms={"a": 4}
     )
     tables = tables_of(problem)

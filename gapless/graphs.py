@@ -1,0 +1,22 @@
+"""Networks whose layers form a graph: parts on units, tasks side by side, and orders of layers."""
+
+from __future__ import annotations
+
+from .api.branching import Branching, branching
+from .api.groups import chunks_over_graph
+from .api.layer_orders import OrderResult, compare_layer_orders, with_layer_order
+from .api.partitions import layer_graph, with_parts
+from .api.side_by_side import latency_graph, with_side_by_side
+
+__all__ = [
+    "Branching",
+    "OrderResult",
+    "branching",
+    "chunks_over_graph",
+    "compare_layer_orders",
+    "latency_graph",
+    "layer_graph",
+    "with_layer_order",
+    "with_parts",
+    "with_side_by_side",
+]

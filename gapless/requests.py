@@ -1,0 +1,20 @@
+"""Requests of several networks on one platform: workloads, schedules, batches."""
+
+from __future__ import annotations
+
+from .api.batches import plan_batches
+from .formulations.job_requests import JobRequest, Jobs, SectionBorders
+from .formulations.simulate import simulate_workload
+from .formulations.workload import Execution, Request, RequestOrder, Workload
+
+__all__ = [
+    "Execution",
+    "JobRequest",
+    "Jobs",
+    "Request",
+    "RequestOrder",
+    "SectionBorders",
+    "Workload",
+    "plan_batches",
+    "simulate_workload",
+]

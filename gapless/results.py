@@ -1,0 +1,23 @@
+"""What is returned: answers of backends, comparisons, trade-offs, explanations, numbers of plans."""
+
+from __future__ import annotations
+
+from .api.comparison import Comparison
+from .formulations.chunking.view import PlanView
+from .formulations.scores import Violation
+from .solvers.course import Pace
+from .solvers.pareto import ParetoFront, ParetoPoint
+from .solvers.result import Candidate, Milestone
+from .view.explaining.explanation import Explanation
+
+__all__ = [
+    "Candidate",
+    "Comparison",
+    "Explanation",
+    "Milestone",
+    "Pace",
+    "ParetoFront",
+    "ParetoPoint",
+    "PlanView",
+    "Violation",
+]
