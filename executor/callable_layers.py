@@ -1,6 +1,6 @@
 """Pipelines of Python functions and models: what a user writes in a file.
 
->>> from gapless import CallableLayer, CallableModel, TensorSpec
+>>> from gapless.running import CallableLayer, CallableModel, TensorSpec
 >>> image = TensorSpec(name="image", shape=(480, 640))
 >>> PIPELINE = CallableModel(
 ...     name="vision",

@@ -87,7 +87,7 @@ class OpenClFunction:
 
     Examples
     --------
-    >>> from gapless import CallableLayer, OpenClFunction
+    >>> from gapless.running import CallableLayer, OpenClFunction
     >>> SOURCE = '''kernel void halve(global const float *x, global float *y) {
     ...     y[get_global_id(0)] = 0.5f * x[get_global_id(0)];
     ... }'''
