@@ -90,7 +90,7 @@ def test_requests_that_are_served_take_the_chunks_of_their_networks(planned: tup
     asked = subject([str(planned[1])], {}, None)
     assert asked.problem is not None
     models = [open_model(planned[1].with_name(f"{name}.onnx")) for name in ("one", "two")]
-    with gapless.open_coordinator(
+    with gapless.coordination.open_coordinator(
         models, problem=asked.problem, plan=asked.plan, engine="onnxruntime"
     ) as coordinator:
         for model in models:
