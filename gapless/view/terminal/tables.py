@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from string import ascii_lowercase
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -270,7 +271,7 @@ def comparison_view(comparison: Comparison) -> Group:
             "without a start"
         )
     parts.append(Text(legend, style="dim"))
-    parts += map(Text, _narrower(comparison))
+    parts += [Text(f"class {letter}: {words}.") for words, letter in _classes(comparison).items()]
     pace = pace_view(comparison)
     if pace is not None:
         parts += ["", pace]
@@ -294,14 +295,10 @@ def _bound_words(comparison: Comparison) -> str:
     return f"the same by the best bound here, {term_value(infos, term, bound)}, which {provers} proved"
 
 
-def _narrower(comparison: Comparison) -> Iterator[str]:
-    """Yield which backends look at a part of the plans only."""
-    found: dict[str, list[str]] = {}
-    for result in comparison.results:
-        if result.searches:
-            found.setdefault(result.searches, []).append(result.label)
-    for words, names in found.items():
-        yield f"{', '.join(names)}: {words}."
+def _classes(comparison: Comparison) -> dict[str, str]:
+    """Return a letter for each part of the plans that some backend looks at alone, by its words."""
+    words = dict.fromkeys(result.searches for result in comparison.results if result.searches)
+    return dict(zip(words, ascii_lowercase, strict=False))
 
 
 def _sources_shown(comparison: Comparison) -> bool:
@@ -315,16 +312,19 @@ def _backends(comparison: Comparison) -> Table:
     several = any(len(result.candidates) > 1 for result in comparison.results)
     plans = ("plans",) if several else ()
     sources = ("plan by", "bound by", "start") if _sources_shown(comparison) else ()
+    classes = _classes(comparison)
+    kinds = ("class",) if classes else ()
     gaps, times = ("gap", "to best"), ("loading", "time", *plans)
     numbers = (*names, "above", *gaps, *times)
     table = plain_table(
-        "backend", "status", *names, "above", *gaps, *sources, *times, "limit", numbers=numbers
+        "backend", *kinds, "status", *names, "above", *gaps, *sources, *times, "limit", numbers=numbers
     )
     for result in comparison.results:
         values = result.values or (None,) * len(terms)
         above = comparison.above_best(result)
         table.add_row(
             result.label,
+            *(classes.get(result.searches, "all") for _ in kinds),
             Text(_status_name(result.status), style=STATUS_STYLE[result.status]),
             *(term_value(infos, term, value) for term, value in zip(terms, values, strict=True)),
             "-" if above is None else f"{100 * above:.1f} %",

@@ -60,7 +60,10 @@ def test_a_heuristic_for_workloads_takes_part_and_its_class_is_named(
     )
     assert run.code == 0
     assert "left out" not in run.out
-    assert "longest-first: plans in which every request passes the units once" in flat(run.out)
+    assert "class a: plans in which every request passes the units once" in flat(run.out)
+    rows = [line.split()[:2] for line in run.out.splitlines() if " FEASIBLE " in line or " OPTIMAL " in line]
+    classes = dict(rows)
+    assert classes == {"exhaustive": "all", "longest-first": "a"}
     searched = {one["backend"]: one["searches"] for one in json.loads(answers.read_text())["results"]}
     assert searched["exhaustive"] == ""
     assert "in one order" in searched["longest-first"]
