@@ -115,8 +115,8 @@ _PAIRS = 4
 _SHARE = 0.1
 """Share of a time limit that the search for a plan to start from may take."""
 
-_PATIENT = 0.3
-"""Share of it that the best plan in which nobody waits may take; milliseconds, unless it is very long."""
+_ONCE = 0.5
+"""Share of it that the best plan with one chunk per unit may take; it needs a few milliseconds."""
 
 
 def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -142,7 +142,7 @@ class PassageSolve:
         late = tuple(rule for rule in rules if rule.name not in known)
         self.verdicts = Verdicts(problem, late, options.max_rejections)
         self._waits = not WAITS.isdisjoint(problem.ranking)
-        self._patient: list[tuple[Part, ...]] = []
+        self._once: list[tuple[Part, ...]] = []
 
     def run(self) -> Claim:
         """Solve."""
@@ -150,6 +150,8 @@ class PassageSolve:
         facts = Facts(chain, [rule.expr for rule in self.rules])
         if facts.contradictory:
             return nothing(self.handling)
+        if self.problem.formulation.count(self.problem) > _LISTABLE:
+            self._once = self._one_chunk_per_unit()
         searches = []
         for table in build_table(chain, facts.restrictions).compatible():
             pricing = price(table, self.deadline)
@@ -159,20 +161,18 @@ class PassageSolve:
                 searches.append(search)
         if not searches:
             return nothing(self.handling)
-        if any(search.calm is not None for search in searches):
-            self._patient = self._without_waits()
         wanted = self.options.top
         while (claim := self._attempt(searches, wanted)) is None:
             wanted *= _LONGER
         return claim
 
-    def _without_waits(self) -> list[tuple[Part, ...]]:
-        """Return the best plan with one chunk per unit, in which nobody waits, if it keeps the rules.
+    def _one_chunk_per_unit(self) -> list[tuple[Part, ...]]:
+        """Return the best plan with one chunk per unit if it keeps the rules: no answer is to be worse.
 
-        Searches for plans that come back do not begin with it: what is near it is no better.
+        Searches for plans whose requests wait little do not begin with it: what is near it is no better.
         """
         bare = replace(self.problem, rules=()).with_data(None)
-        options = SolveOptions(time_limit_s=self.deadline.share(_PATIENT).left_s, seed=self.options.seed)
+        options = SolveOptions(time_limit_s=self.deadline.share(_ONCE).left_s, seed=self.options.seed)
         codes = [
             self.problem.formulation.code(self.problem, plan)
             for plan in solve_chunking(bare, options, EXACT).plans
@@ -185,6 +185,9 @@ class PassageSolve:
         stop, left = StopReason.COMPLETE, list[tuple[Search, Iterator[None]]]()
         try:
             left += [(search, search.begin(pool)) for search in searches]
+            for search in searches:
+                for parts in self._once if search.calm is None else ():
+                    search.offer(search.table.units_of(parts))
             while left:
                 for search, sweeps in tuple(left):
                     try:
@@ -243,12 +246,11 @@ class PassageSolve:
 
     def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
         """Return the plans whose requests were found to wait little enough, with their terms, best first."""
-        plans = self._patient + [
-            search.table.parts_of(units)
-            for search in searches
-            if search.calm is not None
-            for units in search.calm.found
+        calms = [search for search in searches if search.calm is not None]
+        plans = [
+            search.table.parts_of(units) for search in calms if search.calm for units in search.calm.found
         ]
+        plans += self._once if calms else []
         numbers = self.problem.formulation.numbers
         return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)
 

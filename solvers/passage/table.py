@@ -146,6 +146,11 @@ class Table:
         cuts = self.cuts.tolist()
         return tuple((cuts[a], cuts[b], int(units[a])) for a, b in pairwise(borders))
 
+    def units_of(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Return the unit of each piece of a plan."""
+        cuts = self.cuts.tolist()
+        return tuple(unit for start, stop, unit in parts for cut in cuts[:-1] if start <= cut < stop)
+
 
 def largest_sets(excluded: Sequence[set[int]]) -> list[frozenset[int]]:
     """Return the sets of units without conflicts that no further unit fits into (Bron and Kerbosch 1973)."""

@@ -107,19 +107,16 @@ def large(seed: int) -> Problem:
 
 
 @pytest.mark.usefixtures("counted_time")
-def test_limits_on_waits_are_kept_no_worse_than_with_one_chunk_per_unit() -> None:
-    """In so little time hardly anything is found that comes back and keeps the limit."""
-    behind = 0
+@pytest.mark.parametrize("limits", [{}, {"max_in_flight": 2}])
+def test_no_answer_is_worse_than_with_one_chunk_per_unit(limits: dict[str, int]) -> None:
+    """In so little time searches for plans that come back are behind in some of these."""
     for seed in (1, 3, 4):
-        problem = large(seed).with_limits(max_in_flight=2)
+        problem = large(seed).with_limits(**limits)
         once = solve(problem.with_data(None), "native", SolveOptions(), explain=False).objective
-        search = PassageSolve(problem, SolveOptions(time_limit_s=0.5), FAMILY.support or EXACT)
-        claim = search.run()
+        claim = PassageSolve(problem, SolveOptions(time_limit_s=0.3), FAMILY.support or EXACT).run()
         assert once is not None
         assert claim.values is not None
         assert claim.values[0] <= once
-        behind += claim.values[0] == once  # nothing else was found
-    assert behind
 
 
 @pytest.mark.slow
