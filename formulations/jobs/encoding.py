@@ -18,7 +18,6 @@ Redundant rows, which relaxations need:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -60,14 +59,14 @@ def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded
     return _JobsModel(problem, top=top, known=known).encoded()
 
 
-class ScheduleModel(ABC):
+class ScheduleModel:
     """The model of one problem of what is served once; what is asked of it is for its formulation to say."""
 
     tables: ScheduleTables
     name: ClassVar[str]
     pace: ClassVar[str]  # the term that is the end of everything
     times: ClassVar[frozenset[str]]  # quantities that depend on when chunks start
-    busy: ClassVar[str]  # how long chunks run on a unit
+    windows: ClassVar[int | None] = None  # most heads, and most tails, of windows; None: see `Reach.windows`
 
     def __init__(self, problem: Problem, tables: ScheduleTables, *, top: int, known: JobPlan | None) -> None:
         self.problem, self.tables = problem, tables
@@ -83,10 +82,6 @@ class ScheduleModel(ABC):
         self.exact = self.slowed or bool(self.asked & self.times)
         least_us = min(self.reach.longest_us, self.horizon_us)
         self.makespan = IntVar("end_of_all", (), least_us, self.horizon_us)
-
-    @abstractmethod
-    def _definitions(self) -> dict[VariableKey, Expr]:
-        """Return what the quantities of the formulation are."""
 
     def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
         """Return further rows, by what they are about."""
@@ -164,7 +159,7 @@ class ScheduleModel(ABC):
             rows |= {"passage": self._visits(), "conflict": self._unit_rows()}
             if self.slowed:
                 rows |= {"slowdown": self.lengths.rows(), "turns": self._all_turns(), "busy": self._busy()}
-            rows |= self._own_rows() | {"prompt": self._prompt()}
+            rows |= self._own_rows() | {"windows": self._windows(), "prompt": self._prompt()}
             constraints = [Constraint(name=name, expr=expr) for name, found in rows.items() for expr in found]
             constraints += (Constraint(name=r.name, expr=r.expr) for r in self.problem.expression_rules)
             model = Model(
@@ -245,6 +240,19 @@ class ScheduleModel(ABC):
                 if border < last:
                     yield self.end(request) - self.begin(request, border) >= self._sum(request, start=border)
 
+    def _windows(self) -> Iterator[BoolExpr]:
+        """Yield what chunks with late heads and long tails leave of the makespan on units that take turns."""
+        if not self.paced and self.windows is None:
+            return
+        for windows in self.reach.windows(self.requests, self.reach.longest_us, self.windows):
+            for around_us, inside in windows:
+                works = (
+                    (option.time_us, x)
+                    for request, option in inside
+                    if (x := self.chosen[request].get(option)) is not None
+                )
+                yield linear(works, around_us) <= self.makespan
+
     # Units
 
     def _used(self, unit: int) -> BoolVar:
@@ -290,7 +298,7 @@ class ScheduleModel(ABC):
 
     def _busy(self) -> Iterator[BoolExpr]:
         """Yield how long chunks run on each unit, where that is asked for."""
-        for request, border, unit in self._places() if self.busy in self.asked else ():
+        for request, border, unit in self._places() if Q.BUSY in self.asked else ():
             busy, length = self._busy_us(request, border, unit), self.lengths.of((request, border))
             there = at((request, border), unit)
             yield there.implies(busy >= length)
@@ -366,6 +374,24 @@ class ScheduleModel(ABC):
                     if option.stop == self.tables.section_count(other):
                         yield x & y & (start <= self.end(other) + square[option.unit][mine.unit])
 
+    # Quantities
+
+    def _definitions(self) -> dict[VariableKey, Expr]:
+        """Return what the quantities of the formulation are: here, those that all have."""
+        found: dict[VariableKey, Expr] = {}
+        for unit in self.units:
+            if self.slowed:
+                found[Q.BUSY, (unit,)] = linear((1, self._busy_us(*place)) for place in self._places(unit))
+                continue
+            found[Q.BUSY, (unit,)] = linear(
+                (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
+            )
+        for request in self.requests:
+            found[Q.START, (request,)] = self.begin(request, 0)
+            found[Q.FINISH, (request,)] = self.end(request)
+        found[Q.WORK, ()] = linear((1, self._sum(request)) for request in self.requests)
+        return found
+
     # From solutions to plans and back
 
     def _decode(self, values: Values) -> JobPlan:
@@ -428,7 +454,6 @@ class _JobsModel(ScheduleModel):
     times: ClassVar[frozenset[str]] = frozenset(
         {Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY}
     )
-    busy: ClassVar[str] = Q.BUSY
 
     def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
         super().__init__(problem, tables_of(problem), top=top, known=known)
@@ -457,26 +482,12 @@ class _JobsModel(ScheduleModel):
         return self.tables.ordered(*self.alike.settled(finish_us, code.parts, code.order))
 
     def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
-        rows = {"device_memory": self._memory(), "equal": self._equal(), "windows": self._windows()}
-        return rows | self._time_limits()
+        return {"device_memory": self._memory(), "equal": self._equal(), **self._time_limits()}
 
     def _equal(self) -> Iterator[BoolExpr]:
         for group in () if self.alike is None else self.alike.groups:
             for one, other in pairwise(group):
                 yield self.end(one) <= self.end(other)
-
-    def _windows(self) -> Iterator[BoolExpr]:
-        """Yield for each unit what its chunks with late heads and long tails leave of the makespan."""
-        if not self.paced:
-            return
-        for windows in self.reach.windows(range(self.tables.request_count), self.reach.longest_us):
-            for around_us, inside in windows:
-                works = (
-                    (option.time_us, x)
-                    for request, option in inside
-                    if (x := self.chosen[request].get(option)) is not None
-                )
-                yield linear(works, around_us) <= self.makespan
 
     def _time_limits(self) -> dict[str, Iterator[BoolExpr]]:
         """Return the filters on times; those on memory are in the tables."""
@@ -511,7 +522,7 @@ class _JobsModel(ScheduleModel):
         yield linear((size, loaded) for loaded, size in bytes_of.items()) <= most
 
     def _definitions(self) -> dict[VariableKey, Expr]:
-        tables, found = self.tables, dict[VariableKey, Expr]()
+        tables, found = self.tables, super()._definitions()
         lates: list[tuple[int, Expr]] = []
         lateness: list[tuple[int, Expr]] = []
         for request, wanted in enumerate(tables.jobs.requests):
@@ -526,22 +537,13 @@ class _JobsModel(ScheduleModel):
             for unit in self.units:
                 found[Q.USES, (request, unit)] = any_of(x for o, x in own.items() if o.unit == unit)
             late: BoolExpr = FALSE if due_us is None else end >= due_us + 1
-            found[Q.START, (request,)], found[Q.FINISH, (request,)] = self.begin(request, 0), end
             found[Q.IS_LATE, (request,)] = late
             found[Q.CHUNKS, (request,)] = count(own.values())
             lates.append((wanted.weight, late))
             lateness.append((wanted.weight, Const(0) if due_us is None else max_of((0, end - due_us))))
-        for unit in self.units:
-            if self.slowed:
-                found[Q.BUSY, (unit,)] = linear((1, self._busy_us(*place)) for place in self._places(unit))
-                continue
-            found[Q.BUSY, (unit,)] = linear(
-                (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
-            )
         found[Q.MAKESPAN, ()] = self.makespan
         found[Q.LATE, ()], found[Q.LATENESS, ()] = linear(lates), linear(lateness)
         found[Q.LATENCY, ()] = self._latency()
-        found[Q.WORK, ()] = linear((1, self._sum(request)) for request in self.requests)
         return found
 
 

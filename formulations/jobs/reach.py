@@ -10,7 +10,7 @@ from functools import cached_property
 from .tables import Option, ScheduleTables
 
 Window = tuple[int, tuple[tuple[int, Option], ...]]
-"""Time before and behind all of some chunks of a unit, and these: each with its request."""
+"""Time before and behind all of some chunks of units that take turns, and these: each with its request."""
 
 _MOST_PAIRS, _SPREAD = 10_000, 24
 """Where a unit has more pairs of heads and tails, windows are made of this number of each, evenly spread."""
@@ -140,28 +140,33 @@ class Reach:
         return max(whole, default=0)
 
     def windows(
-        self, requests: Iterable[int], least_us: int, enough: Callable[[], bool] = lambda: False
+        self,
+        requests: Iterable[int],
+        least_us: int,
+        most: int | None = None,
+        enough: Callable[[], bool] = lambda: False,
     ) -> Iterator[list[Window]]:
-        """Yield for each unit what its chunks with late heads and long tails have around them.
+        """Yield for each set of units that take turns what chunks with late heads and long tails have around.
 
-        On one unit, chunks that cannot begin before h and have at least q behind them take makespan - h - q
+        On such units, chunks that cannot begin before h and have at least q behind them take makespan - h - q
         at most: if there are any. Where h + q is at most a lower bound on the makespan it holds always.
 
-        `enough`: whether those found by now will do: there are many of hundreds of requests.
+        `most`: most heads and tails; None: all, or of very many pairs some. `enough`: whether those found by
+        now will do: there are many of hundreds of requests.
         """
         assert self.head_us is not None
         asked = list(requests)
-        for unit in range(self.tables.unit_count):
+        for units in self.tables.turns:
             works: dict[tuple[int, int], list[tuple[int, Option]]] = defaultdict(list)
             for request in asked:
                 begins, rests = self.head_us[request], self.tail_us[request]
                 for option in self.of(request):
-                    if option.unit == unit:
+                    if option.unit in units:
                         works[begins[option.start], rests[option.stop]].append((request, option))
             found: dict[tuple[tuple[int, Option], ...], int] = {}
             heads, tails = ({times[side] for times in works} for side in range(2))
-            if len(heads) * len(tails) > _MOST_PAIRS:
-                heads, tails = _spread(heads), _spread(tails)
+            if most is not None or len(heads) * len(tails) > _MOST_PAIRS:
+                heads, tails = _spread(heads, most or _SPREAD), _spread(tails, most or _SPREAD)
             for head in heads:
                 if enough():
                     break
@@ -177,7 +182,7 @@ class Reach:
             yield [(around_us, inside) for inside, around_us in found.items()]
 
 
-def _spread(times: set[int]) -> set[int]:
-    """Return some times, the first and the last among them."""
+def _spread(times: set[int], most: int) -> set[int]:
+    """Return some times, evenly spread, the first among them."""
     found = sorted(times)
-    return {found[place * (len(found) - 1) // (_SPREAD - 1)] for place in range(_SPREAD)}
+    return set(found[:: max(1, -(-len(found) // most))])

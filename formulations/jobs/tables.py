@@ -118,9 +118,9 @@ class ScheduleTables(ServedTables):
     def work_us(self, request: int, part: Part) -> int:
         """Return how long a chunk takes alone."""
 
-    @abstractmethod
     def fits(self, request: int, part: Part) -> bool:
-        """Return whether a chunk alone stays within the memory of its unit."""
+        """Return whether a chunk alone stays within the memory of its unit; here: it has none of its own."""
+        return True
 
     @cached_property
     def after(self) -> tuple[tuple[int, ...], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 from math import factorial, prod
 from typing import ClassVar
 
@@ -174,37 +174,17 @@ def near_schedules(tables: TaskTables, code: JobPlan) -> Iterator[JobPlan]:
             yield tables.scheduled(units, order)
 
 
-_WINDOWS = 4
-"""So many heads, and so many tails, for redundant rows."""
-
-
 class _TaskModel(ScheduleModel):
-    """The model of one problem: tasks have start times, and units hold the weights of theirs.
-
-    Redundant rows, for relaxations: on units that take turns, what starts at h or later and has q behind it
-    takes latency - h - q at most.
-    """
+    """The model of one problem: tasks have start times, and units hold the weights of theirs."""
 
     tables: TaskTables
     name: ClassVar[str] = "start times"
     pace: ClassVar[str] = ScheduleTerm.LATENCY
     times: ClassVar[frozenset[str]] = frozenset({Q.START, Q.FINISH, Q.LATENCY})
-    busy: ClassVar[str] = Q.BUSY
+    windows: ClassVar[int | None] = 4
 
     def _own_rows(self) -> dict[str, Iterator[BoolExpr]]:
-        return {"windows": self._windows(), "unit_memory": self._memory(), "max_latency_us": self._timely()}
-
-    def _windows(self) -> Iterator[BoolExpr]:
-        first_us, rest_us = self.reach.first_us, self.reach.rest_us
-        heads = [min(first_us[task][o.unit] for o in own) for task, own in self.chosen.items()]
-        tails = [min(rest_us[task][o.unit] for o in own) for task, own in self.chosen.items()]
-        for head, tail in product(_spread(heads), _spread(tails)):
-            inside = [task for task in self.requests if heads[task] >= head and tails[task] >= tail]
-            for units in self.tables.turns if len(inside) > 1 else ():
-                work = linear(
-                    (o.time_us, x) for task in inside for o, x in self.chosen[task].items() if o.unit in units
-                )
-                yield self.makespan >= work + (head + tail)
+        return {"unit_memory": self._memory(), "max_latency_us": self._timely()}
 
     def _bytes(self, unit: int) -> Expr:
         on = {task: x for task, own in self.chosen.items() for o, x in own.items() if o.unit == unit}
@@ -226,31 +206,18 @@ class _TaskModel(ScheduleModel):
             yield self.makespan <= limit
 
     def _definitions(self) -> dict[VariableKey, Expr]:
-        tables, found = self.tables, dict[VariableKey, Expr]()
+        found = super()._definitions()
         uses = [any_of(self._on(unit)) for unit in self.units]
         for unit in self.units:
             by_task = [
                 next((x for o, x in self.chosen[task].items() if o.unit == unit), Const(0))
                 for task in self.requests
             ]
-            for layer, task in enumerate(tables.tasks.of):
+            for layer, task in enumerate(self.tables.tasks.of):
                 found[Q.ON, (layer, unit)] = by_task[task]
             found[Q.USES, (unit,)], found[Q.MEMORY, (unit,)] = uses[unit], self._bytes(unit)
-            found[Q.BUSY, (unit,)] = linear(
-                (o.time_us, x) for own in self.chosen.values() for o, x in own.items() if o.unit == unit
-            )
-        for task in self.requests:
-            found[Q.START, (task,)], found[Q.FINISH, (task,)] = self.begin(task, 0), self.end(task)
-        found[Q.LATENCY, ()] = self.makespan
-        found[Q.WORK, ()] = linear((1, self._sum(task)) for task in self.requests)
-        found[Q.UNITS, ()] = count(uses)
+        found[Q.LATENCY, ()], found[Q.UNITS, ()] = self.makespan, count(uses)
         return found
-
-
-def _spread(values: list[int]) -> list[int]:
-    """Return a few of some values, the least one first."""
-    found = sorted({*values})
-    return found[:: max(1, -(-len(found) // _WINDOWS))]
 
 
 FORMULATION = TaskGraphFormulation()

@@ -55,10 +55,6 @@ class TaskTables(ScheduleTables):
         """Return how long a task takes; 0 where it cannot run."""
         return self.time_us[request][part[2]] or 0
 
-    def fits(self, request: int, part: Part) -> bool:
-        """Return that tasks have no memory of their own: their unit holds the weights of all of its tasks."""
-        return True
-
     @cached_property
     def readers(self) -> tuple[tuple[tuple[int, Square], ...], ...]:
         """For each task those that read from it, with the time of what they read by [from][to]."""

@@ -161,7 +161,7 @@ class _Prices:
             self._kinds.append(_Kind(counts[key], reach.tables.section_count(request), len(columns), own))
             for option in own:
                 columns[request, option] = len(columns)
-        units = reach.windows(stands_for.values(), least_us, lambda: deadline.passed)
+        units = reach.windows(stands_for.values(), least_us, enough=lambda: deadline.passed)
         windows = [window for unit in units for window in unit]
         self._around: Ints = np.array([around for around, _ in windows], dtype=np.int64)
         self._works: Ints = np.zeros((len(windows), len(columns)), dtype=np.int64)

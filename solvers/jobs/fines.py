@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from ...formulations.jobs.tables import JobTables
+from ...formulations.jobs.tables import JobTables, ScheduleTables
 from ...formulations.problem import Feature, Problem
 from ..repairing import breach
 from ..shortfall import missed_by
@@ -30,9 +30,9 @@ def is_checked(problem: Problem) -> bool:
     return bool(problem.features & CHECKED)
 
 
-def unit_sets(problem: Problem, tables: JobTables) -> Iterator[frozenset[int]]:
+def unit_sets(problem: Problem, tables: ScheduleTables) -> Iterator[frozenset[int]]:
     """Yield sets of units that plans may use: largest ones first, none in another one."""
-    exclusive, most = tables.chains[0].exclusive, problem.limits.max_units
+    exclusive, most = tables.excluded, problem.limits.max_units
     found: list[frozenset[int]] = []
     for size in range(min(tables.unit_count, most or tables.unit_count), 0, -1):
         for units in map(frozenset, combinations(range(tables.unit_count), size)):

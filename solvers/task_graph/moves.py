@@ -88,7 +88,6 @@ class Moves:
         seed: int = 0,
     ) -> None:
         self._tables, self._ranking, self._broken = tables, ranking, broken
-        self._units = tuple(units)
         self._rng = random.Random(f"task graph {seed}")
         self._choices = [tuple(unit for unit in own if unit in units) for own in tables.allowed]
         self._movable = [task for task, own in enumerate(self._choices) if len(own) > 1]

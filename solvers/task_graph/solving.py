@@ -10,7 +10,7 @@ import random
 from bisect import insort
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from itertools import combinations, count, islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...formulations.task_graph.quantities import ScheduleTerm
 from ...formulations.task_graph.tables import TaskTables, tables_of
 from ..exhaustive import walked
 from ..families import Start
+from ..jobs.fines import MOST_SETS, unit_sets
 from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support
 from ..repairing import repair
 from ..rounds import Patience, RoundSearch, claim_of, starts_by
@@ -41,9 +42,6 @@ _RESTART = 0.3
 
 _NOISE = 0.2
 """By how much ranks are changed for further list schedules, as a share."""
-
-_MOST_SETS = 12
-"""Most sets of units that are searched one by one, where few may be used."""
 
 _START_ROUNDS = 6
 """Rounds without a better plan that end that search."""
@@ -85,7 +83,7 @@ class ScheduleSearch(RoundSearch[JobPlan]):
         self._reach = Reach(tables=tables)
         checked = {Feature.LIMITS, Feature.RULES, Feature.OPAQUE_RULES}
         broken = self._count_broken if problem.features & set(map(str, checked)) else None
-        self._sets = list(islice(_unit_sets(problem, tables), _MOST_SETS))
+        self._sets = list(islice(unit_sets(problem, tables), MOST_SETS))
         self._moves = [
             Moves(tables, problem.ranking, units, broken=broken, seed=seed + number)
             for number, units in enumerate(self._sets)
@@ -128,7 +126,7 @@ class ScheduleSearch(RoundSearch[JobPlan]):
     def _start(self, which: int, number: int) -> JobPlan | None:
         """Return where a round begins: at the best plan, or at a list schedule with other ranks."""
         best = self.pool.codes[:1]
-        if number % 2 and best and set(best[0].units) <= set(self._sets[which]):
+        if number % 2 and best and self._sets[which].issuperset(best[0].units):
             return best[0]
         rng = random.Random(f"ranks {self._seed} {number}")
         ranks = [rank * (1 + rng.uniform(-_NOISE, _NOISE)) for rank in upward_ranks(self._tables)]
@@ -159,12 +157,6 @@ class ScheduleSearch(RoundSearch[JobPlan]):
 
     def _count_broken(self, code: JobPlan) -> int:
         return len(examined(self._problem, code)[1])
-
-
-def _unit_sets(problem: Problem, tables: TaskTables) -> Iterator[tuple[int, ...]]:
-    """Yield sets of units that plans may use, as large as they may be."""
-    most = min(tables.unit_count, problem.limits.max_units or tables.unit_count)
-    yield from combinations(range(tables.unit_count), most)
 
 
 def upward_ranks(tables: TaskTables) -> list[float]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
 from ...formulations.history import History
 from ...formulations.job_requests import Cuts
-from ...formulations.jobs.quantities import JobValues
+from ...formulations.jobs.quantities import JobValues, PlayedPlan
 from ...formulations.jobs.tables import jobs_of, tables_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -134,12 +134,16 @@ class JobsPresenter(RequestPresenter):
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return the work of each unit, and what it waits for until all requests are done."""
-        values = _values(problem, plan)
-        return tuple(
-            UnitTime(busy=busy / 1000, idle=(values.makespan_us - busy) / 1000) if busy else UnitTime()
-            for unit in range(values.tables.unit_count)
-            for busy in [values.busy_us.get(unit, 0)]
-        )
+        return times_of(_values(problem, plan))
+
+
+def times_of(values: PlayedPlan) -> tuple[UnitTime, ...]:
+    """Return the work of each unit, and what it waits for until all is done."""
+    return tuple(
+        UnitTime(busy=busy / 1000, idle=(values.makespan_us - busy) / 1000) if busy else UnitTime()
+        for unit in range(values.tables.unit_count)
+        for busy in [values.busy_us.get(unit, 0)]
+    )
 
 
 def _values(problem: Problem, plan: Plan) -> JobValues:

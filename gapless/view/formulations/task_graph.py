@@ -21,6 +21,7 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map
 from ..words import counted, listed, millis, share
+from .jobs import times_of
 
 _MOST_RUNS, _MOST_NAMES = 24, 3
 """Rows of the table of a plan, and layers that one of them names."""
@@ -124,12 +125,7 @@ class TaskGraphPresenter(Presenter):
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return the work of each unit, and what it waits for until the request is done."""
-        values = _values(problem, plan)
-        return tuple(
-            UnitTime(busy=busy / 1000, idle=(values.latency_us - busy) / 1000) if busy else UnitTime()
-            for unit in range(values.tables.unit_count)
-            for busy in [values.busy_us.get(unit, 0)]
-        )
+        return times_of(_values(problem, plan))
 
 
 def _values(problem: Problem, plan: Plan) -> ScheduleValues:
