@@ -41,22 +41,24 @@ def played(tables: ScheduleTables, order: Iterable[int], parts: Parts) -> list[R
     """
     if tables.losses.contended:
         return _Play(tables, order, parts).run()
-    free_us, near = [0] * tables.unit_count, tables.near
+    free_us, near, before, entry_us = [0] * tables.unit_count, tables.near, tables.before, tables.entry_us
     done_us, place = [0] * tables.request_count, [0] * tables.request_count
     found = []
     for request in order:
-        part = parts[request][place[request]]
+        number = place[request]
+        part = parts[request][number]
         unit = part[2]
-        start_us = done_us[request] if place[request] else tables.entry_us[request][unit]
-        for other, square in () if place[request] else tables.before[request]:
-            start_us = max(start_us, done_us[other] + square[parts[other][-1][2]][unit])
+        start_us = done_us[request] if number else entry_us[request][unit]
+        for other, square in () if number else before[request]:
+            ready_us = done_us[other] + square[parts[other][-1][2]][unit]
+            start_us = ready_us if ready_us > start_us else start_us  # `max` takes three times as long
         for other in near[unit]:
-            start_us = max(start_us, free_us[other])
+            start_us = free_us[other] if free_us[other] > start_us else start_us
         work_us = tables.work_us(request, part)
         end_us = start_us + work_us
-        found.append(Run(request, place[request], part, start_us, end_us, work_us))
+        found.append(Run(request, number, part, start_us, end_us, work_us))
         free_us[unit] = done_us[request] = end_us
-        place[request] += 1
+        place[request] = number + 1
     return found
 
 
