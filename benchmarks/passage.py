@@ -11,7 +11,15 @@ course
     Period of native after 0.02, 0.1, 0.5 and 10 s, and by how much it may be above the least one: its
     distance from the best bound that any of these runs proved.
 
-A third one, if asked for, of some of them:
+Two more, if asked for:
+
+cycles
+    Of the plans of `any` that come back to a unit: how many requests their cycles need in flight, how long a
+    request is on its way, in periods: in the cycle, at least (a bound), and if it waited nowhere; seconds to
+    find the cycle. 1,000 requests are played in it with that many in flight: the mean time between two
+    results from the 200th to the 800th.
+
+And of some of them:
 
 exact
     Period and bound of native and of CP-SAT, HiGHS and Z3, which begin with nothing (cold) or with the plan
@@ -20,7 +28,7 @@ exact
 
 Seconds of the first two are those of the processor, so that a busy machine tells the same. Options:
 `--only kirin990/bert` (how names begin, by commas), `--limits 0.02,0.1,0.5,10`, `--hops 0,50,100,200`,
-`--exact-limits 10`, `--tables gain,course,exact`.
+`--exact-limits 10`, `--tables gain,course,cycles,exact`.
 """
 
 from __future__ import annotations
@@ -37,9 +45,13 @@ from rich.console import Console
 
 from benchmarks.printing import WIDTH, show, titled
 from gapless.api.problems import load_problem
+from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import NetworkCosts, TransferRows
+from gapless.formulations.cycles import cycle_of, least_latency_us
 from gapless.formulations.passages import Passage
+from gapless.formulations.plan import comes_back
 from gapless.formulations.problem import Problem
+from gapless.formulations.serving import Turns, served_in_turns
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.platforms.workloads import phone_names, phone_network_names, shipped_workload
 from gapless.solvers.protocol import Claim, Clock, SolveOptions
@@ -59,6 +71,9 @@ LARGE = (
 """What exact solvers are tried on unless `--only` says otherwise."""
 
 EXACT = ("cpsat", "pulp", "z3")
+
+PLAYED, STEADY = 1000, range(200, 800)
+"""Requests that are played in a cycle, and those of them whose results are timed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,6 +113,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table = titled("Course", "table", "layers", *(f"after {s:g} s" for s in limits), "bound")
         for name, problem in chosen:
             table.add_row(name, str(len(problem.network.layers)), *_course(problem, limits))
+        show(console, table)
+    if "cycles" in asked.tables:
+        words = ("in flight", "latency", "at least", "no waits", "seconds", "played us")
+        table = titled("Cycles, latencies in periods", "table", "chunks", "period us", *words)
+        for name, problem in chosen:
+            cells = _cycle(problem, max(limits))
+            if cells:
+                table.add_row(name, *cells)
         show(console, table)
     if "exact" in asked.tables:
         spans = [float(text) for text in asked.exact_limits.split(",")]
@@ -197,6 +220,31 @@ def _course(problem: Problem, limits: Sequence[float]) -> list[str]:
             sure = "proved" if answer.proven else f"{above:.2f} %{own}"
             cells.append(f"{answer.objective:,} ({sure})")
     return [*cells, _number(bound)]
+
+
+def _cycle(problem: Problem, limit_s: float) -> list[str]:
+    """Return the cells of a row; empty: the plan does not come back to a unit."""
+    plan = _any(problem, limit_s)[0].plan
+    if plan is None or not comes_back(plan.chunks, problem.platform):
+        return []
+    chain, platform = chain_of(problem), problem.platform
+    times_us = [chain.busy_us(one.start, one.stop, platform.index_of(one.unit)) for one in plan.chunks]
+    units = platform.turns(chunk.unit for chunk in plan.chunks)
+    began_s = time.thread_time()
+    cycle = cycle_of(times_us, units)
+    spent_s = time.thread_time() - began_s
+    visits = served_in_turns(times_us, [0] * PLAYED, cycle.in_flight, Turns(units=units, cycle=cycle))
+    ends_us = [visit.end_us for visit in visits if visit.station == len(times_us) - 1]
+    played_us = (ends_us[STEADY.stop] - ends_us[STEADY.start]) / len(STEADY)
+    latencies_us = (cycle.latency_us, least_latency_us(times_us, units), sum(times_us))
+    return [
+        str(len(plan.chunks)),
+        _number(cycle.period_us),
+        str(cycle.in_flight),
+        *(f"{latency_us / cycle.period_us:.3f}" for latency_us in latencies_us),
+        f"{spent_s:.2f}",
+        f"{played_us:,.3f}",
+    ]
 
 
 def _exact(problem: Problem, limits: Sequence[float]) -> Iterator[list[str]]:

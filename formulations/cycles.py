@@ -11,8 +11,8 @@ does not. So units are packed in turn, the others fixed: from every beginning of
 the most urgent first (Jackson's rule). This is repeated from disturbed schedules; the best one is kept.
 
 Two chunks of one unit whose times between them do not fit the circle make each request wait somewhere between
-them; what such pairs ask for, as far as they are behind each other, is a bound (`_least_waits`). A schedule
-that attains it cannot be improved.
+them; what such pairs ask for, as far as they are behind each other, is a bound (`least_latency_us`). A
+schedule that attains it cannot be improved.
 """
 
 from __future__ import annotations
@@ -158,6 +158,12 @@ def brief_latency_us(times_us: Sequence[int], units: Sequence[int], *, enough_us
     return circles.latency(circles.best(_rounds(len(rows), None), enough_us, patient=patient))
 
 
+def least_latency_us(times_us: Sequence[int], units: Sequence[int | str]) -> int:
+    """Return what a request takes at least in any cycle of the least period; parameters as for `cycle_of`."""
+    _, whole_us, alike = _merged(times_us, units)
+    return sum(whole_us) + _Circles(whole_us, alike, largest_load(times_us, units)).least_waits()
+
+
 def _rounds(chunks: int, most: int | None) -> int:
     """Return how many disturbed schedules are improved."""
     return min(_FEW * chunks**2, _WORK // chunks) if most is None else most
@@ -214,7 +220,7 @@ class _Circles:
         whole, allowed = sum(self.times), max(enough - sum(self.times), 0)
         far = {turn: whole + times * allowed for turn, times in _FAR.items()}
         far = {} if patient else far
-        enough = max(enough, whole + self._least_waits())
+        enough = max(enough, whole + self.least_waits())
         for turn in range(rounds):
             if shortest <= enough or shortest > far.get(turn, math.inf):
                 break
@@ -231,7 +237,7 @@ class _Circles:
         waits = ((start - end) % self.period for end, start in zip(ends, starts[1:], strict=False))
         return sum(self.times) + sum(waits)
 
-    def _least_waits(self) -> int:
+    def least_waits(self) -> int:
         """Return what each request waits at least: of disjoint stretches of its way, the most together."""
         waits: list[list[tuple[int, int]]] = [[] for _ in self.times]
         for own in self.own.values():

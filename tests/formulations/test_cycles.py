@@ -110,14 +110,14 @@ def test_no_schedule_waits_less_than_the_bound(line: tuple[list[int], list[str]]
     times, units = line
     loads = {unit: sum(t for t, u in zip(times, units, strict=True) if u == unit) for unit in units}
     circles = _Circles(times, units, max(loads.values()))
-    least = sum(times) + circles._least_waits()
+    least = sum(times) + circles.least_waits()
     assert circles.latency(circles.best(40)) >= least >= sum(times)
 
 
 def test_a_bound_that_is_attained_ends_the_search() -> None:
     """On a unit that is never idle c follows a or another chunk, so b makes a request wait."""
     circles = _Circles([6, 4, 5], ["npu", "cpu", "npu"], 11)
-    assert circles._least_waits() == 7
+    assert circles.least_waits() == 7
     assert circles.latency(circles.best(0)) == 15 + 7
 
 
