@@ -152,6 +152,10 @@ def test_paths_are_at_most_what_plans_take() -> None:
     assert gapless.plan(problem, backend="exhaustive").objective == 8500
 
 
+def test_a_task_is_behind_all_that_it_needs() -> None:
+    assert tables_of(diamond()).behind == (0, 0b1, 0b1, 0b111)
+
+
 def test_problem_files_come_back() -> None:
     problem = diamond()
     assert parse_problem(dump_problem(problem).encode(), name="problem.json") == problem

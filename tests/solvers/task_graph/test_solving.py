@@ -8,14 +8,18 @@ import pytest
 
 import gapless
 from gapless.formulations.jobs.reach import Reach
+from gapless.formulations.jobs.tables import tables_of as job_tables_of
 from gapless.formulations.judge import check, examined
 from gapless.formulations.task_graph.quantities import ScheduleValues
 from gapless.formulations.task_graph.tables import tables_of
+from gapless.solvers.jobs.fines import unit_sets
+from gapless.solvers.jobs.samples import samples as job_samples
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
+from gapless.solvers.samples import with_shared_core
 from gapless.solvers.sandbox import call_in_child
 from gapless.solvers.task_graph.moves import Critical, Moves
-from gapless.solvers.task_graph.samples import random_tasks
+from gapless.solvers.task_graph.samples import random_tasks, samples
 from gapless.solvers.task_graph.solving import (
     ScheduleSearch,
     first_schedules,
@@ -135,3 +139,9 @@ def test_limits_and_rules_are_kept() -> None:
     ruled = gapless.plan(problem, rules=[lambda view: view.on("l3", "unit2")])
     assert ruled.plan is not None
     assert any(c.start <= 3 < c.stop and c.unit == "unit2" for c in ruled.plan.chunks)
+
+
+def test_units_that_share_cores_are_used_together_by_tasks_and_not_by_requests() -> None:
+    side_by_side, requests = (with_shared_core(each().plain) for each in (samples, job_samples))
+    assert [*unit_sets(side_by_side, tables_of(side_by_side))] == [{0, 1}]
+    assert [*unit_sets(requests, job_tables_of(requests))] == [{0}, {1}]
