@@ -48,7 +48,7 @@ def tuned(workload: str, platform: Platform, *, top: int, options: TuningOptions
         locators, shapes = ocr_models()
     else:
         locators, shapes = workload.split("+"), {}
-    model = gapless.open_models(locators, shapes=shapes)
+    model = gapless.running.open_models(locators, shapes=shapes)
     return gapless.tune(model, platform=platform, top=top, options=options, report=_quiet)
 
 

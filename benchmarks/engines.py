@@ -134,7 +134,7 @@ def models(names: Sequence[str], *, ocr: bool, console: Console) -> Iterator[Mod
     for name, (_, shape) in OCR_SHAPES.items():
         yield gapless.open_model(located[name], shapes={"x": shape})
     shapes = {f"{name}/x": shape for name, (_, shape) in OCR_SHAPES.items()}
-    yield gapless.open_models(list(located.values()), shapes=shapes)
+    yield gapless.running.open_models(list(located.values()), shapes=shapes)
 
 
 def contest(model: Model, asked: argparse.Namespace) -> Contest:

@@ -18,12 +18,16 @@ from . import testing as testing
 from . import tuning as tuning
 from .api.coordination import coordinate as coordinate
 from .api.device import this_device as this_device
+from .api.diagnosis import backends as backends
+from .api.diagnosis import doctor as doctor
+from .api.diagnosis import networks as networks
+from .api.diagnosis import problems as problems
 from .api.execution import open_pipeline as open_pipeline
 from .api.execution import profile as profile
 from .api.execution import profiled_problem as profiled_problem
 from .api.execution import run as run
+from .api.exporting import export as export
 from .api.models import open_model as open_model
-from .api.models import open_models as open_models
 from .api.planning import compare as compare
 from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem

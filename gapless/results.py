@@ -1,8 +1,9 @@
-"""What is returned: answers of backends, comparisons, trade-offs, explanations, numbers of plans."""
+"""What is returned: answers, comparisons, trade-offs, explanations, numbers of plans, diagnoses."""
 
 from __future__ import annotations
 
 from .api.comparison import Comparison
+from .api.diagnosis import Diagnosis
 from .formulations.chunking.view import PlanView
 from .formulations.scores import Violation
 from .solvers.course import Pace
@@ -13,6 +14,7 @@ from .view.explaining.explanation import Explanation
 __all__ = [
     "Candidate",
     "Comparison",
+    "Diagnosis",
     "Explanation",
     "Milestone",
     "Pace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .api.models import open_models
 from .api.support import model_support
 from .boards.board import Board
 from .executor.callable_layers import CallableLayer, CallableModel, ModelStep
@@ -33,6 +34,7 @@ __all__ = [
     "TensorSpec",
     "load_deployment",
     "model_support",
+    "open_models",
     "read_samples",
     "save_run",
 ]

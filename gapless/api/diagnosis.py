@@ -1,4 +1,4 @@
-"""What works here: Python, the machine, every backend and every engine."""
+"""What works here: Python, the machine, every backend and every engine; and what can be named."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ..executor.machine.quota import quota_availability
 from ..formulations.availability import Availability
 from ..formulations.problem import FEATURES
 from ..formulations.registry import formulation_named, formulation_names
+from ..profiler.platforms.catalog import shipped_names
+from ..profiler.zoo.catalog import zoo_names
 from ..solvers.protocol import Capabilities
 from ..solvers.registry import backend_names, get_backend
 from ..version import __version__
@@ -63,19 +65,64 @@ class EngineReport:
 class Diagnosis:
     """What works here.
 
-    `gapless`, `python`, `system`: versions and kind of the machine; `backends`, `engines`: one report for
-    each known backend and engine.
+    Attributes
+    ----------
+    gapless, python, system
+        Versions, and the kind of the machine.
+    device
+        The machine as measurements name it.
+    cores
+        Processor cores that this process may use.
+    backends, engines
+        A report for each known backend and engine.
+    permissions
+        What the system lets this process do, by what it is for.
     """
 
     gapless: str
     python: str
     system: str
-    device: str  # the machine as measurements name it
-    cores: int  # processor cores that this process may use
+    device: str
+    cores: int
     backends: tuple[BackendReport, ...]
     engines: tuple[EngineReport, ...]
     permissions: tuple[tuple[str, Availability], ...]
-    """What the system lets this process do, by what it is for."""
+
+
+def problems() -> tuple[str, ...]:
+    """Return the names of the shipped problems, which `load_problem` takes.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> [name for name in gapless.problems() if name.startswith("oneplus11/")]
+    ['oneplus11/alexnet-dense', 'oneplus11/alexnet-sparse', 'oneplus11/octree']
+    """
+    return shipped_names()
+
+
+def networks() -> tuple[str, ...]:
+    """Return the names of the built-in networks, which `open_model` takes.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> "mobilenetv2" in gapless.networks()
+    True
+    """
+    return zoo_names()
+
+
+def backends() -> tuple[str, ...]:
+    """Return the names of all known backends, which `plan` and `compare` take.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> gapless.backends()[:3]
+    ('native', 'exhaustive', 'cpsat')
+    """
+    return backend_names()
 
 
 _PERMISSIONS: dict[str, Callable[[], Availability]] = {
@@ -85,8 +132,15 @@ _PERMISSIONS: dict[str, Callable[[], Availability]] = {
 }
 
 
-def diagnose() -> Diagnosis:
-    """Look at everything without changing anything; a broken backend is a report, not an error."""
+def doctor() -> Diagnosis:
+    """Return what works here, as `gapless doctor` says; a broken backend is a report, not an error.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> [report.name for report in gapless.doctor().backends if report.ok][:2]
+    ['native', 'exhaustive']
+    """
     device = fingerprint()
     names = engine_names()
     # Engines are tried in child processes, so all at once; each backend is asked here, by itself.

@@ -53,7 +53,7 @@ def doctor(
         if backends:
             raise InvalidInputError("--backends is about this machine: leave --on out")
         return _board(on)
-    from ...api.diagnosis import diagnose
+    from ...api.diagnosis import doctor as diagnose
     from ...files.diagnosis_document import diagnosis_document
     from ...view.terminal.describe import doctor_view
 

@@ -52,7 +52,7 @@ def test_receipts_of_a_pipeline_say_whether_it_was_compared(asked: tuple[gapless
 def test_exports_are_compared_and_the_manifest_says_so(
     asked: tuple[gapless.Problem, Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gapless.cli.tasks.exporting import export
+    from gapless.api.exporting import export
 
     good = export(*asked, to="onnxruntime", out=tmp_path / "good")
     assert good.manifest.numbers.startswith("numbers agree with the uncut model")
@@ -82,7 +82,7 @@ def test_what_cannot_be_run_here_is_exported_and_said(
 ) -> None:
     from dataclasses import replace
 
-    from gapless.cli.tasks.exporting import export
+    from gapless.api.exporting import export
     from gapless.formulations.hardware import EngineSettings
 
     problem, plan = asked

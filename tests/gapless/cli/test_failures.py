@@ -44,7 +44,7 @@ def fake(act: Callable[[Problem, SolveOptions], Claim]) -> Callable[[str], fakes
 
 
 def test_a_failing_backend_is_exit_code_5(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gapless.solvers.session.get_backend", fake(fakes.fail))
+    monkeypatch.setattr("gapless.solvers.registry.get_backend", fake(fakes.fail))
     run = cli("plan", SPARSE)
     assert run.code == ExitCode.FAILURE
     assert "ZeroDivisionError: by nought" in run.err
@@ -59,7 +59,7 @@ def test_a_failing_backend_is_exit_code_5(cli: Cli, monkeypatch: pytest.MonkeyPa
 def test_a_lying_backend_is_exit_code_6(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     best = fakes.plan(*BEST, network="alexnet-sparse")
     lie = fakes.optimal(best, values=(1, 1), bound=1)
-    monkeypatch.setattr("gapless.solvers.session.get_backend", fake(lambda problem, options: lie))
+    monkeypatch.setattr("gapless.solvers.registry.get_backend", fake(lambda problem, options: lie))
     run = cli("plan", SPARSE)
     assert run.code == ExitCode.VERIFICATION
     assert "7648" in run.err
@@ -72,7 +72,7 @@ def test_ctrl_c_loses_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_pat
         options.publish(fakes.feasible(best, bound=7000))
         raise KeyboardInterrupt
 
-    for module in ("solvers.session", "solvers.registry", "cli.tasks.solving"):
+    for module in ("solvers.registry", "cli.tasks.solving"):
         monkeypatch.setattr(f"gapless.{module}.get_backend", fake(show_and_stop))
     out = tmp_path / "best.json"
     run = cli("plan", SPARSE, "--out", out)
@@ -93,7 +93,7 @@ def test_ctrl_c_before_anything_was_found(cli: Cli, monkeypatch: pytest.MonkeyPa
     def stop(problem: Problem, options: SolveOptions) -> Claim:
         raise KeyboardInterrupt
 
-    for module in ("solvers.session", "cli.tasks.solving"):
+    for module in ("solvers.registry", "cli.tasks.solving"):
         monkeypatch.setattr(f"gapless.{module}.get_backend", fake(stop))
     run = cli("plan", SPARSE, "--json")
     assert (run.code, run.document["status"], run.document["candidates"]) == (130, "no_solution", [])
@@ -103,7 +103,7 @@ def test_a_bug_is_one_line_unless_debug_is_asked(cli: Cli, monkeypatch: pytest.M
     def broken() -> object:
         raise KeyError("nothing [red]here[/red]\x1b[31m")
 
-    monkeypatch.setattr(diagnosis, "diagnose", broken)
+    monkeypatch.setattr(diagnosis, "doctor", broken)
     run = cli("doctor")
     assert run.code == ExitCode.INTERNAL
     assert run.err.startswith("error: gapless has a bug: KeyError: ")
