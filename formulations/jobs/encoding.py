@@ -4,9 +4,10 @@
     b[r, i]         when the chunk that begins at border i starts; e[r]: when the last one ends
 
 The chosen chunks of a request are a path from its first border to its last; a chunk starts after its release,
-after those that it waits for, and after the chunk before it; chunks on one unit do not overlap. "At least"
-rows admit idling, which makes no term better; rules about times add that nothing starts later than it can.
-With slowdown (`slowdown.py`) a later start could spare others, so that these rows are always there.
+after those that it waits for (and what they send, by their units), and after the chunk before it; chunks on
+one unit, and on units that take turns, do not overlap. Of one section there is one chunk, as of tasks. "At
+least" rows admit idling, which makes no term better; rules about times add that nothing starts later than it
+can. With slowdown (`slowdown.py`) a later start could spare others, so that these rows are always there.
 
 Redundant rows, which relaxations need:
 
@@ -313,6 +314,7 @@ class ScheduleModel:
     def _turns(self, units: tuple[int, ...]) -> Iterator[BoolExpr]:
         """Yield "one after the other" for each two chunks on units, by a literal for who is first."""
         places: list[tuple[int, int, BoolExpr, Expr]] = []
+        behind = self.tables.behind
         for request in self.requests:
             for border in range(self.tables.section_count(request)):
                 own = {o: x for o, x in self._from(request, border).items() if o.unit in units}
@@ -327,7 +329,7 @@ class ScheduleModel:
                     places.append((request, border, there, self.begin(request, border) + length))
         for first, (request, border, here, end) in enumerate(places):
             for other, place, there, other_end in places[first + 1 :]:
-                if other != request and not self.tables.behind[other] >> request & 1:
+                if other != request and not behind[other] >> request & 1:
                     turn = BoolVar("before", (request, border, other, place))
                     apart = (~here) | ~there
                     yield apart | ~turn | (end <= self.begin(other, place))
