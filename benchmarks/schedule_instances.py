@@ -7,6 +7,7 @@ import random
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
+from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.objective import Objective
@@ -26,7 +27,7 @@ def small_schedule(seed: int, most: int = 2_000) -> Problem:
     """Return requests of up to four layers on two or three units, which have at most `most` plans."""
     draw = random.Random(f"schedule {seed}")
     while True:
-        problem = _ruled(_drawn(draw), draw)
+        problem = _limited(_ruled(_drawn(draw), draw), draw)
         if 2 <= count_plans(problem) <= most:
             return problem
 
@@ -115,6 +116,20 @@ def _interference(
             for network in networks
         ),
     )
+
+
+def _limited(problem: Problem, draw: random.Random) -> Problem:
+    if draw.random() < 0.6:
+        return problem
+    name = draw.choice(
+        (
+            *("max_makespan_us", "max_request_latency_us", "max_latency_us"),
+            *("max_memory_bytes", "max_unit_memory_bytes"),
+        )
+    )
+    horizon_us = tables_of(problem).horizon_us
+    times, sizes = (horizon_us // 8, horizon_us // 2), (20, 100)
+    return problem.with_limits(**{name: draw.randint(*(times if name.endswith("_us") else sizes))})
 
 
 def _ruled(problem: Problem, draw: random.Random) -> Problem:
