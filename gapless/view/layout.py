@@ -25,17 +25,26 @@ class PlainTable(Table):
     """A table without frame that gives way where the terminal is narrow, without breaking a number or a word.
 
     Units that all cells of a column share move to its header, headers break between words, and columns of
-    text are wrapped. Only where that is not enough are words broken, too.
+    text are wrapped. Where that is not enough the last columns stand below, behind the first one again. Only
+    where not even two columns fit are words broken, too.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table as it is if it fits, else a narrower one."""
-        wide = options.update(max_width=_ENDLESS)
-        natural = Measurement.get(console, wide, self).maximum
-        shown = self if natural <= options.max_width else self._narrow(options.max_width)
-        yield from Table.__rich_console__(shown, console, options)
+        """Yield the table as it is if it fits, else a narrower one, or several."""
+        wide, width = options.update(max_width=_ENDLESS), options.max_width
+        if Measurement.get(console, wide, self).maximum <= width:
+            yield from Table.__rich_console__(self, console, options)
+            return
+        cells, heads, least = self._squeezed()
+        for number, part in enumerate(_parts(least, width)):
+            if number:
+                yield Text()
+            yield from Table.__rich_console__(
+                self._narrow(cells, heads, least, part, width), console, options
+            )
 
-    def _narrow(self, width: int) -> Table:
+    def _squeezed(self) -> tuple[list[list[str]], list[str], list[int]]:
+        """Return the cells and the header of each column as narrow as they can be, and how wide that is."""
         cells = [[_plain(cell) for cell in column.cells] for column in self.columns]
         heads = [str(column.header) for column in self.columns]
         numbers = [column.justify == "right" for column in self.columns]
@@ -52,10 +61,17 @@ class PlainTable(Table):
         for index, number in enumerate(numbers):
             if number:  # with its unit it is one word
                 least[index] = max([least[index], *map(len, cells[index])])
-        gap = _GAP if sum(least) + _GAP * (len(least) - 1) <= width else 1
-        spare = width - gap * (len(least) - 1) - sum(least)
-        longest = [max(map(len, texts), default=0) for texts in cells]
-        widths = _widened(least, longest, spare) if spare >= 0 else [None] * len(least)
+        return cells, heads, least
+
+    def _narrow(
+        self, cells: list[list[str]], heads: list[str], least: list[int], part: Sequence[int], width: int
+    ) -> Table:
+        """Return a table of some columns, which are as wide as there is room."""
+        narrow = [least[index] for index in part]
+        gap = _GAP if sum(narrow) + _GAP * (len(part) - 1) <= width else 1
+        spare = width - gap * (len(part) - 1) - sum(narrow)
+        longest = [max(map(len, cells[index]), default=0) for index in part]
+        widths = _widened(narrow, longest, spare) if spare >= 0 else [None] * len(part)
         table = Table(
             title=self.title,
             title_justify=self.title_justify,
@@ -64,14 +80,24 @@ class PlainTable(Table):
             padding=(0, gap, 0, 0),
             header_style="bold",
         )
-        for head, column, fixed in zip(heads, self.columns, widths, strict=True):
-            table.add_column(head, justify=column.justify, overflow="fold", width=fixed)
-        for index, row in enumerate(self.rows):
-            found = (
-                _replaced(column, texts, index) for column, texts in zip(self.columns, cells, strict=True)
-            )
-            table.add_row(*found, style=row.style)
+        for index, fixed in zip(part, widths, strict=True):
+            justify = self.columns[index].justify
+            table.add_column(heads[index], justify=justify, overflow="fold", width=fixed)
+        for row, style in enumerate(self.rows):
+            found = (_replaced(self.columns[index], cells[index], row) for index in part)
+            table.add_row(*found, style=style.style)
         return table
+
+
+def _parts(least: Sequence[int], width: int) -> list[list[int]]:
+    """Return which columns stand beside each other: as many as fit, each part behind the first column."""
+    parts = [[0]]
+    for index in range(1, len(least)):
+        wide = sum(1 + least[column] for column in parts[-1]) + least[index]
+        if wide > width and len(parts[-1]) > 1:
+            parts.append([0])
+        parts[-1].append(index)
+    return parts
 
 
 def plain_table(*columns: str, numbers: Iterable[str] = ()) -> Table:

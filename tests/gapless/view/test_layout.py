@@ -66,6 +66,18 @@ def test_units_that_differ_stay_with_their_numbers() -> None:
     assert "2.08 s" in text
 
 
+def test_columns_that_do_not_fit_stand_below_behind_the_first_one() -> None:
+    lines = shown(times(), 40)
+    assert max(map(len, lines)) <= 40
+    above, _, below = "\n".join(line.rstrip() for line in lines).partition("\n\n")
+    for part, cells in (
+        (above, ("1,071.029", "62.31", "105.69", "Little+Medium")),
+        (below, ("96.9 %", "100.0 %")),
+    ):
+        assert "replicas on" in part
+        assert all(cell in part for cell in cells)
+
+
 def test_even_where_nothing_fits_everything_is_shown() -> None:
     lines = shown(times(), 24)
     assert max(map(len, lines)) <= 24
