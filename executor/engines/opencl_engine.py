@@ -39,6 +39,8 @@ DEVICE_VARIABLE = "GAPLESS_OPENCL_DEVICE"
 LIMIT_S = 60.0
 """How long drivers may take to say which devices there are."""
 
+_PROBE = "kernel void probe(global float *x) { x[get_global_id(0)] = 1.0f; }"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenClDevice:
@@ -88,7 +90,7 @@ def open_device(backend: str) -> OpenClDevice:
 
 @cache
 def opencl_backends() -> tuple[str, ...]:
-    """Return the backends for which there is a device, as a child process finds out: GPUs first."""
+    """Return the backends for which a device compiles kernels, as a child process finds out: GPUs first."""
     with Helper("probe of opencl", serve, {}) as helper:
         try:
             return tuple(helper.ask({"kind": "list"}, limit_s=LIMIT_S)["backends"])
@@ -97,9 +99,13 @@ def opencl_backends() -> tuple[str, ...]:
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
-    """Role of a helper process: answer each question by the backends for which there is a device."""
+    """Role of a helper process: answer each question by the backends whose devices compile kernels.
+
+    Some drivers list a device that they cannot compile for, as PoCL does on processors newer than itself.
+    """
     while link.receive() is not None:
-        kinds = {kind for kind, _ in _devices()}
+        first = dict(reversed(list(_devices())))  # the one that is opened
+        kinds = {kind for kind, device in first.items() if _compiles(device)}
         link.send({"kind": "found", "backends": [b for b in (GPU_BACKEND, CPU_BACKEND) if b in kinds]})
 
 
@@ -115,6 +121,16 @@ def _devices() -> Iterator[tuple[str, pyopencl.Device]]:
         for device in platform.get_devices():
             if wanted in f"{platform.name}, {device.name}".lower():
                 yield (CPU_BACKEND if device.type & cl.device_type.CPU else GPU_BACKEND), device
+
+
+def _compiles(device: pyopencl.Device) -> bool:
+    import pyopencl as cl
+
+    try:
+        cl.Program(cl.Context([device]), _PROBE).build(cache_dir=False)
+    except cl.Error:
+        return False
+    return True
 
 
 class OpenClEngine(CallableEngine):

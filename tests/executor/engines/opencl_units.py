@@ -14,7 +14,9 @@ def opencl_backend() -> str:
     found = engine.backends()[1:]
     if not found:
         reason = engine.availability().reason
-        pytest.skip(reason or "there is no OpenCL device: install a driver, or pocl-binary-distribution")
+        pytest.skip(
+            reason or "no OpenCL device compiles kernels here: install a driver, or pocl-binary-distribution"
+        )
     return found[0]
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,29 @@ def test_what_is_not_there_is_refused_and_not_replaced(model: CallablePipeline) 
             opened(model, 0, 2, missing)
     with pytest.raises(PlacementError, match=r"layer 'root' has no function for unit 'device' .*opencl"):
         opened(model, 0, 3)
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_a_device_that_compiles_nothing_is_not_listed(
+    compiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PoCL lists processors that are newer than itself, and cannot compile for them."""
+
+    class Error(Exception):
+        pass
+
+    def build(**_: object) -> None:
+        if not compiles:
+            raise Error("unknown target CPU")
+
+    program = SimpleNamespace(build=build)
+    fake = SimpleNamespace(Error=Error, Context=list, Program=lambda context, source: program)
+    monkeypatch.setitem(sys.modules, "pyopencl", fake)
+    monkeypatch.setattr(opencl_engine, "_devices", lambda: iter([(CPU_BACKEND, "a processor")]))
+    questions, answers = [{"kind": "list"}], []
+    link: Any = SimpleNamespace(receive=lambda: questions.pop() if questions else None, send=answers.append)
+    opencl_engine.serve(link, {})
+    assert answers == [{"kind": "found", "backends": [CPU_BACKEND] if compiles else []}]
 
 
 def test_another_device_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
