@@ -39,6 +39,9 @@ DEVICE_VARIABLE = "GAPLESS_OPENCL_DEVICE"
 LIMIT_S = 60.0
 """How long drivers may take to say which devices there are."""
 
+_NO_CACHE: Any = False
+"""What pyopencl takes, against its types: drivers have caches of their own."""
+
 _PROBE = "kernel void probe(global float *x) { x[get_global_id(0)] = 1.0f; }"
 
 
@@ -60,11 +63,10 @@ class OpenClDevice:
         import pyopencl as cl
 
         if source not in self.programs:
-            own_cache: Any = False  # drivers have theirs
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # compilers note how they vectorised
-                    program = cl.Program(self.context, source).build(cache_dir=own_cache)
+                    program = cl.Program(self.context, source).build(cache_dir=_NO_CACHE)
             except cl.Error as error:
                 raise ExecutionError(f"OpenCL kernels do not compile on {self.name}: {error}") from error
             self.programs[source] = {kernel.function_name: kernel for kernel in program.all_kernels()}
@@ -127,7 +129,7 @@ def _compiles(device: pyopencl.Device) -> bool:
     import pyopencl as cl
 
     try:
-        cl.Program(cl.Context([device]), _PROBE).build(cache_dir=False)
+        cl.Program(cl.Context([device]), _PROBE).build(cache_dir=_NO_CACHE)
     except cl.Error:
         return False
     return True

@@ -147,7 +147,8 @@ def test_a_device_that_compiles_nothing_is_not_listed(
     fake = SimpleNamespace(Error=Error, Context=list, Program=lambda context, source: program)
     monkeypatch.setitem(sys.modules, "pyopencl", fake)
     monkeypatch.setattr(opencl_engine, "_devices", lambda: iter([(CPU_BACKEND, "a processor")]))
-    questions, answers = [{"kind": "list"}], []
+    questions: list[object] = [{"kind": "list"}]
+    answers: list[object] = []
     link: Any = SimpleNamespace(receive=lambda: questions.pop() if questions else None, send=answers.append)
     opencl_engine.serve(link, {})
     assert answers == [{"kind": "found", "backends": [CPU_BACKEND] if compiles else []}]
