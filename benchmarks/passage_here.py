@@ -1,7 +1,8 @@
 """Plans that come back to a unit, measured on this machine: `python -m benchmarks.passage_here`.
 
-The units are two cores that are made unlike: core1 gets half of its time (`--emulate core1=50%`), and core0,
-which stands for an NPU, lacks some operators of each network. Each network is profiled, planned and run:
+The units are two cores that are made unlike: core1 gets half of its time (`--emulate core1=50%`; another
+share with `--percent`, 100 is full speed), and core0, which stands for an NPU, lacks some operators of each
+network. Each network is profiled, planned and run:
 
 any, once     the best plan with any number of chunks per unit, and with one
 by copies     that with any number where hops are predicted by their copies only (`Profile.hops` left out)
@@ -11,8 +12,9 @@ all threads   everything on both cores with two threads: at full speed and with 
               units are not; it says what the machine itself can do
 
 Outputs of all of them are compared with those of the uncut model. Then they are measured in turns, round
-after round; the plan that comes back also with fewer requests in flight. Needs the permission to set quotas.
-Options: `--rounds 5`, `--seconds 1` (for each visit), `--only squeezenet`.
+after round; the plan that comes back also with fewer requests in flight. Needs the permission to set quotas,
+unless core1 runs at full speed. Options: `--rounds 5`, `--seconds 1` (for each visit), `--only squeezenet`,
+`--percent 50`.
 """
 
 from __future__ import annotations
@@ -81,14 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--only", default=",".join(NETWORKS))
+    parser.add_argument("--percent", type=int, default=50)
     asked = parser.parse_args(arguments)
     console = Console(width=WIDTH)
     for name in asked.only.split(","):
         begins_s = time.monotonic()
-        taken, problem, cases = planned(name)
+        taken, problem, cases = planned(name, asked.percent)
         found = measured(problem, cases, rounds=asked.rounds, seconds=asked.seconds)
         table = titled(
-            f"{name}, core0 without {', '.join(NETWORKS[name])}; {asked.rounds} rounds",
+            f"{name}, core0 without {', '.join(NETWORKS[name])}, core1 at {asked.percent} %; "
+            f"{asked.rounds} rounds",
             "what",
             "chunks",
             "in flight",
@@ -110,9 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(f"{time.monotonic() - begins_s:.0f} s; load at the end {load:.1f}")
 
 
-def planned(name: str) -> tuple[Profile, Problem, list[Case]]:
+def planned(name: str, percent: int) -> tuple[Profile, Problem, list[Case]]:
     """Profile a network on unlike cores, and return the profile, its problem and what is measured."""
-    platform = unlike_cores(NETWORKS[name])
+    platform = unlike_cores(NETWORKS[name], percent)
     taken = gapless.profile(name, platform=platform, engine=ENGINE, methods=(Method.HEAVY,), options=SHORT)
     problem = gapless.with_passage(profiled_problem(taken, costs=Method.HEAVY))
     return taken, problem, list(_cases(problem, without_hops(problem, [taken])))
@@ -141,9 +145,10 @@ def _hops(profile: Profile) -> str:
     return f"a hop costs {', '.join(costs.values())} ({'; '.join(pairs)})"
 
 
-def unlike_cores(lacks: tuple[str, ...]) -> Platform:
-    """Return core0, which lacks some operators, and core1 at half its speed."""
-    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate={"core1": 500})
+def unlike_cores(lacks: tuple[str, ...], percent: int = 50) -> Platform:
+    """Return core0, which lacks some operators, and core1 with a share of its time."""
+    slow = {"core1": 10 * percent} if percent < 100 else {}
+    units = gapless.this_device(engine=ENGINE, units=("core0", "core1"), emulate=slow)
     first, *others = units.units
     return replace(units, units=(replace(first, unsupported=lacks), *others))
 

@@ -30,7 +30,7 @@ _STEPS, _STEPS_PER_SECTION = 1_000, 300
 _MOST_DISPATCHED, _DISPATCHED_S = 50, 2.0
 """Most requests whose policies are asked, and seconds that there have to be: they take up to 0.2 s."""
 
-_ORDERED_S, _ORDERED_SHARE = 0.5, 0.08
+_ORDERED_S, _ORDERED_SHARE = 0.2, 0.2
 """Seconds that there have to be for a search among plans that pass the units in one order, and its share of
 the time."""
 
