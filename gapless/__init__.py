@@ -34,18 +34,19 @@ def __getattr__(name: str) -> object:
         home = import_module(f".{name}" if module == "." else module, __name__)
         value = home if module == "." else getattr(home, name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_elsewhere(name)}")
+        if home := _elsewhere(name):  # an error that `from gapless import NAME` shows, too
+            raise ImportError(f"{name} is not in gapless, it is in {home}: from {home} import {name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def _elsewhere(name: str) -> str:
-    """Return in which module by subject a name is, if in any: once all were here."""
+    """Return the module by subject that a name is in: once all were here; empty: it is in none."""
     if name.startswith("_"):
         return ""
-    subjects = (name for name, module in _modules_of_names().items() if module == ".")
-    found = [one for one in subjects if name in getattr(import_module(f".{one}", __name__), "__all__", ())]
-    return f"; it is gapless.{found[0]}.{name}" if found else ""
+    subjects = (f"{__name__}.{one}" for one, module in _modules_of_names().items() if module == ".")
+    return next((one for one in subjects if name in getattr(import_module(one), "__all__", ())), "")
 
 
 def __dir__() -> list[str]:

@@ -64,9 +64,7 @@ class OpenClDevice:
 
         if source not in self.programs:
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # compilers note how they vectorised
-                    program = cl.Program(self.context, source).build(cache_dir=_NO_CACHE)
+                program = _built(self.context, source)
             except cl.Error as error:
                 raise ExecutionError(f"OpenCL kernels do not compile on {self.name}: {error}") from error
             self.programs[source] = {kernel.function_name: kernel for kernel in program.all_kernels()}
@@ -125,11 +123,19 @@ def _devices() -> Iterator[tuple[str, pyopencl.Device]]:
                 yield (CPU_BACKEND if device.type & cl.device_type.CPU else GPU_BACKEND), device
 
 
+def _built(context: pyopencl.Context, source: str) -> pyopencl.Program:
+    import pyopencl as cl
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # compilers note how they vectorised
+        return cl.Program(context, source).build(cache_dir=_NO_CACHE)
+
+
 def _compiles(device: pyopencl.Device) -> bool:
     import pyopencl as cl
 
     try:
-        cl.Program(cl.Context([device]), _PROBE).build(cache_dir=_NO_CACHE)
+        _built(cl.Context([device]), _PROBE)
     except cl.Error:
         return False
     return True

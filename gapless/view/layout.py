@@ -16,6 +16,9 @@ MAX_NOTES_SHOWN = 8
 _GAP = 2
 """Columns of the terminal between two columns of a table."""
 
+_ROOM = 6
+"""Columns of the terminal in which words are broken so that the names of the rows stay whole."""
+
 _ENDLESS = 100_000
 _LIFTED = frozenset(("ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB"))
 """Units that can stand in a header instead of in every cell."""
@@ -71,7 +74,9 @@ class PlainTable(Table):
         gap = _GAP if sum(narrow) + _GAP * (len(part) - 1) <= width else 1
         spare = width - gap * (len(part) - 1) - sum(narrow)
         longest = [max(map(len, cells[index]), default=0) for index in part]
-        widths = _widened(narrow, longest, spare) if spare >= 0 else [None] * len(part)
+        room = width - gap - narrow[0]  # of the other one of two that do not fit
+        tight = [narrow[0], room] if len(part) == 2 and room >= _ROOM else [None] * len(part)
+        widths = _widened(narrow, longest, spare) if spare >= 0 else tight
         table = Table(
             title=self.title,
             title_justify=self.title_justify,

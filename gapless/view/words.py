@@ -170,7 +170,7 @@ def other_words(terms: Terms, option: str, best: Score, other: Score, term: str)
 
 
 def slots_words(slots: int, period_us: float, best_us: int | None) -> list[str]:
-    """Return what the best plan of any period does with so many task slots, if that is faster than an answer.
+    """Return what a plan without the limit does with so many task slots, if that is faster than an answer.
 
     `best_us`: the period of the answer; None: there is none.
     """
@@ -178,7 +178,7 @@ def slots_words(slots: int, period_us: float, best_us: int | None) -> list[str]:
         return []
     less = "" if best_us is None else f", {100 * (best_us - period_us) / best_us:.0f} % less"
     return [
-        f"The limit is about plans at their least period. The fastest plan without it has a period of "
+        f"The limit is about plans at their least period. A plan that needs more has a period of "
         f"{millis(round(period_us))} with --task-slots {slots} of run and simulate{less}."
     ]
 

@@ -74,7 +74,7 @@ class ChainSolve:
 
     def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
         self.problem, self.options = problem, options
-        self.deadline = Deadline(options.time_limit_s)
+        self.deadline = Deadline(options.time_limit_s, options.clock)
         self.handling = support.handling(problem)
         rules = problem.expression_rules
         self.rules = tuple(rule for rule in rules if is_known(rule.expr))

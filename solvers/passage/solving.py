@@ -29,6 +29,7 @@ import numpy as np
 from ...formulations.chain import Part
 from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.chunking.tables import chain_of
+from ...formulations.errors import GaplessError
 from ...formulations.expr import variables
 from ...formulations.judge import examined
 from ...formulations.limits import Limits
@@ -115,8 +116,9 @@ _PAIRS = 4
 _SHARE = 0.1
 """Share of a time limit that the search for a plan to start from may take."""
 
-_ONCE = 0.5
-"""Share of it that the best plan with one chunk per unit may take; it needs a few milliseconds."""
+_ONCE, _MOST_ONCE_S = 0.5, 1.0
+"""Share of it, and seconds, that the best plan with one chunk per unit may take; it usually needs a few
+milliseconds."""
 
 
 def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -167,15 +169,20 @@ class PassageSolve:
         return claim
 
     def _one_chunk_per_unit(self) -> list[tuple[Part, ...]]:
-        """Return the best plan with one chunk per unit if it keeps the rules: no answer is to be worse.
+        """Return the best plan with one chunk per unit if there is time for it: no answer is to be worse.
 
         Searches for plans whose requests wait little do not begin with it: what is near it is no better.
         """
-        bare = replace(self.problem, rules=()).with_data(None)
-        options = SolveOptions(time_limit_s=self.deadline.share(_ONCE).left_s, seed=self.options.seed)
+        try:
+            once = self.problem.with_data(None)
+        except GaplessError:  # a rule speaks of several chunks of a unit
+            once = replace(self.problem, rules=()).with_data(None)
+        left_s = self.deadline.share(_ONCE).left_s
+        limit_s = _MOST_ONCE_S if left_s is None else min(left_s, _MOST_ONCE_S)
+        options = SolveOptions(time_limit_s=limit_s, seed=self.options.seed, clock=self.options.clock)
         codes = [
             self.problem.formulation.code(self.problem, plan)
-            for plan in solve_chunking(bare, options, EXACT).plans
+            for plan in solve_chunking(once, options, EXACT).plans
         ]
         return [parts for parts in codes if not examined(self.problem, parts)[1]]
 
@@ -247,10 +254,10 @@ class PassageSolve:
     def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
         """Return the plans whose requests were found to wait little enough, with their terms, best first."""
         calms = [search for search in searches if search.calm is not None]
-        plans = [
+        plans = {
             search.table.parts_of(units) for search in calms if search.calm for units in search.calm.found
-        ]
-        plans += self._once if calms else []
+        }
+        plans.update(self._once if calms else ())
         numbers = self.problem.formulation.numbers
         return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)
 

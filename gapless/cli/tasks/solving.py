@@ -81,9 +81,10 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
 
 
 def slots_notes(problem: Problem, result: SolveResult) -> list[str]:
-    """Return what the best plan without a limit on requests in flight does with as few, if that is faster.
+    """Return what a plan without a limit on requests in flight does with as few, if that is faster.
 
     The limit is about plans at their least period, and one that needs more at that may be faster with few.
+    The plan is the best one that a moment of search finds for its own period; others may be faster with few.
     """
     slots = problem.limits.max_in_flight
     if slots is None or problem.objective.first != "period":

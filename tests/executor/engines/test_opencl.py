@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -140,6 +141,7 @@ def test_a_device_that_compiles_nothing_is_not_listed(
         pass
 
     def build(**_: object) -> None:
+        warnings.warn("how kernels were vectorised", stacklevel=1)
         if not compiles:
             raise Error("unknown target CPU")
 

@@ -36,7 +36,7 @@ def test_every_interruption_is_honest(pauses: int, monkeypatch: pytest.MonkeyPat
     left = [pauses]
 
     class Passing:
-        def __init__(self, limit_s: float | None) -> None: ...
+        def __init__(self, limit_s: float | None, clock: object = None) -> None: ...
 
         @property
         def passed(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import gapless
 from gapless.formulations.cycles import brief_latency_us, cycle_of
+from gapless.formulations.expr import BoolExpr
 from gapless.formulations.judge import score
 from gapless.formulations.limits import Limits
 from gapless.formulations.problem import Problem
@@ -107,16 +110,28 @@ def large(seed: int) -> Problem:
 
 
 @pytest.mark.usefixtures("counted_time")
-@pytest.mark.parametrize("limits", [{}, {"max_in_flight": 2}])
-def test_no_answer_is_worse_than_with_one_chunk_per_unit(limits: dict[str, int]) -> None:
+@pytest.mark.parametrize("limits", [{}, {"max_in_flight": 1}, {"max_in_flight": 2}])
+@pytest.mark.parametrize("ruled", [False, True])
+def test_no_answer_is_worse_than_with_one_chunk_per_unit(limits: dict[str, int], ruled: bool) -> None:
     """In so little time searches for plans that come back are behind in some of these."""
     for seed in (1, 3, 4):
         problem = large(seed).with_limits(**limits)
+        if ruled:
+            problem = problem.with_rules(elsewhere(problem))
         once = solve(problem.with_data(None), "native", SolveOptions(), explain=False).objective
-        claim = PassageSolve(problem, SolveOptions(time_limit_s=0.3), FAMILY.support or EXACT).run()
+        claim = PassageSolve(problem, SolveOptions(time_limit_s=0.3, top=3), FAMILY.support or EXACT).run()
         assert once is not None
         assert claim.values is not None
         assert claim.values[0] <= once
+        assert len(set(claim.plans)) == len(claim.plans)
+
+
+def elsewhere(problem: Problem) -> Callable[[Any], BoolExpr]:
+    """Return a rule that the best plan with one chunk per unit breaks."""
+    best = solve(problem.with_data(None), "native", SolveOptions(), explain=False).plan
+    assert best is not None
+    first, last = best.chunks[0], best.chunks[-1]
+    return lambda view: ~view.on(0, first.unit) | ~view.on(last.stop - 1, last.unit)
 
 
 @pytest.mark.slow
