@@ -39,7 +39,7 @@ COMMANDS = {
     "hetero2pipe-steps": ("benchmarks.hetero2pipe", "--parts", "steps"),
     "hetero2pipe-pipe-it": ("benchmarks.hetero2pipe", "--parts", "pipe-it"),
     "passage": ("benchmarks.passage", "--tables", "gain", "--only", "pixel7a,oneplus11,jetson"),
-    "passage-exact": ("benchmarks.passage", "--tables", "exact", "--exact-limits", "45"),
+    "passage-exact": ("benchmarks.passage", "--tables", "exact", "--exact-limits", "10"),
     "passage-phones": (
         *("benchmarks.passage", "--tables", "gain"),
         *("--only", "kirin990,snapdragon778g,snapdragon870"),

@@ -128,7 +128,8 @@ def _built(context: pyopencl.Context, source: str) -> pyopencl.Program:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compilers note how they vectorised
-        return cl.Program(context, source).build(cache_dir=_NO_CACHE)
+        built: pyopencl.Program = cl.Program(context, source).build(cache_dir=_NO_CACHE)
+        return built
 
 
 def _compiles(device: pyopencl.Device) -> bool:

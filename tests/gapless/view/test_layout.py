@@ -81,7 +81,7 @@ def test_columns_that_do_not_fit_stand_below_behind_the_first_one() -> None:
 def test_names_of_rows_stay_whole_beside_a_column_that_is_broken() -> None:
     table = plain_table("backend", "status")
     table.add_row("exhaustive", "infeasible-and-proved")
-    assert any(line.startswith("exhaustive ") for line in shown(table, 20))
+    assert any("exhaustive" in line for line in shown(table, 20))
 
 
 def test_even_where_nothing_fits_everything_is_shown() -> None:
