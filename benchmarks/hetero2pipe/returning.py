@@ -28,7 +28,7 @@ CLASS_OF = {
 """What each row chooses among. The two rows of the native search differ in nothing else."""
 
 HOPS_MS = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""What each hop to another unit takes more than the tables say."""
+"""What each border between two chunks takes more than the tables say, also where both run on one unit."""
 
 HOP_PLATFORMS = (KIRIN, "snapdragon870")
 """One phone whose NPU lacks operators in the midst of networks, one on which every unit runs every layer."""
