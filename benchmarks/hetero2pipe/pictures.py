@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from statistics import fmean
 
@@ -14,7 +15,7 @@ from gapless.formulations.workload import LoadPolicy
 from gapless.view.plots.canvas import PALETTE
 
 from . import here, phones, planners, returning
-from .playing import ABLATION, KIRIN, OURS, PAPERS, Study, answers
+from .playing import ABLATION, KIRIN, OURS, PAPERS, Study, answers, known
 
 _DPI = 100
 
@@ -158,7 +159,7 @@ def draw_hops(study: Study) -> Figure:
     figure, axes = _one((6, 3.4))
     for colour, platform in zip(PALETTE, returning.HOP_PLATFORMS, strict=False):
         gains = [
-            [entry.gain for entry in returning.dearer_hops(study, platform, hop_ms)]
+            [*known([entry.gain for entry in returning.dearer_hops(study, platform, hop_ms)])] or [nan]
             for hop_ms in returning.HOPS_MS
         ]
         axes.plot(

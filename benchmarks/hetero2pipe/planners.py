@@ -277,8 +277,8 @@ def steps(study: Study) -> Iterator[Part]:
     gains = [[_gains(_mixed(count, kind, seed)) for seed in range(few)] for count, kind in mixes]
     names = (*STEPS, ("no slowdown at all", PAPERS, PAPERS))
     for place, words in enumerate(names):
-        means = (fmean(row[place] for row in rows) for rows in gains)
-        table.add_row(*words, "ordered", *(f"{mean:.3f}" for mean in means))
+        own = ([*known([row[place] for row in rows])] for rows in gains)
+        table.add_row(*words, "ordered", *(f"{fmean(each):.3f}" if each else "-" for each in own))
     yield table
     yield (
         '"No slowdown at all" is the plan of hetero2pipe played with no unit slowing another: no mitigation '
@@ -295,19 +295,25 @@ def _steps_of_study(study: Study) -> Part:
     )  # fmt: skip
     gains = [[_gains(problem) for problem in problems(study, platform)] for platform in study.platforms]
     for place, words in enumerate(STEPS):
-        own = [[row[place] for row in rows] for rows in gains]
-        table.add_row(*words, *(f"{fmean(each):.3f} ({min(each):.2f} to {max(each):.2f})" for each in own))
+        own = ([*known([row[place] for row in rows])] for rows in gains)
+        table.add_row(
+            *words,
+            *(f"{fmean(each):.3f} ({min(each):.2f} to {max(each):.2f})" if each else "-" for each in own),
+        )
     return table
 
 
-def _gains(problem: Problem) -> list[float]:
-    """Return how much longer it takes without each of `STEPS`; with slowdown than without."""
+def _gains(problem: Problem) -> list[float | None]:
+    """Return how much longer it takes without each of `STEPS`; with slowdown than without.
+
+    None: one of the two has no plan.
+    """
     found = {name: ask(problem, name) for name in {name for _, *pair in STEPS for name in pair}}
-    spans = {name: answer.makespan_us or 0 for name, answer in found.items()}
     plan = found[PAPERS].plan
-    assert plan is not None
-    free = score(replace(problem, interference=None), plan).makespan_us
-    return [*(spans[one] / spans[other] for _, one, other in STEPS), spans[PAPERS] / free]
+    free = None if plan is None else score(replace(problem, interference=None), plan).makespan_us
+    pairs = [(found[one].makespan_us, found[other].makespan_us) for _, one, other in STEPS]
+    pairs.append((found[PAPERS].makespan_us, free))
+    return [None if one is None or other is None else one / other for one, other in pairs]
 
 
 def _mixed(requests: int, kind: str, seed: int) -> Problem:

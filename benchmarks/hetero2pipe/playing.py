@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from time import thread_time
+from typing import TypeVar
 
 from gapless.formulations.coordination.setting import Setting
 from gapless.formulations.coordination.stretch import play_jobs
@@ -18,6 +19,8 @@ from gapless.profiler.platforms.workloads import random_workloads, shipped_workl
 from gapless.solvers.coordination.policies import make_policy
 from gapless.solvers.protocol import Clock, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
+
+NumberT = TypeVar("NumberT", int, float)
 
 PLATFORMS = ("kirin990", "snapdragon778g", "snapdragon870")
 KIRIN = PLATFORMS[0]
@@ -181,6 +184,6 @@ def _among(interference: Interference | None, places: Sequence[int]) -> Interfer
     )
 
 
-def known(values: Sequence[int | None]) -> Iterator[int]:
+def known(values: Sequence[NumberT | None]) -> Iterator[NumberT]:
     """Yield those that are there."""
     return (value for value in values if value is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
@@ -12,7 +12,7 @@ from gapless.formulations.schedules import as_schedules
 
 from ..passage import dearer
 from ..printing import Part, titled
-from .playing import KIRIN, OURS, PAPERS, POLICIES, Study, ask, problems, requests_of
+from .playing import KIRIN, OURS, PAPERS, POLICIES, Study, ask, known, problems, requests_of
 
 ORDERED, ANY, ONLINE = "ordered", "any", "any, cut at sections, decided online"
 """Classes of plans: units once and in the platform's order, or any unit at any time."""
@@ -44,22 +44,27 @@ class Compared:
     Attributes
     ----------
     spans
-        By the names of `CLASS_OF`; what was not asked for is not there.
+        By the names of `CLASS_OF`; what was not asked for, or has found no plan, is not there.
     ordered_bound_us, any_bound_us
-        No plan of the class is faster; 0 if there is no bound.
+        No plan of the class is faster; None: there is no bound.
     chunks
-        Chunks a request of the plan that may come back.
+        Chunks a request of the plan that may come back; None: there is no plan.
     """
 
     spans: dict[str, int]
-    ordered_bound_us: int
-    any_bound_us: int
-    chunks: float
+    ordered_bound_us: int | None
+    any_bound_us: int | None
+    chunks: float | None
 
     @property
-    def gain(self) -> float:
-        """How many times as fast the search is where a request may come back."""
-        return self.spans["native ordered"] / self.spans["native any"]
+    def gain(self) -> float | None:
+        """How many times as fast the search is where a request may come back; None: a plan is missing."""
+        return self.over("native ordered", "native any")
+
+    def over(self, of: str, to: str) -> float | None:
+        """Return the makespan of one row over that of another one; None: either has no plan."""
+        one, other = self.spans.get(of), self.spans.get(to)
+        return one / other if one is not None and other is not None else None
 
 
 @cache
@@ -71,15 +76,17 @@ def compared(study: Study, platform: str, hop_ms: float, count: int | None) -> l
 
 def _both(problem: Problem, limit_s: float) -> Compared:
     ordered, free = ask(problem, OURS, limit_s), ask(as_schedules(problem), OURS, limit_s)
-    assert ordered.makespan_us is not None
-    assert free.makespan_us is not None
-    assert free.plan is not None
+    spans = {"native ordered": ordered.makespan_us, "native any": free.makespan_us}
     return Compared(
-        {"native ordered": ordered.makespan_us, "native any": free.makespan_us},
-        ordered.bound_us or 0,
-        free.bound_us or 0,
-        len(free.plan.chunks) / requests_of(problem),
+        _there(spans),
+        ordered.bound_us,
+        free.bound_us,
+        None if free.plan is None else len(free.plan.chunks) / requests_of(problem),
     )
+
+
+def _there(spans: dict[str, int | None]) -> dict[str, int]:
+    return {name: span for name, span in spans.items() if span is not None}
 
 
 @cache
@@ -90,8 +97,7 @@ def all_rows(study: Study, platform: str) -> list[Compared]:
     for problem, both in zip(problems(study, platform), searched, strict=True):
         asked = {name: ask(problem, name) for name in ("serial", "band", PAPERS)}
         asked |= {name: ask(as_schedules(problem), name) for name in POLICIES}
-        spans = {name: answer.makespan_us for name, answer in asked.items()}
-        own = {name: span for name, span in spans.items() if span is not None}
+        own = _there({name: answer.makespan_us for name, answer in asked.items()})
         found.append(Compared(own | both.spans, both.ordered_bound_us, both.any_bound_us, both.chunks))
     return found
 
@@ -107,26 +113,20 @@ def returning(study: Study) -> Iterator[Part]:
             f"as {PAPERS}: mean", "most", "above the bound of ordered", "above the bound of any",
         )  # fmt: skip
         for name, plans in CLASS_OF.items():
-            spans = [entry.spans[name] for entry in found]
-            over = {
-                other: [entry.spans[other] / entry.spans[name] for entry in found]
-                for other in ("serial", PAPERS)
-            }
-            above = [
-                100 * (fmean(span / bound for span, bound in zip(spans, bounds, strict=True)) - 1)
-                for bounds in (
-                    [entry.ordered_bound_us for entry in found],
-                    [entry.any_bound_us for entry in found],
-                )
-            ]
+            spans = [entry.spans[name] for entry in found if name in entry.spans]
+            serial, papers = (
+                [*known([entry.over(other, name) for entry in found])] for other in ("serial", PAPERS)
+            )
+            ordered = [entry.ordered_bound_us for entry in found]
             table.add_row(
                 name,
                 plans,
-                f"{fmean(spans) / 1000:.0f}",
-                f"{fmean(over['serial']):.2f}",
-                f"{fmean(over[PAPERS]):.2f}",
-                f"{max(over[PAPERS]):.2f}",
-                *(f"{each:.1f} %" for each in above),
+                f"{fmean(spans) / 1000:.0f}" if spans else "-",
+                _mean(serial),
+                _mean(papers),
+                f"{max(papers):.2f}" if papers else "-",
+                _above(found, name, ordered),
+                _above(found, name, [entry.any_bound_us for entry in found]),
             )
         yield table
     yield (
@@ -138,15 +138,32 @@ def returning(study: Study) -> Iterator[Part]:
         yield _worth(study, platform)
 
 
+def _mean(values: Sequence[float]) -> str:
+    return f"{fmean(values):.2f}" if values else "-"
+
+
+def _above(found: Sequence[Compared], name: str, bounds: Sequence[int | None]) -> str:
+    """Return how far a row is above a bound in the mean, where it has a plan and there is a bound."""
+    shares = [
+        entry.spans[name] / bound
+        for entry, bound in zip(found, bounds, strict=True)
+        if name in entry.spans and bound
+    ]
+    return f"{100 * (fmean(shares) - 1):.1f} %" if shares else "-"
+
+
 def _worth(study: Study, platform: str) -> str:
     found = all_rows(study, platform)
-    gains = [entry.gain for entry in found]
-    below = sum(entry.spans["native any"] < entry.ordered_bound_us for entry in found)
-    beaten = sum(entry.spans["sel"] < entry.ordered_bound_us for entry in found)
+    gains = [*known([entry.gain for entry in found])]
+    below, beaten = (
+        sum(name in entry.spans and entry.spans[name] < (entry.ordered_bound_us or 0) for entry in found)
+        for name in ("native any", "sel")
+    )
+    reach = f"{min(gains):.2f} to {max(gains):.2f}" if gains else "-"
     return (
-        f"{platform}, native ordered over native any: {min(gains):.2f} to {max(gains):.2f}, "
-        f"{fmean(gains):.2f} in the mean. In {below} of {len(found)} combinations native any is faster than "
-        f"the bound of ordered, in {beaten} the policy sel is."
+        f"{platform}, native ordered over native any: {reach}, {_mean(gains)} in the mean. In {below} of "
+        f"{len(found)} combinations native any is faster than the bound of ordered, in {beaten} the policy "
+        "sel is."
     )
 
 
@@ -159,13 +176,14 @@ def hops(study: Study) -> Iterator[Part]:
     for platform in HOP_PLATFORMS:
         for hop_ms in HOPS_MS:
             found = dearer_hops(study, platform, hop_ms)
-            gains = [entry.gain for entry in found]
+            gains = [*known([entry.gain for entry in found])]
+            chunks = [*known([entry.chunks for entry in found])]
             table.add_row(
                 platform,
                 f"{hop_ms:g}",
                 f"{len(found)}",
-                *(f"{value(gains):.2f}" for value in (fmean, min, max)),
-                f"{fmean(entry.chunks for entry in found):.1f}",
+                *(f"{value(gains):.2f}" if gains else "-" for value in (fmean, min, max)),
+                f"{fmean(chunks):.1f}" if chunks else "-",
             )
     yield table
 
