@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from heapq import heappop, heappush
 from typing import Any, ClassVar
 
 from .errors import InvalidInputError, InvalidProblemError
@@ -280,8 +281,7 @@ def _largest_free_set(left: int, excluded: tuple[int, ...]) -> int:
     """Return how many of some units (a bit set) can be taken without one that excludes another."""
     taken = 0
     while left:
-        members = (unit for unit in range(len(excluded)) if left >> unit & 1)
-        by_rivals = sorted(members, key=lambda unit: (excluded[unit] & left).bit_count())
+        by_rivals = sorted(_members(left), key=lambda unit: (excluded[unit] & left).bit_count())
         least, worst = by_rivals[0], by_rivals[-1]
         if (excluded[least] & left).bit_count() > 1:
             without = left & ~(1 << worst)
@@ -291,6 +291,46 @@ def _largest_free_set(left: int, excluded: tuple[int, ...]) -> int:
         left &= ~(1 << least) & ~excluded[least]
         taken += 1
     return taken
+
+
+def free_sets(excluded: Sequence[frozenset[int]], most: int | None = None) -> Iterator[frozenset[int]]:
+    """Yield the sets of units of which none excludes another one and to which no unit can be added.
+
+    Largest ones first, those of one size in the order of their units. Only what leads to a set is walked, so
+    that the first sets come soon however many there are.
+
+    Parameters
+    ----------
+    excluded
+        For each unit the units that exclude it.
+    most
+        Units of a set, at most; None: any number.
+    """
+    bits = tuple(sum(1 << other for other in others) for others in excluded)
+    limit = len(bits) if most is None else min(most, len(bits))
+    waiting: list[tuple[int, str, int, int, int]] = []
+
+    def add(path: str, chosen: int, left: int, without: int) -> None:
+        size = min(limit, chosen.bit_count() + _largest_free_set(left, bits))
+        # A unit that was left out and that nothing excludes any more could be added to what comes.
+        if size == limit or all(bits[unit] & left for unit in _members(without)):
+            heappush(waiting, (-size, path, chosen, left, without))
+
+    add("", 0, (1 << len(bits)) - 1, 0)
+    while waiting:
+        _, path, chosen, left, without = heappop(waiting)
+        if not left or chosen.bit_count() == limit:
+            yield frozenset(_members(chosen))
+            continue
+        unit = min(_members(left))
+        left &= ~(1 << unit)
+        add(path + "0", chosen | 1 << unit, left & ~bits[unit], without & ~bits[unit])
+        add(path + "1", chosen, left, without | 1 << unit)
+
+
+def _members(units: int) -> Iterator[int]:
+    """Yield the units of a bit set."""
+    return (unit for unit in range(units.bit_length()) if units >> unit & 1)
 
 
 @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
 
+from ...formulations.hardware import free_sets
 from ...formulations.jobs.tables import JobTables, ScheduleTables
 from ...formulations.problem import Feature, Problem
 from ..repairing import breach
@@ -31,14 +31,8 @@ def is_checked(problem: Problem) -> bool:
 
 
 def unit_sets(problem: Problem, tables: ScheduleTables) -> Iterator[frozenset[int]]:
-    """Yield sets of units that plans may use: largest ones first, none in another one."""
-    exclusive, most = tables.excluded, problem.limits.max_units
-    found: list[frozenset[int]] = []
-    for size in range(min(tables.unit_count, most or tables.unit_count), 0, -1):
-        for units in map(frozenset, combinations(range(tables.unit_count), size)):
-            if not any(exclusive[unit] & units for unit in units) and not any(units < own for own in found):
-                found.append(units)
-                yield units
+    """Return the sets of units that plans may use: largest ones first, none in another one."""
+    return free_sets(tables.excluded, problem.limits.max_units)
 
 
 def fine_of(problem: Problem, tables: JobTables, work_us: int) -> Fine | None:

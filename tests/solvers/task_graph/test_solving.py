@@ -145,3 +145,9 @@ def test_units_that_share_cores_are_used_together_by_tasks_and_not_by_requests()
     side_by_side, requests = (with_shared_core(each().plain) for each in (samples, job_samples))
     assert [*unit_sets(side_by_side, tables_of(side_by_side))] == [{0, 1}]
     assert [*unit_sets(requests, job_tables_of(requests))] == [{0}, {1}]
+
+
+def test_of_many_units_that_do_not_exclude_each_other_there_is_one_set() -> None:
+    """Seen: all smaller sets were walked, long after the time was up."""
+    problem = random_tasks(2, 40, seed=1)
+    assert [*unit_sets(problem, tables_of(problem))] == [set(range(40))]
