@@ -33,6 +33,7 @@ from .base.general_options import (
     TrustOption,
     split_general,
 )
+from .base.help import ALL, whole
 from .completion.completing import VARIABLE, complete
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -205,6 +206,9 @@ def _called(words: list[str]) -> Any:
     """Return the commands, of which only those are loaded that the words need."""
     if words[:1] == ["help"]:  # as in other programs
         words[:] = [*words[1:2], _HELP]
+    said = words[: words.index("--")] if "--" in words else words
+    whole.set(ALL in said)
+    words[:] = [_HELP if word == ALL and place < len(said) else word for place, word in enumerate(words)]
     name = next((word for word in words if not word.startswith("-")), None)
     if name is None:
         return typer.main.get_command(outline())

@@ -18,6 +18,7 @@ from .catalog import COMMANDS, entry, summary
 from .console import stdout_kept_clean
 from .exits import ExitCode
 from .general_options import ColorOption, OpenSecondsOption, QuietOption
+from .help import CommandWithHelp
 
 
 class _InOrder(TyperGroup):
@@ -89,7 +90,7 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
         for key, (option, default) in general.items()
     ]
     takes(registered, parameters)
-    app.command(name=name, rich_help_panel=known.panel, epilog=known.epilog)(registered)
+    app.command(name=name, cls=CommandWithHelp, rich_help_panel=known.panel, epilog=known.epilog)(registered)
     return registered
 
 

@@ -16,6 +16,7 @@ import typer
 from gapless.cli.base import catalog
 from gapless.cli.base.answer import outline
 from gapless.cli.base.catalog import COMMANDS
+from gapless.cli.base.help import brief
 from gapless.cli.main import commands, main
 
 from ..conftest import Cli
@@ -102,13 +103,40 @@ def test_every_reason_not_to_run_an_example_is_needed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command(cli: Cli, name: str) -> None:
-    run = cli(name, "--help")
-    assert (run.code, run.err) == (0, "")
-    for words in ("--json", "--quiet", "--no-color", "Example"):
-        assert words in run.out
-    for example in COMMANDS[name].examples:
-        assert " ".join(f"$ {example}".split()) in " ".join(run.out.split())
+    run, whole = cli(name, "--help"), cli(name, "--help-all")
+    assert (run.code, run.err, whole.code, whole.err) == (0, "", 0, "")
+    for shown in (run.out, whole.out):
+        for words in ("--json", "--quiet", "--no-color", "Example"):
+            assert words in shown
+        for example in COMMANDS[name].examples:
+            assert " ".join(f"$ {example}".split()) in " ".join(shown.split())
     assert cli(name, "-h").out == cli("help", name).out == run.out
+    assert run.out.index("Example") < 400, "help opens with examples"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_every_option_and_fits_a_screen_or_little_more(
+    cli: Cli, name: str, every: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = cli(name, "--help").out
+    assert len(shown.splitlines()) <= 70
+    for param in every[name].params:
+        assert getattr(param, "hidden", False) or param.opts[0] in shown or param.metavar in shown
+    assert f"gapless {name} --help-all" in shown
+
+
+def test_the_beginning_of_a_help_text_is_a_whole_thought() -> None:
+    assert (
+        brief("Requests that share the units: networks with counts.", 40) == "Requests that share the units"
+    )
+    assert brief("Most chunks. A second sentence that is long.", 30) == "Most chunks"
+    assert (
+        brief("With --platform and an ONNX file: fixed shape of an input.", 40) == "Fixed shape of an input"
+    )
+    assert (
+        brief("How many devices of a type of the cluster there are", 30) == "How many devices of a ..."
+    )
 
 
 def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
@@ -117,7 +145,7 @@ def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
     main._group.cache_clear()
     cache = main.commands().commands["cache"]
     cache.get_help(cache.context_class(cache, info_name="cache"))
-    assert "-h" in cli("cache", "--help").out.split()
+    assert "-h" in cli("cache", "--help-all").out.split()
 
 
 def test_the_help_of_all(cli: Cli) -> None:
@@ -192,7 +220,7 @@ def test_summaries_are_read_without_loading_modules(every: dict[str, Any]) -> No
 def test_help_cuts_nothing_at_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80, raising=False)
-    shown = cli(name, "--help").out
+    shown = cli(name, "--help-all").out
     assert max(map(len, shown.splitlines())) <= 80
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
 
