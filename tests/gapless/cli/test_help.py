@@ -134,9 +134,7 @@ def test_the_beginning_of_a_help_text_is_a_whole_thought() -> None:
     assert (
         brief("With --platform and an ONNX file: fixed shape of an input.", 40) == "Fixed shape of an input"
     )
-    assert (
-        brief("How many devices of a type of the cluster there are", 30) == "How many devices of a ..."
-    )
+    assert brief("How many devices of a type of the cluster there are", 30) == "How many devices of a ..."
 
 
 def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
