@@ -77,7 +77,8 @@ def free_schedules(problem: Problem) -> Problem | None:
 def as_workload(problem: Problem) -> Problem:
     """Return the requests of schedules as a workload of least makespan.
 
-    Left out is what workloads do not know: deadlines that may be missed, weights, waiting and rules.
+    Left out is what workloads do not know: deadlines that may be missed, weights, waiting and rules;
+    where requests have weights, the limit on latencies, too.
     """
     jobs = problem.data
     assert isinstance(jobs, Jobs)
@@ -85,8 +86,12 @@ def as_workload(problem: Problem) -> Problem:
         Request(name=request.name, network=request.network, arrival_us=request.release_us)
         for request in jobs.requests
     )
+    limits = problem.limits
+    if any(request.weight != 1 for request in jobs.requests):  # that of a workload is about the plain sum
+        limits = replace(limits, max_latency_us=None)
     return replace(
         problem,
+        limits=limits,
         data=Workload(requests=requests),
         objective=Objective(terms=("makespan",)),
         rules=(),

@@ -10,6 +10,7 @@ import pytest
 import gapless
 from gapless.formulations.availability import Availability
 from gapless.formulations.errors import UnsupportedFeatureError
+from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.formulations.schedules import as_schedules
@@ -92,6 +93,22 @@ def test_plans_that_break_what_is_asked_of_schedules_are_none() -> None:
     found = solve(whole, Ordered(), explain=False)
     assert (found.status, found.objective) == ("no_solution", None)
     assert found.statistics["reason"]
+
+
+def test_a_limit_on_weighted_latencies_is_not_taken_for_one_on_their_plain_sum() -> None:
+    """First b1, which takes 9 us and alone counts: those of a workload would be 9, 19 and 29."""
+    weights = {"b": 1, "a": 0}
+    requests = tuple(
+        JobRequest(name=f"{network}{at}", network=network, weight=weights[network])
+        for at, network in enumerate("baa")
+    )
+    problem = as_schedules(workload_problem({"a": [[10]], "b": [[9]]}, ["a", "b"]))
+    limited = replace(problem, data=Jobs(requests=requests)).with_limits(max_latency_us=10)
+    assert solve(limited, "exhaustive", explain=False).plan is not None
+    found = solve(limited, "band", explain=False)
+    assert found.best is not None
+    assert found.best.score.latency_us == 9
+    assert solve(limited.with_limits(max_latency_us=8), "band", explain=False).best is None
 
 
 def test_what_a_backend_cannot_do_for_workloads_is_said() -> None:

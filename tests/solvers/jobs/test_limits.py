@@ -141,7 +141,7 @@ def test_workloads_know_the_limits_on_times_of_requests(limit: str) -> None:
 
 def test_limits_stay_when_requests_get_another_passage() -> None:
     workload = workload_problem({"a": [[10, 30], [40, 20]]}, ["a", "a"]).with_limits(
-        max_makespan_us=70, max_unit_memory_bytes=20
+        max_makespan_us=70, max_latency_us=200, max_unit_memory_bytes=20
     )
     assert as_schedules(workload).limits == workload.limits
     assert as_workload(as_schedules(workload)).limits == workload.limits
