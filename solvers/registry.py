@@ -166,7 +166,9 @@ class _Translated:
             raise UnsupportedFeatureError(
                 f"backend {self.name!r} does not handle {', '.join(sorted(missing))}", missing
             )
-        asked = replace(options, publish=lambda claim: publish(self._claim(problem, claim)))
+        asked = replace(  # what is proved is about a term of the problem here
+            options, at_least=None, publish=lambda claim: publish(self._claim(problem, claim))
+        )
         return self._claim(problem, self._backend.solve(own, asked))
 
     def _foreign(self, formulation: str) -> bool:

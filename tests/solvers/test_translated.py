@@ -16,6 +16,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.schedules import as_schedules
 from gapless.formulations.workload import Workload
 from gapless.solvers.protocol import EXACT, Capabilities, Claim, SolveOptions, SolveStatus, StopReason
+from gapless.solvers.registry import translated
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
 
@@ -119,6 +120,26 @@ def test_what_a_backend_cannot_do_for_workloads_is_said() -> None:
 
     with pytest.raises(UnsupportedFeatureError, match="does not handle free_order, unsupported_layers"):
         solve(schedules(), Narrow(), explain=False)
+
+
+def test_what_is_proved_of_schedules_is_not_said_of_its_own_problems() -> None:
+    """A bound of another term: the makespan is less than the sum of latencies."""
+    asked: list[SolveOptions] = []
+
+    class Asked(Ordered):
+        def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+            asked.append(options)
+            return super().solve(problem, options)
+
+    options = SolveOptions(at_least=85, seed=3)
+    solve(schedules().with_objective("latency"), translated(Asked()), options, explain=False)
+    solve(
+        workload_problem(TABLES, ["a", "b"]),
+        translated(Asked()),
+        replace(options, at_least=50),
+        explain=False,
+    )
+    assert [(each.at_least, each.seed) for each in asked] == [(None, 3), (50, 3)]
 
 
 def test_it_is_warmed_up_for_its_own_problems() -> None:
