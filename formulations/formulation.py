@@ -8,7 +8,7 @@ problem is one sub-package here, and where it has them one of native algorithms 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -89,9 +89,6 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """The filters (`Limits`) that its plans can be asked to pass; of the numbers of a plan they read
     `period_us`, `gapness_us`, `idle_permille` and `busy_us`."""
 
-    other_limits: ClassVar[str] = ""
-    """What to do, in words, where another limit is wanted."""
-
     unmodelled: ClassVar[frozenset[str]] = frozenset()
     """Quantities of which models and searches know lower bounds only. What limits (`max_` and the name) and
     rules ask of them, finished plans are asked, as for opaque rules (`Problem.opaque_demands`)."""
@@ -126,6 +123,10 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         return MappingProxyType({name: info.field for name, info in self.terms.items()})
 
     # What is asked
+
+    def hint_on_limits(self, names: Sequence[str]) -> str:
+        """Return what to do where limits are wanted that mean nothing here; empty: nothing is known."""
+        return ""
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield what is wrong with a problem, as far as this formulation is concerned."""

@@ -136,7 +136,8 @@ class Problem:
         wrong = [name for name in self.limits.in_use() if name not in formulation.limits]
         if wrong:
             known = ", ".join(formulation.limits) or "none"
-            known += f"; {formulation.other_limits}" if formulation.other_limits else ""
+            hint = formulation.hint_on_limits(wrong)
+            known += f"; {hint}" if hint else ""
             defects.add(f"{', '.join(wrong)} means nothing for {formulation.label}; limits are {known}")
         spoken = {*self.limits.in_use(), *(n for r in self.expression_rules for n, _ in variables(r.expr))}
         for term, reason in formulation.unknown(self).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -14,6 +14,7 @@ from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
 from ..history import History, Interval, SteadyState, executed
 from ..job_requests import Cuts, Jobs
+from ..limits import OF_ONE_NETWORK
 from ..model import Encoded
 from ..plan import Chunk, Plan
 from ..problem import Problem
@@ -149,13 +150,17 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         "max_memory_bytes",
         "max_unit_memory_bytes",
     )
-    other_limits: ClassVar[str] = "those of a workload in one order (--passage ordered) know more"
     operation = JobsOperation()
     features: ClassVar[frozenset[str]] = frozenset(map(str, JobFeature))
     incomplete: ClassVar[str] = (
         "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
         "the way"
     )
+
+    def hint_on_limits(self, names: Sequence[str]) -> str:
+        """Return that plans in one order know a limit, if they do."""
+        known = [name for name in names if name not in OF_ONE_NETWORK]
+        return f"a workload in one order (--passage ordered) knows {', '.join(known)}" if known else ""
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield networks and units that are not there, and borders that are no cuts."""

@@ -121,6 +121,16 @@ def test_other_limits_are_refused_and_it_is_said_what_to_do() -> None:
         asked(0).with_limits(max_bubbles_us=5)
 
 
+def test_one_order_is_not_advised_for_a_limit_that_it_does_not_know_either() -> None:
+    with pytest.raises(InvalidProblemError, match="max_hops means nothing for") as refused:
+        asked(0).with_limits(max_hops=2)
+    assert "--passage ordered" not in str(refused.value)
+    with pytest.raises(InvalidProblemError, match=r"\(--passage ordered\) knows max_bubbles_us$"):
+        asked(0).with_limits(max_hops=2, max_bubbles_us=5)
+    with pytest.raises(InvalidProblemError, match="max_hops means nothing"):
+        workload_problem({"a": [[10, 30]]}, ["a"]).with_limits(max_hops=2)
+
+
 @pytest.mark.parametrize("limit", ["max_makespan_us", "max_request_latency_us"])
 def test_workloads_know_the_limits_on_times_of_requests(limit: str) -> None:
     tables: dict[str, list[list[int | None]]] = {"a": [[10, 15], [10, 15]], "b": [[20, 24]]}
