@@ -16,6 +16,7 @@ from ..formulations.problem import Problem
 from ..formulations.rule_files import RuleDocument
 from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
+from ..solvers.registry import support_of
 from ..solvers.result import Candidate, Milestone, SolveResult, relative_gap
 from ..solvers.sources import Source, StartMode, label_of
 
@@ -84,8 +85,8 @@ class WrittenResult:
     proven, exhausted, start, plan_source, bound_source
         As in `SolveResult` (older files do not say the last three).
     plan_class, searches
-        Which plans status and bound are about, and at which of them the backend looks (older files do not say
-        it).
+        Which plans status and bound are about, and at which of them the backend looks; empty: at all of them;
+        null: not known (older files do not say it, `searches_of` does).
     course
         Which plan and which bound it had when (older files do not say it).
     first_plan_s, near_best_s, primal_integral_s
@@ -111,7 +112,7 @@ class WrittenResult:
     plan_source: Source | None = None
     bound_source: Source | None = None
     plan_class: str = ""
-    searches: str = ""
+    searches: str | None = None
     course: tuple[Milestone, ...] = ()
     first_plan_s: float | None = None
     near_best_s: float | None = None
@@ -250,6 +251,14 @@ class WrittenComparison:
         )
 
 
+def searches_of(result: SolveResult | WrittenResult, problem: Problem) -> str:
+    """Return at which plans a backend looked; of older files that do not say it, what is known here."""
+    if result.searches is not None:
+        return result.searches
+    support = support_of(result.backend, problem)
+    return support.searches if support else ""
+
+
 def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
     candidates = tuple(Candidate(plan=plan, score=score(problem, plan)) for plan in written.plans)
     terms = problem.objective.terms
@@ -261,7 +270,7 @@ def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
         asked=problem.objective,
         fingerprint=problem.fingerprint,
         plan_class=written.plan_class or problem.plan_class,
-        searches=written.searches,
+        searches=searches_of(written, problem),
         runtime_s=written.runtime_s,
         startup_s=written.startup_s,
         start_s=written.start_s,

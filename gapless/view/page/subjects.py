@@ -11,7 +11,7 @@ from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.simulation import charged_for
 from ...executor.tuning.result import TuningResult
-from ...files.comparison_file import WrittenResult
+from ...files.comparison_file import WrittenResult, searches_of
 from ...files.run_differences import RunDifferences
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
@@ -234,7 +234,7 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAn
         backend=result.backend,
         version=result.version,
         guarantee=support.guarantee if support else "",
-        searches=result.searches,
+        searches=searches_of(result, problem),
         status=str(result.status),
         stop=str(result.stop),
         objective=result.objective,
