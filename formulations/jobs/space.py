@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
 from math import comb, factorial, prod
+from typing import Generic, TypeVar
 
 from ..expr import BoolExpr, count
 from ..formulation import Difference
@@ -13,6 +13,8 @@ from ..rules import RuleFunction, named
 from .play import Part
 from .tables import JobPlan, JobTables, ScheduleTables
 from .view import JobView
+
+T = TypeVar("T")
 
 _MOST_COUNTED = 200
 """Most chunks of all requests whose orders are counted one number of chunks after the other."""
@@ -29,17 +31,40 @@ Place = tuple[str, int, str]
 
 def all_plans(tables: ScheduleTables) -> Iterator[JobPlan]:
     """Yield every plan once: all ways through the sections, all orders that differ on some unit."""
-    choices = [list(all_routes(tables, chain)) for chain in tables.chain_of]
-    orders: tuple[list[int], list[tuple[int, ...]]] = [], []
-    for parts in product(*choices):
-        seen, counts = set(), [len(own) for own in parts]
-        if counts != orders[0]:
-            orders = counts, list(_orders(tables, [*counts]))
-        for order in orders[1]:
+    choices = [_Kept(all_routes(tables, chain)) for chain in tables.chain_of]
+    for parts in _one_of_each(choices):
+        seen = set()
+        for order in _orders(tables, parts):
             plan = tables.ordered(order, parts)
             if plan.order not in seen:
                 seen.add(plan.order)
                 yield plan
+
+
+class _Kept(Generic[T]):
+    """What comes from an iterator, one by one, and once more for whoever asks when all has come.
+
+    There may be millions, of which the first ones are wanted at once.
+    """
+
+    def __init__(self, source: Iterator[T]) -> None:
+        self._source, self._known = source, list[T]()
+
+    def __iter__(self) -> Iterator[T]:
+        yield from self._known
+        for each in self._source:
+            self._known.append(each)
+            yield each
+
+
+def _one_of_each(choices: Sequence[Iterable[T]]) -> Iterator[tuple[T, ...]]:
+    """Yield what `itertools.product` does, which first asks for all choices."""
+    if not choices:
+        yield ()
+        return
+    for first in choices[0]:
+        for rest in _one_of_each(choices[1:]):
+            yield (first, *rest)
 
 
 def all_routes(tables: ScheduleTables, chain: int) -> Iterator[Route]:
@@ -56,17 +81,32 @@ def all_routes(tables: ScheduleTables, chain: int) -> Iterator[Route]:
     return extend((), 0, 0)
 
 
-def _orders(tables: ScheduleTables, left: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all orders of the chunks of requests in which nothing stands before what it waits for."""
-    order: list[int] = []
+def _orders(tables: ScheduleTables, parts: Sequence[Route]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the chunks of requests in which nothing stands before what it waits for.
+
+    Of those that differ only by swaps of neighbours which no unit and no request notices, the first one.
+    """
+    left, near, after = [len(own) for own in parts], tables.near, tables.after
+    order: list[tuple[int, int]] = []  # request and unit
+
+    def came_before(request: int, unit: int) -> bool:
+        for other, place in reversed(order):
+            if other == request or place in near[unit] or other in after[request]:
+                return False
+            if other > request:
+                return True
+        return False
 
     def extend() -> Iterator[tuple[int, ...]]:
         if not any(left):
-            yield tuple(order)
+            yield tuple(request for request, _ in order)
         for request, chunks in enumerate(left):
-            if chunks and not any(left[other] for other in tables.after[request]):
+            if not chunks or any(left[other] for other in after[request]):
+                continue
+            unit = parts[request][-chunks][2]
+            if not came_before(request, unit):
                 left[request] -= 1
-                order.append(request)
+                order.append((request, unit))
                 yield from extend()
                 order.pop()
                 left[request] += 1
