@@ -33,7 +33,7 @@ from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.validation import MAX_NAME_LENGTH
-from ..formulations.workload import Execution, RequestOrder
+from ..formulations.workload import Execution, RequestOrder, Workload
 from ..profiler.platforms.catalog import is_shipped_name
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def origin_of(**given: object) -> dict[str, str]:
 def with_usual_passage(asked: Mapping[str, str]) -> Mapping[str, str]:
     """Return what is asked of a new problem: where no passage is given, what is asked and known decides.
 
-    Files of plans that name none are about one chunk per unit, those of workloads about `ordered`.
+    A problem file about a workload is about its requests, whoever wrote it: they, too, pass units in any way
+    unless they ask what only one order knows. Files of plans that name no passage are about one chunk per
+    unit, those of workloads about `ordered`.
     """
     return {"passage": _FREE_SEVERAL if "workload" in asked else _FREE_ONE, **asked}
 
@@ -170,8 +172,8 @@ def asked_problem(asked: Mapping[str, str], network: Network | None = None) -> P
         if name in asked
     }
     problem = problem.with_limits(**limits) if limits else problem
-    if asked.get("passage") == _FREE_ONE and problem.data is not None:
-        return problem  # of requests, or of another shape: it says itself how units are passed
+    if asked.get("passage") == _FREE_ONE and not isinstance(problem.data, Workload | None):
+        return problem  # of schedules, or of another shape: it says itself how units are passed
     return with_free_passage(problem) if _is_free(asked) else problem
 
 
@@ -193,9 +195,10 @@ def settled(asked: Mapping[str, str], problem: Problem) -> tuple[Mapping[str, st
     A plan is about these, whatever would be chosen another time.
     """
     notes: tuple[str, ...] = ()
-    if asked.get("passage") == _FREE_SEVERAL:
+    free = _is_free(asked)
+    if free and isinstance(problem.data, Workload | Jobs):
         asked = {**asked, "passage": problem.data.passage if isinstance(problem.data, Jobs) else ORDERED}
-    elif asked.get("passage") == _FREE_ONE:
+    elif free:
         again = {"passage": str(problem.data.ways)} if isinstance(problem.data, Passage) else {}
         asked = {name: text for name, text in asked.items() if name != "passage"} | again
         notes = _passage_notes(asked, problem)

@@ -26,6 +26,7 @@ from ..formulations.passages import Passage
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.schedules import orders_chunks
+from ..formulations.workload import Workload
 from .origins import (
     asked_problem,
     forgotten,
@@ -127,7 +128,8 @@ def problem_of_plan(
         problem = asked_problem(_with_workload(named.origin, given))
         if named.deployment is not None:
             return fitting(problem, named.deployment.parts), ()
-        chosen = "passage" not in given and problem.costs.knows_hops
+        told = problem.costs.knows_hops or isinstance(problem.data, Workload)
+        chosen = told and "passage" not in given
         return fitting(problem, named.plans) if chosen else problem, ()
     asked, notes = _asked(named)
     problem = fitting(asked_problem({**asked, **given}), named.plans)
