@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.chain import Chain, Part
 from ...formulations.errors import InvalidProblemError
+from ...formulations.hardware import free_sets
 from ...formulations.weights import Weights
 from ..chunking.ordering import Flags, Ints
 from ..chunking.tables import Restrictions
@@ -134,7 +135,7 @@ class Table:
         """Return arrays for each largest set of units without conflicts; the whole if there are too many."""
         if not self.conflicts.any():
             return [self]
-        sets = largest_sets([set(others) for others in self.chain.exclusive])
+        sets = list(islice(free_sets(self.chain.exclusive), _MOST_SETS + 1))
         if len(sets) > _MOST_SETS:
             return [self]
         units = range(self.units)
@@ -150,23 +151,6 @@ class Table:
         """Return the unit of each piece of a plan."""
         cuts = self.cuts.tolist()
         return tuple(unit for start, stop, unit in parts for cut in cuts[:-1] if start <= cut < stop)
-
-
-def largest_sets(excluded: Sequence[set[int]]) -> list[frozenset[int]]:
-    """Return the sets of units without conflicts that no further unit fits into (Bron and Kerbosch 1973)."""
-    found: list[frozenset[int]] = []
-
-    def grow(chosen: frozenset[int], left: set[int], done: set[int]) -> None:
-        if not left and not done:
-            found.append(chosen)
-        for unit in sorted(left):
-            fitting = set(range(len(excluded))) - excluded[unit] - {unit}
-            grow(chosen | {unit}, left & fitting, done & fitting)
-            left = left - {unit}
-            done = done | {unit}
-
-    grow(frozenset(), set(range(len(excluded))), set())
-    return found
 
 
 def build_table(chain: Chain, restrictions: Restrictions) -> Table:

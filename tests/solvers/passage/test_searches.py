@@ -21,7 +21,7 @@ from gapless.solvers.passage.outlook import Exchange, Quantity, completions
 from gapless.solvers.passage.prices import Paths, price
 from gapless.solvers.passage.samples import passing, random_problem
 from gapless.solvers.passage.sweep import Growth, path_rows
-from gapless.solvers.passage.table import Table, build_table, largest_sets
+from gapless.solvers.passage.table import Table, build_table
 from gapless.solvers.protocol import NEVER, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.solvers.chunking.random_problems import random_problem as any_problem
@@ -191,9 +191,14 @@ def test_path_rows_order_plans_as_the_canonical_key_does() -> None:
     assert [plans[column] for column in np.lexsort(rows[::-1])] == by_key
 
 
-def test_sets_without_conflicts() -> None:
-    assert largest_sets([set(), {2}, {1}]) == [frozenset({0, 1}), frozenset({0, 2})]
-    assert largest_sets([set(), set()]) == [frozenset({0, 1})]
+def test_many_units_of_which_two_exclude_each_other_are_two_tables() -> None:
+    """Not all sets of them are walked: with forty units that would never end."""
+    units = tuple(ProcessingUnit(name=f"u{unit}", cores=(max(unit, 1),)) for unit in range(40))
+    times = {f"l{layer}": [1.0] * 40 for layer in range(3)}
+    problem = gapless.table_problem(times, units)
+    tables = table_of(gapless.with_passage(problem)).compatible()
+    assert [table.able.all(axis=0).sum() for table in tables] == [39, 39]
+    assert [bool(table.able[0, 0]) for table in tables] == [True, False]
 
 
 def test_units_that_exclude_each_other_are_not_both_used() -> None:
