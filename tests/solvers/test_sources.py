@@ -67,8 +67,9 @@ def test_a_cold_backend_that_is_ended_has_no_plan() -> None:
     warm = claims[0]
     cold, _, _ = run_isolated(backend, WORKLOAD, SolveOptions(time_limit_s=0.01, start=StartMode.NONE))
     assert (warm.plan_source, bool(warm.plans)) == (Source.START, True)
-    # On a quick machine it may already know that no plan takes less than nothing.
-    assert (cold.plans, cold.bound or 0) == ((), 0)
+    assert cold.plans == ()
+    # On a quick machine it may already have a bound, by itself.
+    assert cold.bound is None or cold.bound_source is Source.OWN
 
 
 def test_a_search_that_is_ended_before_it_begins_says_how_long_its_start_took() -> None:
