@@ -177,8 +177,9 @@ class _Translated:
     def _claim(self, problem: Problem, claim: Claim) -> Claim:
         """Return what a claim says about the problem that was asked."""
         plans = [self._translation.plan(plan) for plan in claim.plans]
-        broken = [violation for plan in plans for violation in check(problem, plan)[:1]]
-        judged = [(plan, score(problem, plan)) for plan in plans if not check(problem, plan)]
+        checked = [(plan, check(problem, plan)) for plan in plans]
+        broken = [violations[0] for _, violations in checked if violations]
+        judged = [(plan, score(problem, plan)) for plan, violations in checked if not violations]
         found = sorted(judged, key=lambda entry: rank_key(problem, entry[1]))
         reason = {"reason": f"{broken[0].rule}: {broken[0].message}"} if broken and not found else {}
         return Claim(

@@ -170,7 +170,7 @@ def other_words(terms: Terms, option: str, best: Score, other: Score, term: str)
 
 
 def slots_words(slots: int, period_us: float, best_us: int | None) -> list[str]:
-    """Return what a plan without the limit does with so many task slots, if that is faster than an answer.
+    """Return what a plan without the limit does with a number of task slots, if it is faster than an answer.
 
     `best_us`: the period of the answer; None: there is none.
     """

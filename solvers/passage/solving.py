@@ -253,10 +253,8 @@ class PassageSolve:
 
     def _calm(self, searches: Sequence[Search]) -> list[tuple[tuple[int, ...], tuple[Part, ...]]]:
         """Return the plans whose requests were found to wait little enough, with their terms, best first."""
-        calms = [search for search in searches if search.calm is not None]
-        plans = {
-            search.table.parts_of(units) for search in calms if search.calm for units in search.calm.found
-        }
+        calms = [(search.table, search.calm) for search in searches if search.calm is not None]
+        plans = {table.parts_of(units) for table, calm in calms for units in calm.found}
         plans.update(self._once if calms else ())
         numbers = self.problem.formulation.numbers
         return sorted((numbers(self.problem, parts).values(self.problem.ranking), parts) for parts in plans)

@@ -28,7 +28,7 @@ _EVERYWHERE = ("--json", "--quiet", "--color")
 """Options of all commands: they stand in one line."""
 
 _LIMITS, _MANY = re.compile(r"--(max|min)-"), 5
-"""What limits are called; of more than so many only the names are shown."""
+"""What limits are called, and how many of them at most have a line each; of more only the names are shown."""
 
 _LEAST = 18
 """Columns that the beginning of a sentence has to have to stand for it."""

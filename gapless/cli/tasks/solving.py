@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 WIDER_S = 0.3
-"""How long the plans of a wider class are searched for one line about them."""
+"""How long other plans than those that were asked for are searched for one line about them."""
 
 
 def plan_watched(
@@ -70,7 +70,7 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
             option, other = "--passage once", asked.once().problem
         else:
             return []
-        found = solve(other, default_backend(other), SolveOptions(time_limit_s=WIDER_S), explain=False)
+        found = _glimpse(other)
     except (GaplessError, KeyboardInterrupt):  # the answer is there; this is one line more
         return []
     first = problem.objective.first
@@ -78,6 +78,11 @@ def class_notes(asked: Asked, result: SolveResult) -> list[str]:
         return []
     words = other_words(problem.formulation.terms, option, result.best.score, found.best.score, first)
     return [words] if words else []
+
+
+def _glimpse(problem: Problem) -> SolveResult:
+    """Return what a moment of search finds."""
+    return solve(problem, default_backend(problem), SolveOptions(time_limit_s=WIDER_S), explain=False)
 
 
 def slots_notes(problem: Problem, result: SolveResult) -> list[str]:
@@ -91,7 +96,7 @@ def slots_notes(problem: Problem, result: SolveResult) -> list[str]:
         return []
     free, operation = problem.with_limits(max_in_flight=None), operation_of(problem)
     try:
-        found = solve(free, default_backend(free), SolveOptions(time_limit_s=WIDER_S), explain=False)
+        found = _glimpse(free)
         if found.best is None:
             return []
         deployment = operation.deploy(free, found.best.plan, task_slots=slots)
