@@ -25,7 +25,7 @@ from .heuristic import (
     slice_requests,
     workload_capabilities,
 )
-from .units import compatible_units
+from .units import unit_sets
 
 STEPS = 5000
 """Moves that are tried for each set of units."""
@@ -58,7 +58,7 @@ class AnnealingBackend(WorkloadHeuristic):
         """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
         shop = shop_of(problem)
         steps, left, everywhere = 0, 0, network_arrays(shop)
-        for units in compatible_units(shop, range(shop.unit_count)):
+        for units in unit_sets(shop):
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is not None:

@@ -13,7 +13,7 @@ from ...formulations.problem import Problem
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
 from .heuristic import Proposals, WorkloadHeuristic, confined, network_arrays, workload_capabilities
-from .units import compatible_units, processor_units, runs_whole, whole_cuts
+from .units import processor_units, runs_whole, unit_sets, whole_cuts
 
 
 class SerialBackend(WorkloadHeuristic):
@@ -58,7 +58,7 @@ class BandBackend(WorkloadHeuristic):
         """Yield one schedule for each largest set of units that share no cores."""
         shop = shop_of(problem)
         found, everywhere = False, network_arrays(shop)
-        for units in compatible_units(shop, range(shop.unit_count)):
+        for units in unit_sets(shop):
             schedule = _dispatch_all(shop, confined(everywhere, units))
             if schedule is not None:
                 found = True

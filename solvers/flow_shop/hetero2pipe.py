@@ -29,7 +29,7 @@ from .heuristic import (
     slice_requests,
     workload_capabilities,
 )
-from .units import compatible_units, processor_units, runs_whole, subsets, whole_cuts
+from .units import processor_units, runs_whole, subsets, unit_sets, whole_cuts
 
 Merit = tuple[int, int]
 """Bytes above what the device has, then the makespan in microseconds: less is better."""
@@ -53,12 +53,13 @@ class SteppedBackend(WorkloadHeuristic):
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
         """Yield one schedule for each largest set of units that share no cores, or each combination."""
         shop = shop_of(problem)
-        among = processor_units(problem.platform) if self.steps.processors_only else range(shop.unit_count)
-        if not among:
-            return {"reason": "the platform has no CPU unit"}
+        sets = unit_sets(shop)
+        if self.steps.processors_only:
+            sets = subsets(own.intersection(processor_units(problem.platform)) for own in sets)
+            if not sets:
+                return {"reason": "the platform has no CPU unit"}
         found, hurried, reason, everywhere = False, 0, "", network_arrays(shop)
-        sets = compatible_units(shop, among)
-        for units in subsets(sets) if self.steps.processors_only else sets:
+        for units in sets:
             networks = confined(everywhere, units)
             places = slice_requests(shop, networks)
             if places is None:

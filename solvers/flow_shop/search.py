@@ -33,7 +33,7 @@ from .guided import guided_drafts
 from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
 from .starts import serial_drafts, starting_drafts
-from .units import MOST_SETS, compatible_units, confine
+from .units import MOST_SETS, confine, unit_sets
 from .ways import Ways
 
 _STEPS, _PER_REQUEST = 1600, 3
@@ -131,7 +131,7 @@ class JointSearch:
 
     @cached_property
     def _unit_sets(self) -> tuple[frozenset[int], ...]:
-        return compatible_units(self._shop, range(self._shop.unit_count))
+        return unit_sets(self._shop)
 
     @property
     def impossible(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 
 from ...formulations.flow_shop.tables import Cuts, FlowShop
-from ...formulations.hardware import Platform, UnitKind
+from ...formulations.hardware import Platform, UnitKind, free_sets
 from .arrays import ChainArrays, Ints
 
 MOST_SETS = 32
@@ -25,16 +25,9 @@ def processor_units(platform: Platform) -> tuple[int, ...]:
     return ()
 
 
-def compatible_units(shop: FlowShop, among: Iterable[int]) -> tuple[frozenset[int], ...]:
+def unit_sets(shop: FlowShop) -> tuple[frozenset[int], ...]:
     """Return the largest sets of units that share no cores, at most `MOST_SETS`; all units where none do."""
-    exclusive = shop.chains[0].exclusive
-    sets: list[frozenset[int]] = [frozenset()]
-    for unit in among:
-        grown = [(own - exclusive[unit]) | {unit} for own in sets]
-        kept = [own for own in sets if own & exclusive[unit]]
-        sets = list(dict.fromkeys(kept + grown))
-        sets = [own for own in sets if not any(own < other for other in sets)][:MOST_SETS]
-    return tuple(sets)
+    return tuple(islice(free_sets(shop.chains[0].exclusive), MOST_SETS))
 
 
 def subsets(sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
