@@ -2,85 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from operator import itemgetter
 from typing import Any
 
 from ...formulations.history import Interval, is_message
-from ...formulations.network import Network
 from ..traces import headings, row_names
 from ..words import capital, counted, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
-from .scale import Span, Tick, span, time_ticks, time_unit
+from .scale import Span, Tick, span, time_ticks
 from .subject import Subject
-from .table import Table, columns, numbers, table
-from .texts import visible
-
-
-def script_data(
-    subject: Subject, traces: Sequence[Played], lanes: Sequence[Lane], units: Sequence[str], end_us: float
-) -> dict[str, Any]:
-    """Return what the script shows: chunks once, then five or six numbers for each block."""
-    networks = {network.name: network for network in subject.problem.networks}
-    chunks = [
-        [number, visible(chunk.network), _layers(networks.get(chunk.network), chunk.start, chunk.stop)]
-        for number, lane in enumerate(lanes)
-        for chunk in lane.chunks
-    ]
-    first, count = [], 0
-    for lane in lanes:
-        first.append(count)
-        count += len(lane.chunks)
-    us, name = time_unit(end_us)
-    return {
-        "end": _short(end_us),
-        "unit": [us, name],
-        "names": [visible(lane.name) for lane in lanes],
-        "alone": subject.deployment.rounds is not None,
-        "units": [visible(unit) for unit in units],
-        "links": sorted({units.index(e.unit) for t in traces for e in t.events if is_message(e, lanes)}),
-        "chunks": chunks,
-        "bands": [
-            {
-                "title": trace.title,
-                "size": 6 if _has_parts(trace) else 5,
-                "rows": [
-                    [n for event in trace.on(unit) for n in _numbers(event, first, parts=_has_parts(trace))]
-                    for unit in units
-                ],
-            }
-            for trace in traces
-        ],
-    }
-
-
-def _has_parts(trace: Played) -> bool:
-    return any(event.engine_ns for event in trace.events)
-
-
-def _numbers(event: Interval, first: Sequence[int], *, parts: bool) -> list[float]:
-    """Return request, chunk, start, then duration and slowdown, or copy in, run and copy out."""
-    length = event.end_us - event.start_us
-    times = event.parts_us or ((0.0, length, 0.0) if parts else (length, event.slowdown_ns / 1000))
-    return [event.request, first[event.stream] + event.chunk, *map(_short, (event.start_us, *times))]
-
-
-def _short(value: float) -> float:
-    """Return a number that takes few characters as JSON: no .0, one place at most."""
-    rounded = round(value, 1)
-    return int(rounded) if rounded == int(rounded) else rounded
-
-
-def _layers(network: Network | None, start: int, stop: int) -> str:
-    """Return the layers of a chunk: numbers and names."""
-    if network is None:
-        return f"{start}-{stop - 1}"
-    names = network.layer_names
-    ends = dict.fromkeys(visible(name) for name in (names[start], names[stop - 1]))
-    return f"{start}-{stop - 1} ({' to '.join(ends)})"
-
+from .table import Table, TableCell, columns, numbers, table
+from .ways import Step, script_data, steps_of
 
 ROW, TITLE, STRIP, AXIS, GAP, HEADING = 26, 26, 12, 26, 10, 24
 """Heights in pixels: a unit, the title of a trace, the strip of contention, the axis, between traces, the
@@ -163,9 +100,11 @@ class Timeline:
     ticks: tuple[Tick, ...]  # of the axis, without zoom
     height: int
     axis_y: int
-    legend: tuple[tuple[int, str], ...]  # (colour, name) of each request, where they have names and are few
+    legend: tuple[tuple[int, str, int], ...]
+    """Colour, name and lane of each request, where they have names and are few."""
     text: str  # what there is to see, in words, and how many blocks are not seen before one zooms in
     units: Table
+    requests: Table | None  # the way of each request, where they have names and are few
     data: dict[str, Any]  # what the script shows of each block, in the order of the blocks
     blocks: int  # how many
     strip: bool
@@ -193,16 +132,18 @@ def timeline(subject: Subject) -> Timeline | None:
         bands.append(band)
         y += band.height + GAP
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
+    steps = [steps_of(subject, trace) for trace in traces]
     return Timeline(
         end_us=end_us,
         bands=tuple(bands),
         ticks=time_ticks(end_us),
         height=y + AXIS,
         axis_y=y,
-        legend=tuple(sorted((lane.colour, lane.name) for lane in lanes)) if named else (),
+        legend=tuple(_legend(lanes)) if named else (),
         text=_words(traces, bands),
         units=_unit_table(bands, traces),
-        data=script_data(subject, traces, lanes, units, end_us),
+        requests=_request_table(traces, steps, lanes) if named else None,
+        data=script_data(subject, traces, steps, units, end_us),
         blocks=sum(len(trace.events) for trace in traces),
         strip=strip,
         dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
@@ -210,6 +151,10 @@ def timeline(subject: Subject) -> Timeline | None:
         copied=any(block.copies for band in bands for row in band.rows for block in row.blocks),
         slowed=any(event.slowdown_ns for trace in traces for event in trace.events),
     )
+
+
+def _legend(lanes: Sequence[Lane]) -> list[tuple[int, str, int]]:
+    return sorted((lane.colour, lane.name, number) for number, lane in enumerate(lanes))
 
 
 def _noted(subject: Subject, traces: Sequence[Played]) -> tuple[Played, ...]:
@@ -405,5 +350,37 @@ def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
             "unit",
             *numbers("blocks", "first start", "last end", "busy", "bubbles", "busy in between"),
         ),
+        rows,
+    )
+
+
+def _request_table(
+    traces: Sequence[Played], steps: Sequence[Mapping[Interval, Step]], lanes: Sequence[Lane]
+) -> Table:
+    rows = []
+    for trace, taken in zip(traces, steps, strict=True):
+        for number, lane in enumerate(lanes):
+            own = [taken[event] for event in trace.events if event.stream == number]
+            runs_us = sum(step.event.end_us - step.event.start_us for step in own)
+            lost_us: dict[str, float] = defaultdict(float)
+            for step in own:
+                for other, cost_us in step.beside:
+                    lost_us[lanes[other.stream].name] += cost_us
+            by_cost = sorted(lost_us.items(), key=itemgetter(1), reverse=True)
+            most = [f"{name} {microseconds(cost_us)}" for name, cost_us in by_cost if cost_us]
+            rows.append(
+                (
+                    trace.title,
+                    TableCell(text=lane.name, kind="name"),
+                    f"{len(own):,}",
+                    TableCell(text=" ".join(dict.fromkeys(step.event.unit for step in own)), kind="text"),
+                    microseconds(runs_us),
+                    microseconds(sum(step.wait_us for step in own)),
+                    TableCell(text=", ".join(most) or "-", kind="text"),
+                )
+            )
+    return table(
+        "The way of each request",
+        columns("trace", "request", *numbers("blocks"), "units", *numbers("runs", "waits"), "lost to"),
         rows,
     )

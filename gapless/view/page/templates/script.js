@@ -116,7 +116,7 @@ class Walk {
   }
 }
 
-/* Gantt charts. A block is five numbers (request, chunk, start, length, lost time) or, measured, six
+/* Gantt charts. A block is four numbers (request, chunk, start, length) or, where copies are known, six
    (request, chunk, start, copy in, run, copy out), in microseconds. */
 class Timeline {
   constructor(figure) {
@@ -132,16 +132,21 @@ class Timeline {
     this.blocks = new Map();
     this.followed = null;
     const rows = this.lines.map(line => [...line.querySelectorAll(".b")]);
-    this.data.bands.forEach((band, b) => band.rows.forEach((numbers, r) => {
-      rows[b * this.data.units.length + r].forEach((mark, n) => {
-        this.blocks.set(mark, this.block(band, r, numbers, n * band.size));
-      });
-    }));
+    this.data.bands.forEach((band, b) => {
+      band.marks = [];
+      band.rows.forEach((numbers, r) => rows[b * this.data.units.length + r].forEach((mark, n) => {
+        const line = this.lines[b * this.data.units.length + r], y = Number(mark.getAttribute("y")) + 10;
+        this.blocks.set(mark, { ...this.block(band, r, numbers, n * band.size), line, y });
+        band.marks.push(mark);
+      }));
+    });
     this.rows = rows;
     this.most = this.most_zoom();
     this.height = Number(this.axis.querySelector("line").getAttribute("y2"));
     this.ring = draw("rect", { class: "ring", width: 0, height: 24, visibility: "hidden", rx: 2 });
-    this.svg.append(this.ring);
+    this.way = draw("g", { class: "way" });
+    this.svg.append(this.way, this.ring);
+    this.chosen = null;
     this.walk = new Walk(rows, mark => this.facts(this.blocks.get(mark)));
     this.walk.listen(this.svg);
     this.listen();
@@ -149,17 +154,39 @@ class Timeline {
   }
   block(band, unit, numbers, at) {
     const [request, chunk, start, ...times] = numbers.slice(at, at + band.size);
-    const measured = band.size === 6;
-    const length = measured ? times[0] + times[1] + times[2] : times[0];
-    return { band, unit, request, chunk, start, length, times, measured };
+    const copied = band.size === 6, place = band.marks.length;
+    const length = copied ? times[0] + times[1] + times[2] : times[0];
+    const stream = this.data.chunks[chunk][0];
+    return { band, unit, request, chunk, stream, start, length, times, copied, place, wait: band.waits[place] };
+  }
+  /* Who ran on other units at the same time and takes speed from it: [block, time together, what it costs]. */
+  company(block) {
+    const list = block.band.beside[block.place], found = [];
+    for (let n = 0; n < list.length; n += 2) {
+      const other = this.blocks.get(block.band.marks[list[n]]);
+      const end = Math.min(block.start + block.length, other.start + other.length);
+      found.push([other, end - Math.max(block.start, other.start), list[n + 1]]);
+    }
+    return found;
+  }
+  /* Who had the unit while a block waited for it. */
+  before(block) {
+    const names = this.rows[this.lines.indexOf(block.line)].map(mark => this.blocks.get(mark))
+      .filter(other => other.start < block.start && other.start + other.length > block.start - block.wait)
+      .map(other => this.name(other));
+    return [...new Set(names)].join(", ");
+  }
+  own(block) {
+    return block.band.marks.map(mark => this.blocks.get(mark))
+      .filter(other => other.stream === block.stream && other.request === block.request)
+      .sort((a, b) => a.start - b.start || a.chunk - b.chunk);
   }
   name(block) {
-    const stream = this.data.chunks[block.chunk][0];
-    return this.data.alone ? this.data.names[stream] : String(block.request);
+    return this.data.alone ? this.data.names[block.stream] : String(block.request);
   }
   facts(block) {
-    const [stream, network, layers] = this.data.chunks[block.chunk];
-    const name = this.data.names[stream], many = this.data.names.length > 1;
+    const [, network, layers] = this.data.chunks[block.chunk];
+    const name = this.data.names[block.stream], many = this.data.names.length > 1;
     const facts = [["trace", block.band.title], ["request", this.name(block)]];
     if (!this.data.alone && many) facts.push(["stream", name]);
     const link = this.data.links.includes(block.unit);
@@ -167,13 +194,25 @@ class Timeline {
     facts.push([link ? "link" : "unit", this.data.units[block.unit]]);
     facts.push(["start", millis(block.start)], ["end", millis(block.start + block.length)], ["takes", millis(block.length)]);
     if (link) return facts;
-    if (block.measured) {
+    if (block.copied) {
       const [copyIn, run, copyOut] = block.times;
       facts.push(["copy in", millis(copyIn)], ["run", millis(run)], ["copy out", millis(copyOut)]);
-    } else {
-      const lost = block.times[1], alone = block.length - lost;
+    }
+    const lost = block.band.lost[block.place], alone = block.length - lost;
+    if (lost !== undefined) {
       facts.push(["slowdown", lost ? `${millis(lost)} (+${(100 * lost / alone).toFixed(1)} %)` : "none"]);
     }
+    if (!this.data.alone) return facts;
+    const busy = block.wait && this.before(block);
+    facts.push(["waited", block.wait ? millis(block.wait) + (busy ? `, for ${busy}` : "") : "not at all"]);
+    const company = new Map();
+    for (const [other, met, cost] of this.company(block)) {
+      const name = `${this.name(other)} on ${this.data.units[other.unit]}`, [before, lost] = company.get(name) || [0, 0];
+      company.set(name, [before + met, lost + cost]);
+    }
+    const told = [...company].sort((a, b) => b[1][1] - a[1][1] || b[1][0] - a[1][0]).map(([name, [met, cost]]) =>
+      `${name} for ${millis(met)}` + (cost ? `: costs ${millis(cost)}` : ""));
+    if (told.length) facts.push(["beside", [...told.slice(0, 5), ...(told.length > 5 ? [`${told.length - 5} more`] : [])].join("; ")]);
     return facts;
   }
   bubble(line, time) {
@@ -206,7 +245,19 @@ class Timeline {
     this.buttons = Object.fromEntries([...tools.querySelectorAll("button")].map(b => [b.dataset.zoom, b]));
     const factors = { in: 2, out: 0.5, fit: 0 };
     for (const [name, button] of Object.entries(this.buttons)) button.addEventListener("click", () => this.by(factors[name]));
+    this.keys = [...this.figure.querySelectorAll("[data-stream]")];
+    for (const button of this.keys) {
+      button.disabled = false;
+      button.addEventListener("click", () => this.choose(button));
+    }
     this.svg.addEventListener("keydown", event => {
+      const step = { n: 1, p: -1 }[event.key], block = this.blocks.get(event.target);
+      if (step && block && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        const own = this.own(block), next = own[own.indexOf(block) + step];
+        if (next) this.walk.go(next.band.marks[next.place]);
+        return;
+      }
       const factor = { "+": 2, "=": 2, "-": 0.5, "0": 0 }[event.key];
       if (factor === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
@@ -237,16 +288,51 @@ class Timeline {
   get focused() {
     return this.blocks.has(document.activeElement) ? document.activeElement : null;
   }
-  /* The way of one request over the units: all other blocks of its trace fade. */
+  /* The way of one request over the units: all other blocks of its trace fade, its company less than others.
+     Without a block: of the request that the legend's button in force names, in all traces. */
   follow(mark) {
-    const { band, chunk, request } = this.blocks.get(mark) || {};
-    const stream = mark && this.data.chunks[chunk][0], key = mark && `${band.title} ${stream} ${request}`;
+    const block = this.blocks.get(mark), key = block || this.chosen;
     if (this.followed === key) return;
     this.followed = key;
-    for (const [other, block] of this.blocks) {
-      const own = block.request === request && this.data.chunks[block.chunk][0] === stream;
-      other.classList.toggle("faded", Boolean(mark) && block.band === band && !own);
+    const stream = block ? block.stream : this.chosen, none = stream === null;
+    const company = new Set(block ? this.company(block).map(([other]) => other) : []);
+    for (const [mark, other] of this.blocks) {
+      const concerned = !none && (!block || other.band === block.band);
+      const own = other.stream === stream && (!block || other.request === block.request);
+      mark.classList.toggle("faded", concerned && !own && !company.has(other));
+      mark.classList.toggle("beside", concerned && !own && company.has(other));
     }
+    this.later();
+    this.svg.classList.toggle("followed", !none);
+    this.draw_way(none ? [] : block ? [block] : this.data.bands.flatMap(band => this.firsts(band, stream)));
+  }
+  /* A block of each request of a stream in a trace. */
+  firsts(band, stream) {
+    const found = new Map();
+    for (const mark of band.marks) {
+      const block = this.blocks.get(mark);
+      if (block.stream === stream && !found.has(block.request)) found.set(block.request, block);
+    }
+    return [...found.values()];
+  }
+  /* A line from each block to the next one; where the request waits for its unit, it is dashed on its row. */
+  draw_way(blocks) {
+    const parts = [], at = time => `${100 * time / this.data.end}%`;
+    const line = (name, x1, y1, x2, y2) => parts.push(draw("line", { class: name, x1: at(x1), y1, x2: at(x2), y2 }));
+    for (const block of this.data.alone ? blocks : []) {
+      this.own(block).forEach((here, n, own) => {
+        const ready = here.start - here.wait;
+        if (n && own[n - 1].y !== here.y) line("hop", ready, own[n - 1].y, ready, here.y);
+        if (here.wait) line("wait", ready, here.y, here.start, here.y);
+      });
+    }
+    this.way.replaceChildren(...parts);
+  }
+  choose(button) {
+    const stream = Number(button.dataset.stream);
+    this.chosen = this.chosen === stream ? null : stream;
+    for (const other of this.keys) other.setAttribute("aria-pressed", String(Number(other.dataset.stream) === this.chosen));
+    this.follow(this.focused);
   }
   by(factor, mark = null, x = null) {
     const box = this.scroll.getBoundingClientRect(), width = this.scroll.clientWidth;
@@ -314,7 +400,8 @@ class Timeline {
       if (letters < Math.min(name.length, 5)) continue;
       const text = letters >= name.length ? name : `${name.slice(0, letters - 1)}…`;
       const x = `${100 * (block.start + block.length / 2) / this.data.end}%`;
-      parts.push(draw("text", { x, y: Number(mark.getAttribute("y")) + 14 }, text));
+      const faded = mark.classList.contains("faded") ? "faded" : "";
+      parts.push(draw("text", { x, y: Number(mark.getAttribute("y")) + 14, class: faded }, text));
     }
     this.labels.replaceChildren(...parts);
   }

@@ -125,6 +125,15 @@ def workload() -> Subject:
 
 
 @cache
+def returning() -> Subject:
+    """Return the same requests where they may come back to a unit, as an online policy plans them."""
+    problem = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990")
+    plan = gapless.plan(problem, backend="sel").plan
+    assert plan is not None
+    return subject(problem, plan, explained=None)
+
+
+@cache
 def unexecutable() -> Subject:
     """Return a workload with a load policy that the runtime does not serve, so that it is only planned."""
     problem = gapless.load_workload("yolov4,bert,mobilenetv2x3", platform="kirin990", passage="ordered")
@@ -290,6 +299,7 @@ SAMPLES: dict[str, Callable[[], Subject]] = {
     "measured": measured,
     "long": long,
     "workload": workload,
+    "returning": returning,
     "unexecutable": unexecutable,
     "steady": steady,
     "replicas": side_by_side,

@@ -225,7 +225,8 @@ def test_the_way_of_a_request_over_the_units_stands_out(opened: Open) -> None:
         report_page([subject]),
         """
         const blocks = all('.row.predicted .b'), svg = document.querySelector('.canvas');
-        const clear = () => blocks.filter(block => !block.classList.contains('faded')).length;
+        const clear = () => blocks.filter(block =>
+          !block.classList.contains('faded') && !block.classList.contains('beside')).length;
         const over = element => element.dispatchEvent(new PointerEvent('pointermove', { bubbles: true }));
         found.all = clear();
         over(blocks[0]); found.name = tip().request; found.one = clear();
@@ -244,6 +245,50 @@ def test_the_way_of_a_request_over_the_units_stands_out(opened: Open) -> None:
         "blurred": len(names),
         "name": found["name"],
     } | dict.fromkeys(("one", "focused", "still"), own)
+
+
+@pytest.mark.slow
+def test_keys_follow_a_request_with_what_it_waited_for_and_who_was_beside_it(opened: Open) -> None:
+    subject = samples.returning()
+    assert subject.predicted is not None
+    found = opened(
+        report_page([subject]),
+        """
+        const svg = document.querySelector('.canvas');
+        const count = name => all(`.row.predicted .b.${name}`).length;
+        const button = all('[data-stream]').find(one => one.textContent.trim() === 'bert');
+        button.focus(); button.click();
+        found.chosen = [button.getAttribute('aria-pressed'), count('faded'), count('beside')];
+        found.hops = all('.way .hop').length; found.waits = all('.way .wait').length;
+        svg.dispatchEvent(new PointerEvent('pointerleave')); found.kept = count('faded');
+        button.click();
+        found.released = [button.getAttribute('aria-pressed'), count('faded'), all('.way line').length];
+        document.querySelector('.canvas [tabindex="0"]').focus();
+        while (tip().request !== 'bert') key('ArrowRight');
+        for (let n = 0; n < 99; n++) key('p');
+        found.way = [];
+        for (let before = null; before !== document.activeElement; key('n')) {
+          before = document.activeElement;
+          found.way.push({ ...tip(), company: count('beside'), faded: count('faded') });
+        }
+        """,
+    )
+    trace = subject.predicted
+    events = [event for event in trace.events if trace.names[event.stream] == "bert"]
+    others = len(trace.events) - len(events)
+    assert found["chosen"] == ["true", others, 0]
+    assert found["kept"] == others
+    assert found["released"] == ["false", 0, 0]
+    assert found["hops"] == len(events) - 1
+    assert found["waits"] == sum(step["waited"] != "not at all" for step in found["way"]) > 0
+    assert [step["unit"] for step in found["way"]] == [event.unit for event in events]
+    assert {step["request"] for step in found["way"]} == {"bert"}
+    slowed = [step["slowdown"] != "none" for step in found["way"]]
+    assert slowed == [event.slowdown_ns > 0 for event in events]
+    assert any(", for yolov4" in step["waited"] for step in found["way"])
+    assert slowed == ["costs" in step.get("beside", "") for step in found["way"]]
+    assert all(step["company"] + step["faded"] == others for step in found["way"])
+    assert all(bool(step["company"]) == ("beside" in step) for step in found["way"])
 
 
 @pytest.mark.slow

@@ -138,7 +138,10 @@ def test_contention_is_when_two_requests_of_high_contention_run() -> None:
 
 def test_requests_of_a_workload_have_names_and_the_colours_of_their_arrival() -> None:
     subject = samples.workload()
-    assert chart(subject).legend == tuple(enumerate(workload_of(subject.problem).names))
+    names = workload_of(subject.problem).names
+    assert [(colour, name) for colour, name, _ in chart(subject).legend] == list(enumerate(names))
+    lanes = lanes_of(subject)
+    assert all(lanes[lane].name == name for _, name, lane in chart(subject).legend)
     assert {lane.name: lane.colour for lane in lanes_of(subject)} == {
         name: place for place, name in enumerate(workload_of(subject.problem).names)
     }
