@@ -285,7 +285,15 @@ def test_keys_follow_a_request_with_what_it_waited_for_and_who_was_beside_it(ope
     assert {step["request"] for step in found["way"]} == {"bert"}
     slowed = [step["slowdown"] != "none" for step in found["way"]]
     assert slowed == [event.slowdown_ns > 0 for event in events]
-    assert any(", for yolov4" in step["waited"] for step in found["way"])
+    for event, step in zip(events, found["way"], strict=True):
+        _, _, names = step["waited"].partition(", for ")
+        ready_us = max((other.end_us for other in events if other.chunk < event.chunk), default=0)
+        held = {
+            trace.names[other.stream]
+            for other in trace.on(event.unit)
+            if other.start_us < event.start_us and other.end_us > ready_us
+        }
+        assert set(filter(None, names.split(", "))) == held
     assert slowed == ["costs" in step.get("beside", "") for step in found["way"]]
     assert all(step["company"] + step["faded"] == others for step in found["way"])
     assert all(bool(step["company"]) == ("beside" in step) for step in found["way"])
