@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from .demands import Demand
 from .limits import LIMIT_NAMES, OF_REQUESTS
@@ -33,6 +33,22 @@ TablesT = TypeVar("TablesT")
 
 CodeT = TypeVar("CodeT")
 """A plan by index: hashable, and what searches work on."""
+
+
+ResultT = TypeVar("ResultT")
+Rest = ParamSpec("Rest")
+
+
+def of_tables(
+    function: Callable[Concatenate[Any, Rest], ResultT],
+) -> Callable[Concatenate[Any, Problem, Rest], ResultT]:
+    """Return the method of a formulation that asks a function of the tables of a problem."""
+
+    def method(formulation: Any, problem: Problem, /, *args: Rest.args, **more: Rest.kwargs) -> ResultT:
+        return function(problem.tables, *args, **more)
+
+    method.__doc__ = function.__doc__
+    return method
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +77,8 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     """One kind of problem: what is asked, which plans there are, what they are worth, how to encode them.
 
     Objects have no state. A formulation says what the abstract methods ask; the others have defaults that
-    hold where nothing is special.
+    hold where nothing is special. A method that only asks a function is one line:
+    `tables = staticmethod(build_tables)`, `codes = of_tables(all_plans)`.
     """
 
     name: ClassVar[str]
@@ -132,7 +149,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Yield what is wrong with a problem, as far as this formulation is concerned."""
         return iter(())
 
-    def unknown(self, problem: Problem) -> Mapping[str, str]:
+    def unknown(self, problem: Problem, /) -> Mapping[str, str]:
         """Return the terms that the data of a problem do not tell, each with what is missing."""
         return {}
 
@@ -141,11 +158,11 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         return frozenset()
 
     @abstractmethod
-    def tables(self, problem: Problem) -> TablesT:
+    def tables(self, problem: Problem, /) -> TablesT:
         """Return the integer tables of a problem; `Problem.tables` keeps them."""
 
     @abstractmethod
-    def view(self, problem: Problem) -> Any:
+    def view(self, problem: Problem, /) -> Any:
         """Return what rule functions are given: an object whose methods return expressions."""
 
     def variables(self, problem: Problem) -> Quantities:
@@ -167,7 +184,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     # Plans, and what they are worth
 
     @abstractmethod
-    def code(self, problem: Problem, plan: Plan) -> CodeT:
+    def code(self, problem: Problem, plan: Plan, /) -> CodeT:
         """Return a plan by index.
 
         Raises
@@ -177,11 +194,11 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """
 
     @abstractmethod
-    def plan(self, problem: Problem, code: CodeT) -> Plan:
+    def plan(self, problem: Problem, code: CodeT, /) -> Plan:
         """Return a plan by name: the way back from `code`."""
 
     @abstractmethod
-    def numbers(self, problem: Problem, code: CodeT) -> PlanNumbers:
+    def numbers(self, problem: Problem, code: CodeT, /) -> PlanNumbers:
         """Return the numbers of a plan: the only definition of what it is worth."""
 
     @abstractmethod
@@ -196,7 +213,7 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         """Return what the numbers of a column are about."""
         return problem.platform.unit_names
 
-    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
+    def other_units(self, problem: Problem, /) -> Iterator[tuple[str, Problem]]:
         """Yield other sets of units that an explanation asks about: in words, and the problem with it."""
         return iter(())
 
@@ -230,14 +247,14 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
         return None
 
     @abstractmethod
-    def count(self, problem: Problem) -> int:
+    def count(self, problem: Problem, /) -> int:
         """Return an upper bound on the number of well-formed plans."""
 
     @abstractmethod
-    def codes(self, problem: Problem) -> Iterator[CodeT]:
+    def codes(self, problem: Problem, /) -> Iterator[CodeT]:
         """Yield every well-formed plan: what the oracle walks."""
 
-    def neighbours(self, problem: Problem, code: CodeT) -> Iterator[CodeT]:
+    def neighbours(self, problem: Problem, code: CodeT, /) -> Iterator[CodeT]:
         """Yield well-formed plans that are a small change away: what repairs try; the default knows none."""
         return iter(())
 

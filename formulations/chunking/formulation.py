@@ -9,7 +9,7 @@ from ..branches import order_words
 from ..chain import Chain
 from ..energy import unknown_energy
 from ..errors import InvalidPlanError
-from ..formulation import Difference, Formulation
+from ..formulation import Difference, Formulation, of_tables
 from ..model import Encoded
 from ..passages import Passage
 from ..plan import Plan
@@ -55,30 +55,17 @@ class Chunking(Formulation[Chain, Parts]):
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit, "
         "covers the network"
     )
-
-    def unknown(self, problem: Problem) -> Mapping[str, str]:
-        """Return energy, where a power is missing."""
-        return unknown_energy(problem)
-
-    def tables(self, problem: Problem) -> Chain:
-        """Return the tables of the network."""
-        return build_tables(problem)
+    unknown = staticmethod(unknown_energy)
+    tables = staticmethod(build_tables)
+    code = of_tables(judge.well_formed)
+    plan = of_tables(Chain.plan)
+    numbers = of_tables(PlanValues)
+    count = of_tables(count_parts)
+    codes = of_tables(all_parts)
 
     def view(self, problem: Problem) -> PlanView:
         """Return what rules can say."""
         return PlanView(problem.network, chain_of(problem))
-
-    def code(self, problem: Problem, plan: Plan) -> Parts:
-        """Return the chunks by index, in order of their layers."""
-        return judge.well_formed(chain_of(problem), plan)
-
-    def plan(self, problem: Problem, code: Parts) -> Plan:
-        """Return chunks by name."""
-        return chain_of(problem).plan(code)
-
-    def numbers(self, problem: Problem, code: Parts) -> PlanValues:
-        """Return the numbers of a plan."""
-        return PlanValues(chain_of(problem), code)
 
     def broken(self, problem: Problem, code: Parts, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield cuts, conflicts and capacities that a plan breaks."""
@@ -114,14 +101,6 @@ class Chunking(Formulation[Chain, Parts]):
     def wider(self, problem: Problem) -> tuple[str, Problem] | None:
         """Return the problem whose units may come again."""
         return "--passage any", problem.with_data(Passage())
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_parts(chain_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[Parts]:
-        """Yield every plan."""
-        return all_parts(chain_of(problem))
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None

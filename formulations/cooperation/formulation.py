@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import comb
 from typing import ClassVar
 
-from ..formulation import Formulation
+from ..formulation import Formulation, of_tables
 from ..groups import Cooperation
 from ..model import Encoded
 from ..other_devices import other_devices
-from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..terms import PlanNumbers
@@ -100,6 +99,14 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         "every layer can run somewhere, but no line of groups covers the network: memory, links or cuts are "
         "in the way"
     )
+    tables = staticmethod(build_tables)
+    other_units = staticmethod(other_devices)
+    code = of_tables(judge.well_formed)
+    plan = of_tables(plan_of)
+    numbers = of_tables(GroupValues)
+    count = of_tables(count_parts)
+    codes = of_tables(all_parts)
+    neighbours = of_tables(near_parts)
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield what does not go with the devices and the network."""
@@ -108,25 +115,9 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         else:
             yield from problem.data.mismatches(problem.platform, problem.networks[0])
 
-    def tables(self, problem: Problem) -> Groups:
-        """Return the tables of the network on the devices."""
-        return build_tables(problem)
-
     def view(self, problem: Problem) -> GroupView:
         """Return what rules can say."""
         return GroupView(problem.network, groups_of(problem))
-
-    def code(self, problem: Problem, plan: Plan) -> Parts:
-        """Return the chunks by index, each with its group."""
-        return judge.well_formed(groups_of(problem), plan)
-
-    def plan(self, problem: Problem, code: Parts) -> Plan:
-        """Return the chunks by name."""
-        return plan_of(groups_of(problem), code)
-
-    def numbers(self, problem: Problem, code: Parts) -> GroupValues:
-        """Return the numbers of a plan."""
-        return GroupValues(groups_of(problem), code)
 
     def broken(self, problem: Problem, code: Parts, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield links, cuts, conflicts and capacities that a plan breaks."""
@@ -149,10 +140,6 @@ class CooperationFormulation(Formulation[Groups, Parts]):
             found |= {"computing_nj": numbers.computing_nj, "standby_nj": numbers.standby_nj}
         devices = range(numbers.groups.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
-
-    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
-        """Yield the problem with fewer devices, and with one more of each kind."""
-        return other_devices(problem)
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return the requests a second."""
@@ -183,18 +170,6 @@ class CooperationFormulation(Formulation[Groups, Parts]):
         if problem.data.over_graph is not None:
             return "Plans with other cuts or several lines are not looked at."
         return "Plans with cuts within the pieces are not looked at; --over-graph does, for a model."
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_parts(groups_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[Parts]:
-        """Yield every plan."""
-        return all_parts(groups_of(problem))
-
-    def neighbours(self, problem: Problem, code: Parts) -> Iterator[Parts]:
-        """Yield plans with one change of a group or a cut."""
-        return near_parts(groups_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Parts | None = None

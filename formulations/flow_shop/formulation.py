@@ -12,9 +12,9 @@ from ..branches import order_words
 from ..demands import Demand
 from ..deployment import Mode
 from ..energy import unknown_energy
+from ..formulation import of_tables
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
-from ..plan import Plan
 from ..problem import Problem
 from ..requests import RequestFormulation
 from ..schedules import free_schedules
@@ -63,6 +63,15 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
         "every layer can run somewhere, but no sequence of chunks, at most one on each unit and in the order "
         "of the units, covers the network"
     )
+    unknown = staticmethod(unknown_energy)
+    tables = staticmethod(build_shop)
+    view = of_tables(WorkloadView)
+    code = of_tables(FlowShop.schedule)
+    plan = of_tables(FlowShop.plan)
+    numbers = of_tables(WorkloadValues)
+    count = of_tables(count_schedules)
+    codes = of_tables(all_schedules)
+    neighbours = of_tables(near_schedules)
 
     def needs(self, problem: Problem) -> frozenset[str]:
         """Return what the workload asks of a backend."""
@@ -80,18 +89,6 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
         }
         return frozenset(str(feature) for feature, there in present.items() if there)
 
-    def unknown(self, problem: Problem) -> Mapping[str, str]:
-        """Return energy, where a power is missing."""
-        return unknown_energy(problem)
-
-    def tables(self, problem: Problem) -> FlowShop:
-        """Return the tables of the workload."""
-        return build_shop(problem)
-
-    def view(self, problem: Problem) -> WorkloadView:
-        """Return what rules can say."""
-        return WorkloadView(shop_of(problem))
-
     def demands(self, problem: Problem) -> list[Demand]:
         """Return deadlines and the order."""
         workload = workload_of(problem)
@@ -108,18 +105,6 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
             text = f"the requests are served in the order {', '.join(workload.names)}"
             found.append(Demand(name="order", text=text, without=_without_order))
         return found
-
-    def code(self, problem: Problem, plan: Plan) -> Schedule:
-        """Return order and cuts by index."""
-        return shop_of(problem).schedule(plan)
-
-    def plan(self, problem: Problem, code: Schedule) -> Plan:
-        """Return a schedule by name."""
-        return shop_of(problem).plan(code)
-
-    def numbers(self, problem: Problem, code: Schedule) -> WorkloadValues:
-        """Return the numbers of a schedule."""
-        return WorkloadValues(shop_of(problem), code)
 
     def broken(self, problem: Problem, code: Schedule, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield cuts, conflicts, capacities, deadlines and the order, as far as a plan breaks them."""
@@ -180,18 +165,6 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
         few = len(workload_of(problem).requests) <= _MOST_WIDER
         found = free_schedules(problem) if few else None
         return None if found is None else ("--passage any", found)
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of schedules."""
-        return count_schedules(shop_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[Schedule]:
-        """Yield every schedule."""
-        return all_schedules(shop_of(problem))
-
-    def neighbours(self, problem: Problem, code: Schedule) -> Iterator[Schedule]:
-        """Yield schedules with one request cut otherwise, or at another place of a free order."""
-        return near_schedules(shop_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Schedule | None = None

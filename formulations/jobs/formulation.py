@@ -12,6 +12,7 @@ from typing import ClassVar
 from ..demands import Demand
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
+from ..formulation import of_tables
 from ..history import History, Interval, SteadyState, executed
 from ..job_requests import Cuts, Jobs
 from ..limits import OF_ONE_NETWORK
@@ -156,6 +157,12 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
         "the way"
     )
+    tables = staticmethod(build_tables)
+    view = of_tables(JobView)
+    plan = of_tables(JobTables.plan)
+    numbers = of_tables(JobValues)
+    count = of_tables(count_plans)
+    codes = of_tables(all_plans)
 
     def hint_on_limits(self, names: Sequence[str]) -> str:
         """Return that plans in one order know a limit, if they do."""
@@ -179,14 +186,6 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         """Return whether chunks slow each other down."""
         contended = tables_of(problem).losses.contended
         return frozenset({str(JobFeature.INTERFERENCE)} if contended else ())
-
-    def tables(self, problem: Problem) -> JobTables:
-        """Return the tables of the requests."""
-        return build_tables(problem)
-
-    def view(self, problem: Problem) -> JobView:
-        """Return what rules can say."""
-        return JobView(tables_of(problem))
 
     def demands(self, problem: Problem) -> list[Demand]:
         """Return which requests wait for which, and how they pass the units."""
@@ -226,14 +225,6 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         if wrong:
             raise MalformedPlanError(plan, wrong)
         return tables.ordered(tuple(index[name] for name in plan.order), tuple(parts))
-
-    def plan(self, problem: Problem, code: JobPlan) -> Plan:
-        """Return a plan by name."""
-        return tables_of(problem).plan(code)
-
-    def numbers(self, problem: Problem, code: JobPlan) -> JobValues:
-        """Return the numbers of a plan."""
-        return JobValues(tables_of(problem), code)
 
     def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield conflicts and capacities that a plan breaks."""
@@ -294,14 +285,6 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
             more.append("requests that come back to units (passage any)")
         words = " and ".join(more)
         return f"Not looked at are {words}." if words else ""
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_plans(tables_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[JobPlan]:
-        """Yield every plan."""
-        return all_plans(tables_of(problem))
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None

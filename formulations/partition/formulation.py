@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ..demands import Demand
 from ..errors import MalformedPlanError
-from ..formulation import Formulation
+from ..formulation import Formulation, of_tables
 from ..model import Encoded
 from ..network import LARGEST_GRAPH
 from ..partitions import Partition
@@ -20,7 +20,7 @@ from ..terms import PlanNumbers
 from .encoding import encode_parts
 from .operation import PartitionOperation
 from .quantities import QUANTITIES, TERMS, PartValues
-from .tables import Code, LayerGraph, build_graph, chain_of, graph_of, partition_of
+from .tables import Code, LayerGraph, build_graph, chain_of, partition_of
 from .view import PartView
 
 
@@ -152,6 +152,14 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
         "every layer can run somewhere, but no parts cover the network: colours, memory, or units that share "
         "cores are in the way"
     )
+    tables = staticmethod(build_graph)
+    view = of_tables(PartView)
+    code = of_tables(well_formed)
+    plan = of_tables(plan_of)
+    numbers = of_tables(PartValues)
+    count = of_tables(count_codes)
+    codes = of_tables(all_codes)
+    neighbours = of_tables(near_codes)
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield what does not go with the units and the network."""
@@ -160,14 +168,6 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
         else:
             yield from partition_of(problem).mismatches(problem.platform, problem.networks[0])
 
-    def tables(self, problem: Problem) -> LayerGraph:
-        """Return the tables of the graph."""
-        return build_graph(problem)
-
-    def view(self, problem: Problem) -> PartView:
-        """Return what rules can say."""
-        return PartView(graph_of(problem))
-
     def demands(self, problem: Problem) -> list[Demand]:
         """Return that layers of one colour stay together."""
         count = len(partition_of(problem).colours)
@@ -175,18 +175,6 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
             return []
         text = f"layers of one colour are in one part; there are {count} colours"
         return [Demand(name="colours", text=text, without=_without_colours)]
-
-    def code(self, problem: Problem, plan: Plan) -> Code:
-        """Return the unit of each layer."""
-        return well_formed(graph_of(problem), plan)
-
-    def plan(self, problem: Problem, code: Code) -> Plan:
-        """Return the layers of each unit, as runs of the given order."""
-        return plan_of(graph_of(problem), code)
-
-    def numbers(self, problem: Problem, code: Code) -> PartValues:
-        """Return the numbers of a plan."""
-        return PartValues(graph_of(problem), code)
 
     def broken(self, problem: Problem, code: Code, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield support, colours, conflicts and capacities that a plan breaks."""
@@ -215,18 +203,6 @@ class PartitionFormulation(Formulation[LayerGraph, Code]):
     def outside(self, problem: Problem) -> str:
         """Return that units could be used twice."""
         return "Plans with several parts on a unit are not looked at; one of them may do."
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_codes(graph_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[Code]:
-        """Yield every plan."""
-        return all_codes(graph_of(problem))
-
-    def neighbours(self, problem: Problem, code: Code) -> Iterator[Code]:
-        """Yield plans in which one block is on another unit."""
-        return near_codes(graph_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Code | None = None

@@ -11,10 +11,11 @@ from ..chunking import judge
 from ..chunking.encoding import Parts, encode_chunks
 from ..chunking.formulation import Chunking
 from ..chunking.operation import ChunkingOperation
-from ..chunking.quantities import PlanValues, Quantity
+from ..chunking.quantities import Quantity
 from ..chunking.space import all_parts
 from ..chunking.tables import build_tables, chain_of
 from ..errors import InvalidInputError
+from ..formulation import of_tables
 from ..model import Encoded
 from ..operation import Line
 from ..passages import Passage
@@ -75,6 +76,8 @@ class AnyPassage(Chunking):
     unmodelled: ClassVar[frozenset[str]] = frozenset((Quantity.STREAM_LATENCY, Quantity.IN_FLIGHT))
     operation = PassageOperation()
     incomplete: ClassVar[str] = "every layer can run somewhere, but no sequence of chunks covers the network"
+    numbers = of_tables(PassageValues)
+    count = of_tables(count_parts)
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield that there are several networks."""
@@ -97,10 +100,6 @@ class AnyPassage(Chunking):
         """Return the chunks by index, in order of their layers."""
         return judge.well_formed(chain_of(problem), plan, once=False)
 
-    def numbers(self, problem: Problem, code: Parts) -> PlanValues:
-        """Return the numbers of a plan."""
-        return PassageValues(chain_of(problem), code)
-
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
         """Return busy time, bubble and bytes by unit; a unit is idle while no unit of its resource works."""
         assert isinstance(numbers, PassageValues)
@@ -121,10 +120,6 @@ class AnyPassage(Chunking):
 
     def wider(self, problem: Problem) -> None:
         """Return nothing: this is the wider class."""
-
-    def count(self, problem: Problem) -> int:
-        """Return the number of plans."""
-        return count_parts(chain_of(problem))
 
     def codes(self, problem: Problem) -> Iterator[Parts]:
         """Yield every plan."""

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from ..branches import order_words
 from ..cluster import Pipelines
-from ..formulation import Formulation
+from ..formulation import Formulation, of_tables
 from ..model import Encoded
 from ..other_devices import other_devices
-from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..terms import PlanNumbers
@@ -119,6 +118,14 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         "every layer can run somewhere, but no pipeline covers the network: memory, links or cuts are in the "
         "way"
     )
+    tables = staticmethod(build_tables)
+    other_units = staticmethod(other_devices)
+    code = of_tables(judge.well_formed)
+    plan = of_tables(plan_of)
+    numbers = of_tables(PipelineValues)
+    count = of_tables(count_pipes)
+    codes = of_tables(all_pipes)
+    neighbours = of_tables(near_pipes)
 
     def defects(self, problem: Problem) -> Iterator[str]:
         """Yield what does not go with the devices."""
@@ -126,25 +133,9 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
             yield f"pipelines are for one network, the problem has {len(problem.networks)}"
         yield from problem.data.mismatches(problem.platform)
 
-    def tables(self, problem: Problem) -> Cluster:
-        """Return the tables of the network on the devices."""
-        return build_tables(problem)
-
     def view(self, problem: Problem) -> PipelineView:
         """Return what rules can say."""
         return PipelineView(problem.network, cluster_of(problem))
-
-    def code(self, problem: Problem, plan: Plan) -> Pipes:
-        """Return the pipelines by index, in order of their first devices."""
-        return judge.well_formed(cluster_of(problem), plan)
-
-    def plan(self, problem: Problem, code: Pipes) -> Plan:
-        """Return the pipelines by name."""
-        return plan_of(cluster_of(problem), code)
-
-    def numbers(self, problem: Problem, code: Pipes) -> PipelineValues:
-        """Return the numbers of a plan."""
-        return PipelineValues(cluster_of(problem), code)
 
     def broken(self, problem: Problem, code: Pipes, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield links, cuts, conflicts and capacities that a plan breaks."""
@@ -162,10 +153,6 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         }
         devices = range(numbers.cluster.device_count)
         return {name: tuple(map(row.get, devices)) for name, row in found.items()}
-
-    def other_units(self, problem: Problem) -> Iterator[tuple[str, Problem]]:
-        """Yield the problem with fewer devices, and with one more of each kind."""
-        return other_devices(problem)
 
     def rate(self, numbers: PlanNumbers) -> float:
         """Return the items a second of all pipelines together."""
@@ -192,18 +179,6 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
         """Return that devices could be used twice, or more pipelines be asked for."""
         more = "" if problem.data.most is None else "More pipelines may do (--pipelines many). "
         return f"{more}Plans with several chunks on a device are not looked at; one of them may do."
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_pipes(cluster_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[Pipes]:
-        """Yield every plan."""
-        return all_pipes(cluster_of(problem))
-
-    def neighbours(self, problem: Problem, code: Pipes) -> Iterator[Pipes]:
-        """Yield plans with one change of a pipeline."""
-        return near_pipes(cluster_of(problem), code)
 
     def encode(
         self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: Pipes | None = None

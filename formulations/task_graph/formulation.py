@@ -10,13 +10,12 @@ from typing import ClassVar
 
 from ..demands import Demand
 from ..expr import FALSE, BoolExpr, Const, Expr, VariableKey, any_of, count, linear
-from ..formulation import Formulation
+from ..formulation import Formulation, of_tables
 from ..jobs.encoding import ScheduleModel
 from ..jobs.space import all_plans
 from ..jobs.tables import JobPlan
 from ..model import Encoded
 from ..network import LARGEST_GRAPH
-from ..plan import Plan
 from ..problem import Problem
 from ..scores import Violation
 from ..task_graphs import TaskGraph
@@ -27,108 +26,6 @@ from .quantities import QUANTITIES, TERMS, ScheduleTerm, ScheduleValues
 from .quantities import ScheduleQuantity as Q
 from .tables import TaskTables, build_tables, tables_of, tasks_of
 from .view import ScheduleView
-
-
-class TaskGraphFormulation(Formulation[TaskTables, JobPlan]):
-    """One request of one network, its layers side by side on the units of a device."""
-
-    name: ClassVar[str] = "task_graph"
-    label: ClassVar[str] = "problems of layers side by side"
-    data_key: ClassVar[str | None] = "tasks"
-    data_type: ClassVar[type | None] = TaskGraph
-    terms = TERMS
-    quantities = QUANTITIES
-    limits: ClassVar[tuple[str, ...]] = (
-        "max_latency_us",
-        "min_units",
-        "max_units",
-        "max_memory_bytes",
-        "max_unit_memory_bytes",
-    )
-    one_network: ClassVar[bool] = True
-    operation = TaskGraphOperation()
-    most_layers: ClassVar[int] = LARGEST_GRAPH
-    incomplete: ClassVar[str] = (
-        "every layer can run somewhere, but no schedule has room for all: memory or segments are in the way"
-    )
-
-    def defects(self, problem: Problem) -> Iterator[str]:
-        """Yield what does not go with the units and the network."""
-        if len(problem.networks) != 1:
-            yield f"layers side by side are of one network, the problem has {len(problem.networks)}"
-        else:
-            yield from tasks_of(problem).mismatches(problem.platform, problem.networks[0])
-
-    def tables(self, problem: Problem) -> TaskTables:
-        """Return the tables of the graph."""
-        return build_tables(problem)
-
-    def view(self, problem: Problem) -> ScheduleView:
-        """Return what rules can say."""
-        return ScheduleView(tables_of(problem))
-
-    def demands(self, problem: Problem) -> list[Demand]:
-        """Return that layers of one segment stay together."""
-        count = len(tasks_of(problem).segments)
-        if not count:
-            return []
-        text = f"layers of one segment are one task; there are {count} segments"
-        return [Demand(name="segments", text=text, without=_without_segments)]
-
-    def code(self, problem: Problem, plan: Plan) -> JobPlan:
-        """Return the unit of each task, and who starts when."""
-        return judge.well_formed(tables_of(problem), plan)
-
-    def plan(self, problem: Problem, code: JobPlan) -> Plan:
-        """Return the layers of each unit, as runs of the given order, and the order of their starts."""
-        return judge.plan_of(tables_of(problem), code)
-
-    def numbers(self, problem: Problem, code: JobPlan) -> ScheduleValues:
-        """Return the numbers of a plan."""
-        return ScheduleValues(tables_of(problem), code)
-
-    def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
-        """Yield support and capacities that a plan breaks."""
-        assert isinstance(numbers, ScheduleValues)
-        return judge.broken(numbers)
-
-    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
-        """Return by unit the time and the bytes of its layers."""
-        assert isinstance(numbers, ScheduleValues)
-        found = {name: getattr(numbers, name) for name in ("busy_us", "memory_bytes")}
-        return {name: tuple(map(row.get, range(numbers.tables.unit_count))) for name, row in found.items()}
-
-    def rate(self, numbers: PlanNumbers) -> float:
-        """Return the requests a second, one after the other."""
-        assert isinstance(numbers, ScheduleValues)
-        return 1e6 / max(1, numbers.latency_us)
-
-    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
-        """Return the unit of each task, then their order."""
-        return (*code.units, *code.order)
-
-    def plan_class(self, problem: Problem) -> str:
-        """Return that layers are neither split nor run twice."""
-        what = "layer and segment" if tasks_of(problem).segments else "layer"
-        return f"plans in which every {what} runs once, whole on one unit, as early as their order allows"
-
-    def count(self, problem: Problem) -> int:
-        """Return an upper bound on the number of plans."""
-        return count_schedules(tables_of(problem))
-
-    def codes(self, problem: Problem) -> Iterator[JobPlan]:
-        """Yield every plan."""
-        return all_plans(tables_of(problem))
-
-    def neighbours(self, problem: Problem, code: JobPlan) -> Iterator[JobPlan]:
-        """Yield plans in which one task is on another unit, or two that follow each other are exchanged."""
-        return near_schedules(tables_of(problem), code)
-
-    def encode(
-        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
-    ) -> Encoded[JobPlan]:
-        """Return the model of start times."""
-        return _TaskModel(problem, tables_of(problem), top=top, known=known).encoded()
 
 
 def _without_segments(problem: Problem) -> Problem:
@@ -218,6 +115,84 @@ class _TaskModel(ScheduleModel):
             found[Q.USES, (unit,)], found[Q.MEMORY, (unit,)] = uses[unit], self._bytes(unit)
         found[Q.LATENCY, ()], found[Q.UNITS, ()] = self.makespan, count(uses)
         return found
+
+
+class TaskGraphFormulation(Formulation[TaskTables, JobPlan]):
+    """One request of one network, its layers side by side on the units of a device."""
+
+    name: ClassVar[str] = "task_graph"
+    label: ClassVar[str] = "problems of layers side by side"
+    data_key: ClassVar[str | None] = "tasks"
+    data_type: ClassVar[type | None] = TaskGraph
+    terms = TERMS
+    quantities = QUANTITIES
+    limits: ClassVar[tuple[str, ...]] = (
+        "max_latency_us",
+        "min_units",
+        "max_units",
+        "max_memory_bytes",
+        "max_unit_memory_bytes",
+    )
+    one_network: ClassVar[bool] = True
+    operation = TaskGraphOperation()
+    most_layers: ClassVar[int] = LARGEST_GRAPH
+    incomplete: ClassVar[str] = (
+        "every layer can run somewhere, but no schedule has room for all: memory or segments are in the way"
+    )
+    tables = staticmethod(build_tables)
+    view = of_tables(ScheduleView)
+    code = of_tables(judge.well_formed)
+    plan = of_tables(judge.plan_of)
+    numbers = of_tables(ScheduleValues)
+    count = of_tables(count_schedules)
+    codes = of_tables(all_plans)
+    neighbours = of_tables(near_schedules)
+
+    def defects(self, problem: Problem) -> Iterator[str]:
+        """Yield what does not go with the units and the network."""
+        if len(problem.networks) != 1:
+            yield f"layers side by side are of one network, the problem has {len(problem.networks)}"
+        else:
+            yield from tasks_of(problem).mismatches(problem.platform, problem.networks[0])
+
+    def demands(self, problem: Problem) -> list[Demand]:
+        """Return that layers of one segment stay together."""
+        count = len(tasks_of(problem).segments)
+        if not count:
+            return []
+        text = f"layers of one segment are one task; there are {count} segments"
+        return [Demand(name="segments", text=text, without=_without_segments)]
+
+    def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
+        """Yield support and capacities that a plan breaks."""
+        assert isinstance(numbers, ScheduleValues)
+        return judge.broken(numbers)
+
+    def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
+        """Return by unit the time and the bytes of its layers."""
+        assert isinstance(numbers, ScheduleValues)
+        found = {name: getattr(numbers, name) for name in ("busy_us", "memory_bytes")}
+        return {name: tuple(map(row.get, range(numbers.tables.unit_count))) for name, row in found.items()}
+
+    def rate(self, numbers: PlanNumbers) -> float:
+        """Return the requests a second, one after the other."""
+        assert isinstance(numbers, ScheduleValues)
+        return 1e6 / max(1, numbers.latency_us)
+
+    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
+        """Return the unit of each task, then their order."""
+        return (*code.units, *code.order)
+
+    def plan_class(self, problem: Problem) -> str:
+        """Return that layers are neither split nor run twice."""
+        what = "layer and segment" if tasks_of(problem).segments else "layer"
+        return f"plans in which every {what} runs once, whole on one unit, as early as their order allows"
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
+    ) -> Encoded[JobPlan]:
+        """Return the model of start times."""
+        return _TaskModel(problem, tables_of(problem), top=top, known=known).encoded()
 
 
 FORMULATION = TaskGraphFormulation()
