@@ -96,60 +96,110 @@ class LimitInfo:
     sense: int  # 1: at most, -1: at least
     read: Callable[[Any], int]  # from the numbers of a plan (`PlanNumbers`) to the one that is limited
     text: str  # what it demands; {} stands for its value
+    help: str  # what users are told of it: one sentence, without its unit
+    least: int = 0  # least value that makes sense
 
 
 LIMITS = {
     "max_period_us": LimitInfo(
-        sense=1, read=lambda plan: int(plan.period_us), text="the period is at most {} us"
+        sense=1,
+        read=lambda plan: int(plan.period_us),
+        text="the period is at most {} us",
+        help="Largest period.",
     ),
     "max_latency_us": LimitInfo(
-        sense=1, read=lambda plan: int(plan.latency_us), text="the latency is at most {} us"
+        sense=1,
+        read=lambda plan: int(plan.latency_us),
+        text="the latency is at most {} us",
+        help="Largest latency of a request that nothing waits for.",
     ),
     "max_energy_nj": LimitInfo(
-        sense=1, read=lambda plan: int(plan.energy_nj), text="the energy is at most {} nJ"
+        sense=1,
+        read=lambda plan: int(plan.energy_nj),
+        text="the energy is at most {} nJ",
+        help="Largest energy of a request, of a workload of all requests; needs powers.",
     ),
-    "min_units": LimitInfo(sense=-1, read=lambda plan: len(plan.busy_us), text="at least {} units are used"),
-    "max_units": LimitInfo(sense=1, read=lambda plan: len(plan.busy_us), text="at most {} units are used"),
+    "min_units": LimitInfo(
+        sense=-1,
+        read=lambda plan: len(plan.busy_us),
+        text="at least {} units are used",
+        help="Fewest units in use.",
+    ),
+    "max_units": LimitInfo(
+        sense=1,
+        read=lambda plan: len(plan.busy_us),
+        text="at most {} units are used",
+        help="Most units in use.",
+        least=1,
+    ),
     "min_balance_permille": LimitInfo(
         sense=-1,
         read=lambda plan: 1000 * (plan.period_us - plan.gapness_us) // int(plan.period_us),
         text="the least loaded unit in use has at least {} permille of the largest load",
+        help="Least busy time of a unit in use over the largest one, e.g. 80%.",
     ),
     "max_gapness_us": LimitInfo(
-        sense=1, read=lambda plan: int(plan.gapness_us), text="the gapness is at most {} us"
+        sense=1,
+        read=lambda plan: int(plan.gapness_us),
+        text="the gapness is at most {} us",
+        help="Largest gapness.",
     ),
     "min_utilisation_permille": LimitInfo(
         sense=-1,
         read=lambda plan: 1000 - int(plan.idle_permille),
         text="at least {} permille of the platform are busy",
+        help="Least share of the platform that is busy, e.g. 62.5%.",
     ),
     "max_bubbles_us": LimitInfo(
-        sense=1, read=lambda plan: int(plan.bubbles_us), text="the bubbles are at most {} us"
+        sense=1,
+        read=lambda plan: int(plan.bubbles_us),
+        text="the bubbles are at most {} us",
+        help="Largest sum of the bubbles of all units.",
     ),
     "max_memory_bytes": LimitInfo(
-        sense=1, read=lambda plan: int(plan.peak_bytes), text="at most {} bytes are needed at any instant"
+        sense=1,
+        read=lambda plan: int(plan.peak_bytes),
+        text="at most {} bytes are needed at any instant",
+        help="Most memory that a plan needs at any instant.",
+        least=1,
     ),
     "max_unit_memory_bytes": LimitInfo(
         sense=1,
         read=lambda plan: max(plan.memory_bytes.values()),
         text="no unit needs more than {} bytes for its chunks",
+        help="Most memory that a chunk needs on its unit.",
+        least=1,
     ),
-    "max_hops": LimitInfo(sense=1, read=lambda plan: int(plan.hops), text="there are at most {} hops"),
+    "max_hops": LimitInfo(
+        sense=1,
+        read=lambda plan: int(plan.hops),
+        text="there are at most {} hops",
+        help="Most borders between chunks: hops from one unit to another.",
+    ),
     "max_stream_latency_us": LimitInfo(
         sense=1,
         read=lambda plan: int(plan.stream_latency_us),
         text="the latency in the stream is at most {} us",
+        help="Largest latency of a request in the stream at the period of the plan, waits included.",
     ),
     "max_in_flight": LimitInfo(
-        sense=1, read=lambda plan: int(plan.in_flight), text="at most {} requests are in flight"
+        sense=1,
+        read=lambda plan: int(plan.in_flight),
+        text="at most {} requests are in flight",
+        help="Most requests that are on their way at once at the period of the plan.",
+        least=1,
     ),
     "max_makespan_us": LimitInfo(
-        sense=1, read=lambda plan: int(plan.makespan_us), text="all requests are done after {} us"
+        sense=1,
+        read=lambda plan: int(plan.makespan_us),
+        text="all requests are done after {} us",
+        help="Latest end of the last request of a workload.",
     ),
     "max_request_latency_us": LimitInfo(
         sense=1,
         read=lambda plan: max(plan.request_latency_us),
         text="no request takes more than {} us from its arrival to its end",
+        help="Largest latency of any request of a workload, from its arrival to its end.",
     ),
 }
 """The filters by name, in the order in which they are told."""

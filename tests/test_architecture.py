@@ -69,6 +69,7 @@ LAYERS = (
     ("gapless.files",),
     ("gapless.api.slowdown",),
     ("gapless.api",),
+    ("gapless.question",),
     ("gapless.profiler", "gapless.executor", "gapless.solvers", "gapless.formulations", "gapless.version"),
 )
 """Packages of `gapless`, the highest first: each imports those below it, and none beside it.

@@ -21,6 +21,7 @@ from ..formulations.hardware import Platform
 from ..formulations.network import Network
 from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
+from ..question.question import Question
 from .shelf import FILES, RUNS, Listed, group_digest
 
 SIMULATED = "simulated"
@@ -213,7 +214,7 @@ class Packing:
                 f"give a problem and a plan, or a plan alone; got {' '.join(files) or 'none'}"
             )
         named = named_plan(files[-1], options.get("number"))
-        problem, notes = problem_of_plan(named, {"problem": str(files[0])} if len(files) == 2 else {})
+        problem, notes = problem_of_plan(named, Question(problem=str(files[0]) if len(files) == 2 else None))
         self.notes += [*named.notes, *notes]
         words = self.deployed(
             problem, named.deployed(problem), called=str(files[-1]), at=parse_places(options.get("at"))

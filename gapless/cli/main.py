@@ -17,6 +17,7 @@ from rich.text import Text
 from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.nearness import meant, near, shown
 from ..formulations.printing import printable
+from ..question.question import renamed
 from ..version import __version__
 from .base import catalog
 from .base.answer import Answer, app, outline
@@ -83,6 +84,10 @@ def usage_message(error: Any) -> str:
 def _meant_option(option: str, context: Any) -> str:
     command = getattr(context, "command", None)
     options = [name for param in getattr(command, "params", ()) for name in _option_names(param)]
+    today = renamed(option)
+    if today is not None and today.option in options:
+        example = f"{today.option} {today.form.example}"
+        return f"it is now {today.option}, and its value has a unit, e.g. {example}."
     return meant(option, options) if near(option, options) else "it is none of this command."
 
 

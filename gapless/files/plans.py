@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..api.asked import problem_of, settled, with_usual_passage
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.files import (
@@ -27,15 +28,8 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.schedules import orders_chunks
 from ..formulations.workload import Workload
-from .origins import (
-    asked_problem,
-    forgotten,
-    on_problem,
-    require_known,
-    settled,
-    with_remembered_rules,
-    with_usual_passage,
-)
+from ..question.question import Question
+from .origins import forgotten, on_problem, question_of, with_remembered_rules
 from .pareto_file import PARETO, load_front
 
 DEPLOYMENT = Schema(format="gapless.deployment", version=1, content=Deployment)
@@ -112,27 +106,25 @@ def named_plan(name: str | Path, number: int | None = None) -> NamedPlan:
 
 
 def problem_of_plan(
-    named: NamedPlan, given: Mapping[str, str] | None = None, *, remembered: bool = True
+    named: NamedPlan, given: Question = Question(), *, remembered: bool = True
 ) -> tuple[Problem, tuple[str, ...]]:
     """Return the problem of a plan, and notes: what is given counts, the rest is as when the plan was made.
 
-    `given`: what the user asks for, by the name of an option, as in `Origin`. With a problem or a workload it
-    is another problem; a plan that was made for a workload brings that along to a problem, and one of another
-    order of the layers that order.
+    `given`: what the user asks for. With a problem or a workload it is another problem; a plan that was made
+    for a workload brings that along to a problem, and one of another order of the layers that order.
     Raises InvalidInputError: it does not say which problem it is for, and none lies beside it; or that one
     cannot be read.
     """
-    given = given or {}
-    if "problem" in given or "workload" in given:
+    if given.problem is not None or given.workload is not None:
         given = _with_passage(named, _with_order(named.origin, given))
-        problem = asked_problem(_with_workload(named.origin, given))
+        problem = problem_of(_with_workload(named.origin, given))
         if named.deployment is not None:
             return fitting(problem, named.deployment.parts), ()
         told = problem.costs.knows_hops or isinstance(problem.data, Workload)
-        chosen = told and "passage" not in given
+        chosen = told and given.passage is None
         return fitting(problem, named.plans) if chosen else problem, ()
     asked, notes = _asked(named)
-    problem = fitting(asked_problem({**asked, **given}), named.plans)
+    problem = fitting(problem_of(given.over(asked)), named.plans)
     if not remembered:
         return problem, notes
     problem = with_remembered_rules(problem, named.origin)
@@ -147,30 +139,28 @@ class NamedProblem:
     """What the user named as a problem."""
 
     problem: Problem
-    asked: Mapping[str, str]  # what is asked, by the name of an option
+    asked: Question  # what is asked, and was chosen
     notes: tuple[str, ...] = ()  # what was taken, and chosen
     free: bool = False  # whether units may have several chunks only because nothing else was said
 
 
-def problem_named(given: Mapping[str, str], *, remembered: bool = True) -> NamedProblem:
+def problem_named(given: Question, *, remembered: bool = True) -> NamedProblem:
     """Return the problem that is asked for.
 
     A plan, a list, a deployment and the folder of a run stand for their problem; what else is given counts.
 
-    `given`: what the user asks for, by the name of an option, as in `Origin`; `remembered`: whether the rules
-    that a file of plans remembers count.
+    `given`: what the user asks for; `remembered`: whether the rules that a file of plans remembers count.
     """
-    name = given.get("problem")
+    name = given.problem
     if not name or not _stands_for_problem(Path(name)):
         return _new(given)
-    rest = {key: text for key, text in given.items() if key != "problem"}
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        found = _new({**rest, "problem": str(own)})
+        found = _new(replace(given, problem=str(own)))
         return replace(found, notes=(f"{own} is taken", *found.notes))
     named = named_plan(name)
-    given = {**_asked(named)[0], **rest}
-    problem = asked_problem(given)
+    given = replace(given, problem=None).over(_asked(named)[0])
+    problem = problem_of(given)
     asked, notes = settled(given, problem)
     notes = (f"the problem of {name} is taken", *notes)
     if remembered:
@@ -179,13 +169,13 @@ def problem_named(given: Mapping[str, str], *, remembered: bool = True) -> Named
     return NamedProblem(problem=problem, asked=asked, notes=notes)
 
 
-def _new(given: Mapping[str, str]) -> NamedProblem:
+def _new(given: Question) -> NamedProblem:
     """Return a problem that is no plan's."""
     usual = with_usual_passage(given)
-    problem = asked_problem(usual)
+    problem = problem_of(usual)
     free = False
-    if "passage" not in given and isinstance(problem.data, Passage):
-        free = asked_problem(given).data is None  # or the file says so itself, and nothing was chosen
+    if given.passage is None and isinstance(problem.data, Passage):
+        free = problem_of(given).data is None  # or the file says so itself, and nothing was chosen
         usual = usual if free else given
     asked, notes = settled(usual, problem)
     return NamedProblem(problem=problem, asked=asked, notes=notes, free=free)
@@ -275,51 +265,49 @@ def _beside(path: Path, own: Sequence[Plan]) -> Origin:
     return Origin(asked={})
 
 
-def _with_workload(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:
+def _with_workload(origin: Origin, given: Question) -> Question:
     """Return what is given, with the workload that the plan was made for, unless another one is given."""
-    if "workload" in given or "workload" not in origin.asked:
+    if given.workload is not None or given.problem is None or "workload" not in origin.asked:
         return given
-    return {**on_problem(origin, given["problem"]).asked, **given}
+    return given.over(question_of(on_problem(origin, given.problem)))
 
 
-def _with_passage(named: NamedPlan, given: Mapping[str, str]) -> Mapping[str, str]:
+def _with_passage(named: NamedPlan, given: Question) -> Question:
     """Return a workload that is given with the passage that a plan was made for.
 
     In schedules a request stands in the order once per chunk.
     """
-    if "workload" not in given or "passage" in given:
+    if given.workload is None or given.passage is not None:
         return given
     again = any(map(orders_chunks, named.plans))
-    passage = named.origin.asked.get("passage", "any" if again else None)
-    return given if passage is None else {**given, "passage": passage}
+    return replace(given, passage=named.origin.asked.get("passage", "any" if again else None))
 
 
-def _with_order(origin: Origin, given: Mapping[str, str]) -> Mapping[str, str]:
+def _with_order(origin: Origin, given: Question) -> Question:
     """Return what is given, with the order of the layers that a plan counts in."""
     order = origin.asked.get("layer_order", "")
-    return {"layer_order": order, **given} if order[:1].isdecimal() else given
+    use = order[:1].isdecimal() and given.layer_order is None
+    return replace(given, layer_order=order) if use else given
 
 
-def _asked(named: NamedPlan) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def _asked(named: NamedPlan) -> tuple[Question, tuple[str, ...]]:
     """Return how the problem of a plan is named, and notes: by what its file says, or by what lies beside it.
 
     A problem that is not where it was can lie beside the plan, under the same name.
     """
-    asked, folder = named.origin.asked, named.path.parent
-    require_known(asked)
+    asked, folder = question_of(named.origin), named.path.parent
     if asked:
-        near = folder / Path(asked.get("problem", "")).name
-        if not asked.get("problem", "").endswith(".json") or os.path.exists(asked["problem"]):
+        name = asked.problem or ""
+        near = folder / Path(name).name
+        if not name.endswith(".json") or os.path.exists(name) or not near.is_file():
             return asked, ()
-        return (
-            ({**asked, "problem": str(near)}, (f"its problem is {near}",)) if near.is_file() else (asked, ())
-        )
+        return replace(asked, problem=str(near)), (f"its problem is {near}",)
     for path in sorted(folder.glob("problem*.json")):
         if _fits(path, named, exactly=True):
-            return {"problem": str(path)}, (f"its problem is {path}",)
+            return Question(problem=str(path)), (f"its problem is {path}",)
     path = folder / "problem.json"
     if _fits(path, named, exactly=False):
-        return {"problem": str(path)}, (f"its problem is taken to be {path}",)
+        return Question(problem=str(path)), (f"its problem is taken to be {path}",)
     raise InvalidInputError(
         f"{named.path} does not say which problem it is for; name it before the plan, or with --workload"
     )

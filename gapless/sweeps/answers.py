@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ..api.asked import problem_of as asked_problem
+from ..api.asked import settled
 from ..api.planning import default_backend, default_backends
-from ..files.origins import asked_problem, settled
 from ..files.rules_file import add_rules
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.files import dump_plan
@@ -19,6 +19,7 @@ from ..formulations.network import Network
 from ..formulations.plugins import trust
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
+from ..question.question import Question
 from ..solvers.course import Recorder
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import Milestone, SolveResult
@@ -126,7 +127,7 @@ def problem_of(task: SweepTask, network: Network | None = None) -> Problem:
     Raises GaplessError: a name, a file, an objective, a limit or a rule is not valid.
     """
     base = task.base
-    trust(base.asked.get("problem", ""))  # by whoever made the sweep: its file may name code
+    trust(base.asked.problem or "")  # by whoever made the sweep: its file may name code
     problem = asked_problem(base.asked, network) if base.made is None else base.made
     return add_rules(problem, task.rules) if task.rules else problem
 
@@ -150,7 +151,7 @@ def failed(error: GaplessError, started: float) -> TaskAnswer:
     )
 
 
-def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, started: float) -> TaskAnswer:
+def solved(problem: Problem, solving: Solving, asked: Question, *, started: float) -> TaskAnswer:
     """Solve a problem as a task asks; what a backend or the judge refuses is raised."""
     backend = solving.backend or default_backend(problem)
     recorder = Recorder(problem)
@@ -193,7 +194,7 @@ def solved(problem: Problem, solving: Solving, asked: Mapping[str, str], *, star
     )
 
 
-def _of_plan(problem: Problem, result: SolveResult, asked: Mapping[str, str]) -> dict[str, Any]:
+def _of_plan(problem: Problem, result: SolveResult, asked: Question) -> dict[str, Any]:
     best = result.best
     if best is None:
         return {}
@@ -201,10 +202,10 @@ def _of_plan(problem: Problem, result: SolveResult, asked: Mapping[str, str]) ->
     return {
         "score": dict(best.score.terms),
         # The rate of a plan over devices is that of its items, each of a whole batch.
-        "per_second": None if rate is None else rate * int(asked.get("batch", 1)),
+        "per_second": None if rate is None else rate * (asked.batch or 1),
         "plan": str(best.plan),
         "plan_id": best.plan.plan_id,
-        "plan_file": dump_plan(best.plan, problem, settled(asked, problem)[0]),
+        "plan_file": dump_plan(best.plan, problem, settled(asked, problem)[0].texts()),
     }
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 
+from ..api.asked import with_usual_passage
 from ..api.problems import load_problem
-from ..files.origins import NAMES, origin_of, with_usual_passage
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError
+from ..formulations.limits import Limits
 from ..formulations.nearness import meant, shown
+from ..formulations.plugins import trust
 from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import cluster_names, load_cluster
 from ..profiler.platforms.catalog import is_shipped_name, network_names, platform_names
 from ..profiler.platforms.workloads import phone_names
+from ..question.question import Question, asked_fields
+from ..question.values import SHAPES, Place
 from .spec import BOARD, Sweep, SweepModel, SweepPlatform, parse_range
 
 _Prices = Mapping[str, float]
@@ -27,9 +31,8 @@ _Prices = Mapping[str, float]
 class Base:
     """One problem before objectives and limits."""
 
-    asked: Mapping[str, str]
-    """What `gapless plan` would be given, by the names of its options; empty where Python made the
-    problem."""
+    asked: Question = Question()
+    """What `gapless plan` would be given; empty where Python made the problem."""
     model: str = ""  # what its model is called in tables; empty: as its networks
     board: str = ""  # what its platform is called in tables; empty: as the platform itself
     devices: str = ""  # numbers of devices by type, "pi5=2,pi4=0", or of units; empty: as the platform says
@@ -66,7 +69,7 @@ def _on_platform(model: SweepModel, platform: SweepPlatform, prices: _Prices) ->
             raise InvalidInputError(
                 f"{shown(model.name)} was not measured on {name}, which has {', '.join(network_names(name))}"
             )
-        asked = origin_of(
+        asked = Question(
             problem=f"{name}/{model.name}",
             costs=platform.costs or None,
             pipelines=platform.pipelines or None,
@@ -75,8 +78,8 @@ def _on_platform(model: SweepModel, platform: SweepPlatform, prices: _Prices) ->
         yield from _with_units(asked, model, platform)
     elif not is_file and name in phone_names():
         _refuse(platform, "devices", "batch", "costs", "pipelines")
-        asked = origin_of(workload=model.name, platform=name, passage=platform.passage or None)
-        yield from _with_units(dict(with_usual_passage(asked)), model, platform)
+        asked = Question(workload=model.name, platform=name, passage=platform.passage or None)
+        yield from _with_units(with_usual_passage(asked), model, platform)
     else:
         _refuse(platform, "units", "costs", "passage")
         yield from _on_cluster(model, platform, prices)
@@ -90,22 +93,22 @@ def _refuse(platform: SweepPlatform, *fields: str) -> None:
         )
 
 
-def _with_units(asked: dict[str, str], model: SweepModel, platform: SweepPlatform) -> Iterator[Base]:
+def _with_units(asked: Question, model: SweepModel, platform: SweepPlatform) -> Iterator[Base]:
     numbers = parse_range(platform.units, least=1) if platform.units else (None,)
     for number in numbers:
         said = [] if number is None else [f"{number} units at most"]
         if platform.passage:
             said.append(f"passage {platform.passage}")
-        more = origin_of(max_units=number)
-        yield Base(asked=asked | more, model=model.name, board=platform.name, devices=", ".join(said))
+        most = replace(asked, limits=Limits(max_units=number))
+        yield Base(asked=most, model=model.name, board=platform.name, devices=", ".join(said))
 
 
 def _on_cluster(model: SweepModel, platform: SweepPlatform, prices: _Prices) -> Iterator[Base]:
     cluster = _cluster(platform.name)
-    asked = origin_of(
+    asked = Question(
         problem=model.name,
         platform=platform.name,
-        shape=model.shape or None,
+        shape=SHAPES.read(Place("shape"), model.shape) if model.shape else None,
         batch=platform.batch,
         pipelines=platform.pipelines or None,
     )
@@ -117,7 +120,7 @@ def _on_cluster(model: SweepModel, platform: SweepPlatform, prices: _Prices) -> 
         changed = cluster.with_counts(counts) if counts else cluster
         said = ",".join(f"{kind}={number}" for kind, number in counts.items())
         yield Base(
-            asked=asked | origin_of(devices=said or None),
+            asked=replace(asked, devices=counts or None),
             model=Path(model.name).stem if model.name.endswith(".onnx") else model.name,
             board=cluster.name,
             devices=said,
@@ -156,11 +159,15 @@ def listed(given: str | Mapping[str, str]) -> Base:
     """Return a problem that a sweep lists: its name, its file, or what is asked for."""
     if isinstance(given, str):
         load_problem(given)
-        return Base(asked=origin_of(problem=given))
-    asked = {name: text for name, text in given.items() if name != BOARD}
-    unknown = [shown(name) for name in asked if name not in NAMES]
+        trust(given)
+        return Base(asked=Question(problem=given))
+    names = tuple(each.key for each in asked_fields())
+    texts = {name: text for name, text in given.items() if name != BOARD}
+    unknown = [shown(name) for name in texts if name not in names]
     if unknown:
-        raise InvalidInputError(f"unknown key {', '.join(unknown)}; there are {', '.join((BOARD, *NAMES))}")
-    if not asked.keys() & {"problem", "workload"}:
+        raise InvalidInputError(f"unknown key {', '.join(unknown)}; there are {', '.join((BOARD, *names))}")
+    asked = Question.of_texts(texts)
+    if asked.problem is None and asked.workload is None:
         raise InvalidInputError('it names no problem: say {"problem": ...} or {"workload": ...}')
-    return Base(asked=with_usual_passage(asked) if "workload" in asked else asked, board=given.get(BOARD, ""))
+    usual = asked if asked.workload is None else with_usual_passage(asked)
+    return Base(asked=usual, board=given.get(BOARD, ""))

@@ -263,7 +263,7 @@ def _tasks(
             label_of("", begun),
             keyed(
                 SweepTask(
-                    base=Base(asked={}, model=name, made=problem),
+                    base=Base(model=name, made=problem),
                     objective="",
                     limits="",
                     rules="",

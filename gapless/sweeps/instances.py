@@ -11,8 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..api.asked import problem_of
 from ..api.problems import load_problem
-from ..files.origins import asked_problem
 from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.files import format_of
 from ..formulations.json_files import Schema, load
@@ -164,7 +164,7 @@ def _of_set(given: InstanceSet, folder: Path = Path()) -> Instances:
 def _listed(given: str | Mapping[str, str], folder: Path) -> Iterator[tuple[str, Problem]]:
     if not isinstance(given, str):
         asked = {key: _beside(text, folder) if key == "problem" else text for key, text in given.items()}
-        yield " ".join(given.values()), asked_problem(listed(asked).asked)
+        yield " ".join(given.values()), problem_of(listed(asked).asked)
     elif any(sign in given for sign in "*?[") and not os.path.exists(given):
         names = [name for name in shipped_names() if fnmatchcase(name, given)]
         if not names:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..api.asked import network_named
 from ..executor.progress import Ledger, Report, Step, silent
-from ..files.origins import network_named
 from ..files.run import Entry
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.json_files import dump, parse
@@ -268,7 +268,7 @@ class Work:
         for task in tasks:
             key = _model_key(task)
             if key is not None and key not in found:
-                self._report(Step(text=f"opening {task.base.asked['problem']}"))
+                self._report(Step(text=f"opening {task.base.asked.problem}"))
                 try:
                     found[key] = network_named(task.base.asked)
                 except GaplessError:
@@ -296,9 +296,9 @@ def _result(work: Work, tasks: Sequence[SweepTask], sweep: Sweep, options: Sweep
 def _model_key(task: SweepTask) -> str | None:
     """Return what names the model of a task over a cluster; None: it opens none."""
     asked = task.base.asked
-    if "workload" in asked or not {"problem", "platform"} <= asked.keys():
+    if asked.workload is not None or asked.problem is None or asked.platform is None:
         return None
-    return f"{asked['problem']} {asked.get('shape', '')}"
+    return f"{asked.problem} {asked.shape}"
 
 
 def _workers(

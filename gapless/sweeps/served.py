@@ -19,6 +19,7 @@ from ..formulations.files import dump_problem, parse_problem
 from ..formulations.json_files import dump
 from ..formulations.network import Network
 from ..formulations.processes import end_with_parent
+from ..question.question import Question
 from .answers import ANSWER, failed, problem_of, solved
 from .tasks import Solving, SweepTask
 
@@ -31,7 +32,11 @@ def task_document(task: SweepTask, network: Network | None) -> bytes:
     Raises GaplessError: the problem is not valid, or has opaque rules, which are Python code.
     """
     problem = problem_of(task, network)
-    said = {"problem": dump_problem(problem), "asked": dict(task.base.asked), "solving": asdict(task.solving)}
+    said = {
+        "problem": dump_problem(problem),
+        "asked": task.base.asked.texts(),
+        "solving": asdict(task.solving),
+    }
     return json.dumps(said).encode()
 
 
@@ -40,7 +45,8 @@ def answer_document(document: bytes) -> bytes:
     started, said = time.perf_counter(), json.loads(document)
     try:
         problem = parse_problem(said["problem"].encode(), name="the problem of a task")
-        answer = solved(problem, Solving(**said["solving"]), said["asked"], started=started)
+        asked = Question.of_texts(said["asked"])
+        answer = solved(problem, Solving(**said["solving"]), asked, started=started)
     except GaplessError as error:
         answer = failed(error, started)
     return dump(answer, ANSWER).encode()

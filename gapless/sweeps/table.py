@@ -129,16 +129,16 @@ def row_of(
     `number`: of the task in the sweep, from 1; `prices`: of platforms by name, for tasks without a price of
     their own; `plan_file`: where its plan is kept, or empty.
     """
-    platform = task.base.board or answer.platform or task.base.asked.get("platform", "")
-    wanted = task.base.asked.get("max_units")
+    platform = task.base.board or answer.platform or task.base.asked.platform or ""
+    wanted = task.base.asked.limits.max_units
     price = prices.get(platform) if task.base.price is None else task.base.price
     return SweepRow(
         task=number,
-        model=task.base.model or ", ".join(answer.networks) or task.base.asked.get("problem", ""),
+        model=task.base.model or ", ".join(answer.networks) or (task.base.asked.problem or ""),
         platform=platform,
         devices=task.base.devices,
-        available=min(answer.units, int(wanted)) if wanted else answer.units,
-        batch=int(task.base.asked.get("batch", 1)),
+        available=min(answer.units, wanted) if wanted else answer.units,
+        batch=task.base.asked.batch or 1,
         price=price,
         objective=answer.objective or task.objective,
         limits=task.limits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -14,10 +14,12 @@ from typing import Any
 
 from ..formulations.canonical import plain
 from ..formulations.errors import GaplessError, InvalidInputError
+from ..formulations.limits import Limits
 from ..formulations.nearness import meant, shown
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_named, formulation_names
+from ..question.question import Question
 from ..solvers.registry import get_backend
 from ..solvers.sources import StartMode
 from ..version import __version__
@@ -58,7 +60,7 @@ class SweepTask:
     def __str__(self) -> str:
         asked, made = self.base.asked, self.base.made
         model = self.base.model or (made.networks[0].name if made else "")
-        model = model or asked.get("workload") or asked.get("problem", "")
+        model = model or asked.workload or asked.problem or ""
         platform = self.base.board or (made.platform.name if made else "")
         words = [model, f"on {platform}" if platform else "", self.base.devices]
         return " ".join(filter(None, [*words, self.objective, self.limits, self.solving.backend]))
@@ -71,7 +73,7 @@ def tasks_of(sweep: Sweep, made: Sequence[tuple[str, Problem]] = ()) -> tuple[Sw
     """
     defects: list[str] = []
     bases = list(bases_of(sweep, defects))
-    bases += [Base(asked={}, board=board, made=problem) for board, problem in made]
+    bases += [Base(board=board, made=problem) for board, problem in made]
     defects += _defects_of_axes(sweep)
     defects += unknown_prices(sweep, bases) if not defects else ()
     axes = (sweep.objectives or ("",), sweep.limits or (LimitSet(),), sweep.backends or ("",))
@@ -124,7 +126,7 @@ def _task(sweep: Sweep, base: Base, objective: str, limits: LimitSet, backend: s
         problem = base.made.with_limits(**wanted)
         base = replace(base, made=problem.with_objective(objective) if objective else problem)
     else:
-        base = replace(base, asked=_with_limits(base.asked, objective, wanted))
+        base = replace(base, asked=_with_limits(base.asked, objective, limits))
     memory = sweep.memory_limit_mib
     task = SweepTask(
         base=base,
@@ -148,28 +150,22 @@ def keyed(task: SweepTask) -> SweepTask:
     return replace(task, key=_key(task))
 
 
-def _with_limits(asked: Mapping[str, str], objective: str, wanted: Mapping[str, int]) -> dict[str, str]:
-    """Return options with an objective and limits, as a command line would say them."""
-    found = dict(asked)
-    if objective:
-        found["objective"] = objective
-    for name, value in wanted.items():
-        if name.endswith("_permille"):
-            found[name.removesuffix("_permille")] = f"{value // 10}.{value % 10}%"
-        elif name == "max_units" and name in found:  # of the numbers of units of a platform
-            found[name] = str(min(value, int(found[name])))
-        else:
-            found[name] = str(value)
-    return found
+def _with_limits(asked: Question, objective: str, wanted: Limits) -> Question:
+    """Return a question with an objective and limits."""
+    limits, most = wanted.in_use(), asked.limits.max_units
+    if most is not None and wanted.max_units is not None:  # of the numbers of units of a platform
+        limits["max_units"] = min(most, wanted.max_units)
+    return asked.with_values({**limits, **({"objective": objective} if objective else {})})
 
 
 def _key(task: SweepTask) -> str:
     base, solving = task.base, task.solving
-    files = [base.asked[name] for name in _FILES if name in base.asked]
+    asked = base.asked.texts()
+    files = [asked[name] for name in _FILES if name in asked]
     files += [task.rules, solving.backend.rpartition(":")[0]]
     said = {
         "gapless": __version__,
-        "asked": dict(base.asked),
+        "asked": asked,
         "made": None if base.made is None else base.made.fingerprint,
         "rules": bool(task.rules),
         "solving": plain(solving),

@@ -125,7 +125,8 @@ def test_a_search_goes_by_the_clock_that_it_is_given(backend: str) -> None:
 FIRST = """
 import json, sys
 import gapless
-from gapless.files.origins import asked_problem
+from gapless.api.asked import problem_of
+from gapless.question.question import Question
 from gapless.solvers import session
 
 def warm_up(backend, problem, warm=session.warm_up):
@@ -134,7 +135,8 @@ def warm_up(backend, problem, warm=session.warm_up):
     before = set(sys.modules)
 
 session.warm_up = warm_up
-gapless.compare(asked_problem(json.loads(sys.argv[1])), backends=[sys.argv[2]], time_limit_s=1, start="none")
+problem = problem_of(Question(**json.loads(sys.argv[1])))
+gapless.compare(problem, backends=[sys.argv[2]], time_limit_s=1, start="none")
 found = sorted(name for name in set(sys.modules) - before if name.startswith("gapless."))
 assert not found, found
 """

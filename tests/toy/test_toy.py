@@ -145,7 +145,7 @@ def test_check(cli: Cli, problem_file: Path, plan_file: Path) -> None:
     assert found.code == 0
     assert found.out.startswith("VALID")
     assert "c" in next(line for line in found.out.splitlines() if line.split()[:1] == ["gpu"])
-    broken = cli("check", plan_file, "--max-period-us", "100")
+    broken = cli("check", plan_file, "--max-period", "100us")
     assert broken.code == 6
     assert "VIOLATED" in broken.out
     assert "max_period_us" in broken.out
@@ -188,11 +188,11 @@ def test_explain_what_a_limit_costs(cli: Cli, problem_file: Path, tmp_path: Path
 
 def test_infeasible_problems_name_the_conflict(cli: Cli, problem_file: Path) -> None:
     for backend in EXACT_BACKENDS:
-        found = cli("plan", problem_file, "--backend", backend, "--max-period-us", "100", "--json")
+        found = cli("plan", problem_file, "--backend", backend, "--max-period", "100us", "--json")
         assert found.code == 3
         assert [item["name"] for item in found.document["conflict"]["items"]] == ["max_period_us"]
         assert found.document["unfiltered"]["score"]["period_us"] == brute()[0][0]
-    assert "Without the limits the best plan is" in cli("plan", problem_file, "--max-period-us", "100").out
+    assert "Without the limits the best plan is" in cli("plan", problem_file, "--max-period", "100us").out
 
 
 def test_show(cli: Cli, problem_file: Path, plan_file: Path) -> None:

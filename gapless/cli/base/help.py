@@ -69,7 +69,7 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
             if len(limits) <= _MANY or name not in limits:
                 yield from _row(name, text, width)
         if len(limits) > _MANY:
-            yield from _heading("Limits")
+            yield from _heading("Limits (values have a unit: 30ms, 5mJ, 2GiB, 80%)")
             names = "  ".join(name.split()[0] for name in limits)
             yield from map(
                 Text, wrap(names, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)

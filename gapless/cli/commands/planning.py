@@ -16,12 +16,13 @@ from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import Asked, OutOption, ProblemOptions, TaskSlotsOption, asking, check_writable
+from ..options.problem import Asked, OutOption, ProblemOptions, asking, check_writable
 from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
+    from ...question.question import Question
     from ...solvers.result import SolveResult
 
 
@@ -151,7 +152,7 @@ def plan(
         strict_rules=solving.strict_rules,
     )
     notes = ["interrupted: this is the best until then"] if interrupted else []
-    notes += _plans_written(out, problem, result, asked.origin)
+    notes += _plans_written(out, problem, result, asked.question)
 
     def others() -> list[str]:
         return [] if interrupted else [*class_notes(asked, result), *slots_notes(problem, result)]
@@ -187,15 +188,13 @@ def _many_compared(
     from ...view.terminal.contest import contest_view
     from ..tasks.contest import contest_watched
 
-    stray = [name for name, value in vars(options).items() if value and name != "objective"]
-    stray += [
-        name for name in ("top", "distance", "strict_rules") if getattr(solving, name) not in (1, False)
-    ]
-    stray += [name for name, given in (("kinds", kinds), ("layer_orders", layer_orders)) if given is not None]
+    stray = [name for name in options.names if name != "--objective"]
+    own = {"--top": solving.top > 1, "--distance": solving.distance > 1, "--kinds": kinds is not None}
+    own |= {"--strict-rules": solving.strict_rules, "--layer-orders": layer_orders is not None}
+    stray += [name for name, given in own.items() if given]
     if stray:
-        name = "PROBLEM" if stray[0] == "problem" else f"--{stray[0].replace('_', '-')}"
         raise InvalidInputError(
-            f"{name} is about one problem, --instances about many: leave one of them away"
+            f"{stray[0]} is about one problem, --instances about many: leave one of them away"
         )
     folder = out or Path("gapless-comparison")
     if solving.start is None:
@@ -204,7 +203,7 @@ def _many_compared(
         instances,
         _listed(backends),
         backend,
-        objective=options.objective or "",
+        objective=options.question.objective or "",
         options=solving.solver_options,
         kept=SweepOptions(out=folder, entry=Entry(resume=resume, overwrite=overwrite), jobs=jobs or 1),
     )
@@ -240,13 +239,13 @@ def _traded(
     from ...view.terminal.trade_offs import front_view
     from ..tasks.solving import front_watched
 
-    if "objective" in asked.origin or solving.top > 1 or solving.distance > 1:
+    if asked.question.objective is not None or solving.top > 1 or solving.distance > 1:
         raise InvalidInputError("--pareto lists its own plans: leave out --objective, --top and --distance")
     problem = asked.problem
     front, interrupted = front_watched(
         problem, parse_terms(pareto), backend, solving.solver_options, strict_rules=solving.strict_rules
     )
-    text = dump_front(front, problem, asked.origin)
+    text = dump_front(front, problem, asked.question.texts())
     return Answer(
         document=lambda: documents.of_file(text),
         view=lambda: front_view(problem, front),
@@ -264,26 +263,24 @@ def _in_batches(
 
     found = batches_watched(asked, batches, backend, solving.solver_options)
     best, document = found[0], documents.result_document(found[0].problem, found[0].result)
-    origin = {**asked.origin, "workload": best.workload}
+    question = replace(asked.question, workload=best.workload)
     return Answer(
         document=lambda: {**document, "workloads": documents.batches_data(found)},
         view=lambda: batches_view(found),
         code=code_of_result(best.result),
-        notes=_plans_written(out, best.problem, best.result, origin),
+        notes=_plans_written(out, best.problem, best.result, question),
     )
 
 
-def _plans_written(
-    out: Path | None, problem: Problem, result: SolveResult, origin: dict[str, str]
-) -> list[str]:
+def _plans_written(out: Path | None, problem: Problem, result: SolveResult, question: Question) -> list[str]:
     """Write the plans of a result where that is asked for; return what to say of it."""
     from ...formulations.files import dump_plan, dump_plans
 
     plans = [candidate.plan for candidate in result.candidates]
     if len(plans) > 1:
-        return write_out(out, lambda: dump_plans(plans, problem, origin))
+        return write_out(out, lambda: dump_plans(plans, problem, question.texts()))
     if plans:
-        return write_out(out, lambda: dump_plan(plans[0], problem, origin))
+        return write_out(out, lambda: dump_plan(plans[0], problem, question.texts()))
     return [] if out is None else [f"{out} is not written: no plan was found"]
 
 
@@ -331,7 +328,7 @@ def compare(
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
-    document = documents.comparison_document(comparison, asked.origin, interrupted=interrupted)
+    document = documents.comparison_document(comparison, asked.question.texts(), interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in get_backends(required)])
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(
@@ -352,7 +349,7 @@ def _kinds_compared(
 
     if backends is not None:
         raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
-    found = kinds_watched(asked.origin, kinds, solving.solver_options)
+    found = kinds_watched(asked.question, kinds, solving.solver_options)
     document = kinds_document(found)
     return Answer(
         document=lambda: document,
@@ -370,7 +367,7 @@ def _orders_compared(
     from ...view.terminal.kinds import orders_view
     from ..tasks.solving import orders_watched
 
-    if "layer_order" in asked.origin:
+    if asked.question.layer_order is not None:
         raise InvalidInputError("--layer-orders compares orders of the layers: leave --layer-order away")
     found = orders_watched(asked.problem, orders, backend, solving.solver_options)
     document = orders_document(asked.problem, found)
@@ -414,7 +411,7 @@ def simulate(
     interval_us: Annotated[
         int | None, typer.Option(min=0, max=2**40, help="Time between arrivals; otherwise one period.")
     ] = None,
-    task_slots: TaskSlotsOption = None,
+    task_slots: int | None = None,
     json: JsonOption = False,
 ) -> Answer:
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""

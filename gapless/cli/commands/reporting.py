@@ -11,13 +11,14 @@ import typer
 
 from ...files import documents
 from ...formulations.problem import Problem
+from ...question.question import Question
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ...solvers.sources import start_mode
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import NumberOption, ObjectiveOption, RulesOption, check_writable
+from ..options.problem import NumberOption, RulesOption, check_writable, with_question
 from ..options.solving import StartOption
 
 _report_option = heading("What is shown")
@@ -52,13 +53,14 @@ ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it i
 
 
 @command
+@with_question("objective")
 def report(
     given: GivenArgument,
     *,
     number: NumberOption = None,
     out: PageOption = Path("report.html"),
     title: TitleOption = "",
-    objective: ObjectiveOption = None,
+    question: Question,
     rules: RulesOption = None,
     requests: RequestsOption = None,
     backends: BackendsOption = None,
@@ -89,7 +91,7 @@ def report(
     asked = ReportOptions(
         title=title,
         number=number,
-        objective=objective,
+        objective=question.objective,
         rules=rules,
         requests=requests,
         backends=backends,

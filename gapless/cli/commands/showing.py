@@ -6,7 +6,7 @@ import inspect
 import json as json_module
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -20,7 +20,16 @@ from ...view.terminal import describe
 from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import Asked, OutOption, ProblemOptions, ask, ask_plan, asking, check_writable
+from ..options.problem import (
+    Asked,
+    OutOption,
+    ProblemOptions,
+    ask,
+    ask_plan,
+    asking,
+    check_writable,
+    take_question,
+)
 
 _MOST_COUNTED = 10**300
 """Fewer plans are told as a number in JSON: many readers take no longer ones."""
@@ -107,17 +116,16 @@ def show(**given: Any) -> Answer:
             )
         answer: Answer = _show_problem(problem=files[0] if files else None, **given)
         return answer
-    known = {each.name: given[each.name] for each in fields(ProblemOptions) if each.name in given}
-    own = {name: value for name, value in given.items() if name not in known}
-    chosen = [name for name, value in known.items() if value]
+    options = ProblemOptions(question=take_question(given), rules=given.pop("rules"))
+    chosen, own = options.names, given
     problem = None
-    if len(files) == 2 or known["workload"]:
-        options = ProblemOptions(**{**known, "problem": files[0] if len(files) == 2 else None})
+    if len(files) == 2 or options.question.workload is not None:
+        named = replace(options.question, problem=files[0] if len(files) == 2 else None)
+        options = replace(options, question=named)
         problem = (ask_plan(files[-1:], options)[0] if kind in PLAN_KINDS else ask(options)).problem
     elif chosen:
-        option = chosen[0].replace("_", "-")
         raise InvalidInputError(
-            f"--{option} is about a problem, and {files[0]} is none: name the problem before it"
+            f"{chosen[0]} is about a problem, and {files[0]} is none: name the problem before it"
         )
     if own["out"] is not None:
         raise InvalidInputError(f"--out writes problems; {files[-1]} is a file already")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,12 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
+from ...question.question import Question
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
 from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
 from ..options.models import CheckOption, EngineOption
-from ..options.problem import OutOption, PlatformOption, ProblemOptions, ask, check_writable
+from ..options.problem import OutOption, ProblemOptions, ask, check_writable, with_question
 from ..options.solving import StartOption, TimeLimitOption, solving_option
 
 TasksArgument = Annotated[
@@ -39,10 +41,11 @@ PictureOption = Annotated[Path | None, output_option(help="Also draw it into thi
 
 
 @command
+@with_question("platform")
 def stream(
     tasks: TasksArgument,
     *,
-    platform: PlatformOption = None,
+    question: Question,
     backend: Annotated[
         str | None, solving_option(help="Who plans, as for `gapless plan`; otherwise the usual one.")
     ] = None,
@@ -71,7 +74,8 @@ def stream(
     for path in (picture, out):
         check_writable(path)
     asked = [
-        (ask(ProblemOptions(problem=name, platform=platform)), items) for name, items in map(_task, tasks)
+        (ask(ProblemOptions(question=replace(question, problem=name))), items)
+        for name, items in map(_task, tasks)
     ]
     planning = None
     if profile is not None or idle is not None:

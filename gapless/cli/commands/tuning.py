@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
+from ...question.question import Question
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading
@@ -34,7 +35,7 @@ from ..options.models import (
     parse_names,
     parse_samples,
 )
-from ..options.problem import LayerOrderOption, ObjectiveOption, PipelinesOption, RulesOption, WorkloadOption
+from ..options.problem import RulesOption, with_question
 from ..options.solving import DistanceOption, ParetoOption, SeedOption, TimeLimitOption, TopOption
 
 if TYPE_CHECKING:
@@ -126,10 +127,10 @@ DetailsOption = Annotated[
 
 @command
 @on_boards()
+@with_question("workload", "pipelines", "layer_order", "objective")
 def tune(
     subjects: SubjectsArgument,
     *,
-    workload: WorkloadOption = None,
     chain: ChainOption = False,
     shape: ShapeOption = None,
     granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
@@ -142,10 +143,8 @@ def tune(
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     precision: PrecisionOption = Precision.HIGH,
-    pipelines: PipelinesOption = None,
+    question: Question,
     groups: GroupsOption = None,
-    layer_order: LayerOrderOption = None,
-    objective: ObjectiveOption = None,
     rules: RulesOption = None,
     pareto: ParetoOption = None,
     backends: BackendsOption = "native",
@@ -172,9 +171,10 @@ def tune(
     from ..tasks import measuring
 
     place = (out, _entry(resume=resume, overwrite=overwrite))
-    asked: dict[str, Any] = {"workload": workload, "pipelines": pipelines, "groups": groups, "pareto": pareto}
     choice = measuring.TuneChoice(
-        **asked | {"layer_order": layer_order, "objective": objective},
+        question=question,
+        groups=groups,
+        pareto=pareto,
         rules=rules,
         backends=parse_names(backends),
         top=top,
@@ -191,7 +191,7 @@ def tune(
         tuned, notes = _tuned_there(subjects, choice, *place, truth=truth, noise=noise)
         return _answer(tuned, notes, details=details)
     refuse_occupied(*place)
-    chained = is_chain(subjects, chain=chain, shared="" if workload is None else "--workload")
+    chained = is_chain(subjects, chain=chain, shared="" if question.workload is None else "--workload")
     subject = choice.subject(
         subjects, shape, granularity, chained=chained, materialize=materialize, simplify=simplify
     )

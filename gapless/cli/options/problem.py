@@ -1,4 +1,7 @@
-"""Options that several commands share, and what they mean: a problem as the user asks for it."""
+"""Options that several commands share, and what they mean: a problem as the user asks for it.
+
+The options of a problem are the fields of a question (`gapless.question`).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ...formulations.deployment import Mode
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.passages import Ways
-from ...formulations.workload import Execution, RequestOrder
+from ...formulations.plugins import trust
+from ...question.question import Field, Question, asked_fields
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
 from .solving import SolvingOptions
@@ -50,191 +53,11 @@ NumberOption = Annotated[
     int | None,
     typer.Option("--plan", min=1, help="Which plan of a list, from 1; otherwise the first, the best."),
 ]
-WorkloadOption = Annotated[
-    str | None,
-    _asked_option(
-        help='Requests that share the units: networks with counts, e.g. "yolov4,bertx3"; '
-        "mobilenetv2*4 is one request of a batch of 4."
-    ),
-]
-PlatformOption = Annotated[
-    str | None,
-    _asked_option(
-        help="The devices that a model is planned over: a cluster file, or a shipped cluster such as "
-        "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
-        "(see `gapless platforms`)."
-    ),
-]
-DevicesOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="TYPE=NUMBER,...",
-        help="How many devices of a type of the cluster there are, e.g. pi5=2,pi4=0; other types stay as "
-        "they are.",
-    ),
-]
-BatchOption = Annotated[
-    int | None,
-    _asked_option(min=1, help="Inferences that pass the devices of a cluster together; otherwise one."),
-]
-ModelShapeOption = Annotated[
-    list[str] | None,
-    _asked_option(
-        metavar="INPUT=N,C,H,W",
-        help="With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
-    ),
-]
-OrderOption = Annotated[
-    RequestOrder | None, _asked_option(help="Whether the order of the requests may be changed.")
-]
-ExecutionOption = Annotated[
-    Execution | None,
-    _asked_option(
-        metavar="WAY",
-        help="How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
-    ),
-]
-ContentionOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="FILE",
-        help="Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
-        "those of the problem.",
-    ),
-]
-StreamOption = Annotated[bool, _asked_option("--stream", help="The requests come over and over.")]
-TaskSlotsOption = Annotated[int | None, _asked_option(min=1, help="Most requests on their way at once.")]
-CostsOption = Annotated[
-    str | None,
-    _asked_option(
-        help="What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
-        "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
-        "co-run cost model."
-    ),
-]
-PipelinesOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="many|one|N",
-        help="How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
-        "one unit); what is minimised is then the interval between results, unless --objective says more.",
-    ),
-]
-PassageOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="PASSAGE",
-        help="Whether a unit may have several chunks of a request (any), so that requests come back to it, "
-        "or one (once). Otherwise any for one network if it is known what a hop costs, as in a profile, and "
-        "else once; of a workload any; there also one, in the order of the platform, requests in one order "
-        "(ordered), or in this one (ordered:gpu,npu,cpu).",
-    ),
-]
-MaxHopsOption = Annotated[
-    int | None, _asked_option(min=0, help="Most borders between chunks: hops from one unit to another.")
-]
-MaxStreamLatencyOption = Annotated[
-    int | None,
-    _asked_option(
-        min=0,
-        help="Largest latency of a request in the stream at the period of the plan, waits included, "
-        "microseconds.",
-    ),
-]
-MaxInFlightOption = Annotated[
-    int | None,
-    _asked_option(min=1, help="Most requests that are on their way at once at the period of the plan."),
-]
-MaxMakespanOption = Annotated[
-    int | None, _asked_option(min=0, help="Latest end of the last request of a workload, microseconds.")
-]
-MaxRequestLatencyOption = Annotated[
-    int | None,
-    _asked_option(
-        min=0, help="Largest latency of any request of a workload, from its arrival to its end, microseconds."
-    ),
-]
-GroupsOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="all|N",
-        help="With --platform and an ONNX model: groups of at most N devices serve a chunk together, each "
-        "computes some rows of its result; layers are then pieces of the network.",
-    ),
-]
-OverGraphOption = Annotated[
-    bool,
-    _asked_option(
-        "--over-graph",
-        help="With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
-        "pieces; for graphs with few down-sets.",
-    ),
-]
-LayerOrderOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="fixed|best|free|...",
-        help="What plans cut: the given order of the layers (fixed), a better one (best) or this one "
-        "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
-    ),
-]
-SegmentsOption = Annotated[
-    str | None,
-    _asked_option(
-        metavar="layers|branches", help="What is one task side by side: a layer, or a run of them."
-    ),
-]
-ObjectiveOption = Annotated[
-    str | None,
-    _asked_option(
-        help="What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-        "peak_memory, idle, energy, units, hops, stream_latency, in_flight, and with a workload makespan "
-        '(the default there), bottleneck, work, contention, displacement; or "paper", or "slack:50" (least '
-        "idle share among plans whose period is within 50 permille of the least one)."
-    ),
-]
 RulesOption = Annotated[
     Path | None,
     _asked_option(
         help="A Python file of rules: every public function in it with one parameter (the view). "
         "The file is run: use only files that you trust."
-    ),
-]
-MaxPeriodOption = Annotated[int | None, _asked_option(min=0, help="Largest period, microseconds.")]
-MaxLatencyOption = Annotated[int | None, _asked_option(min=0, help="Largest latency, microseconds.")]
-MaxEnergyOption = Annotated[
-    int | None,
-    _asked_option(
-        min=0, help="Largest energy of a request, of a workload of all requests, nanojoules; needs powers."
-    ),
-]
-MinUnitsOption = Annotated[int | None, _asked_option(min=0, help="Fewest units in use.")]
-MaxUnitsOption = Annotated[int | None, _asked_option(min=1, help="Most units in use.")]
-MinBalanceOption = Annotated[
-    str | None,
-    _asked_option(metavar="PERCENT", help="Least busy time of a unit in use over the largest one, e.g. 80%."),
-]
-MaxGapnessOption = Annotated[int | None, _asked_option(min=0, help="Largest gapness, microseconds.")]
-MinUtilisationOption = Annotated[
-    str | None, _asked_option(metavar="PERCENT", help="Least share of the platform that is busy, e.g. 62.5%.")
-]
-MaxBubblesOption = Annotated[
-    int | None, _asked_option(min=0, help="Largest sum of the bubbles of all units, microseconds.")
-]
-MaxMemoryOption = Annotated[
-    int | None,
-    _asked_option("--max-memory", metavar="BYTES", min=1, help="Most that a plan needs at any instant."),
-]
-MaxUnitMemoryOption = Annotated[
-    int | None,
-    _asked_option("--max-unit-memory", metavar="BYTES", min=1, help="Most that a chunk needs on its unit."),
-]
-WindowOption = Annotated[
-    list[str] | None,
-    _asked_option(
-        metavar="NAME=FROM..TO",
-        help="When a request of a workload comes, and when it has to be done, milliseconds, e.g. "
-        "bert=20..500; either may be left out; of all requests of a network by its name; repeatable.",
     ),
 ]
 OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
@@ -245,7 +68,7 @@ class Asked:
     """A problem as the command line asks for it."""
 
     problem: Problem  # the problem, with objective, limits and rules
-    origin: dict[str, str]  # how it was named; a plan file keeps that
+    question: Question  # how it was named, and what was chosen; a plan file keeps that
     task_slots: int | None = None
     """Task slots that were asked for without a workload: they are for who plays the plan."""
     notes: tuple[str, ...] = ()  # what the user should know about it
@@ -253,57 +76,101 @@ class Asked:
     """Asks for one chunk per unit, where units may have several only because nothing else was said."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemOptions:
-    """Which problem is asked for, as the argument and the options say it; each field is one of them."""
+    """Which problem is asked for, as the argument and the options say it."""
 
-    problem: OptionalProblemArgument = None
-    workload: WorkloadOption = None
-    platform: PlatformOption = None
-    devices: DevicesOption = None
-    batch: BatchOption = None
-    shape: ModelShapeOption = None
-    order: OrderOption = None
-    execution: ExecutionOption = None
-    stream: StreamOption = False
-    task_slots: TaskSlotsOption = None
-    contention: ContentionOption = None
-    costs: CostsOption = None
-    pipelines: PipelinesOption = None
-    passage: PassageOption = None
-    groups: GroupsOption = None
-    over_graph: OverGraphOption = False
-    layer_order: LayerOrderOption = None
-    segments: SegmentsOption = None
-    objective: ObjectiveOption = None
-    rules: RulesOption = None
-    max_period_us: MaxPeriodOption = None
-    max_latency_us: MaxLatencyOption = None
-    max_energy_nj: MaxEnergyOption = None
-    min_units: MinUnitsOption = None
-    max_units: MaxUnitsOption = None
-    min_balance: MinBalanceOption = None
-    max_gapness_us: MaxGapnessOption = None
-    min_utilisation: MinUtilisationOption = None
-    max_bubbles_us: MaxBubblesOption = None
-    max_memory_bytes: MaxMemoryOption = None
-    max_unit_memory_bytes: MaxUnitMemoryOption = None
-    max_hops: MaxHopsOption = None
-    max_stream_latency_us: MaxStreamLatencyOption = None
-    max_in_flight: MaxInFlightOption = None
-    max_makespan_us: MaxMakespanOption = None
-    max_request_latency_us: MaxRequestLatencyOption = None
-    window: WindowOption = None
+    question: Question = Question()
+    rules: Path | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The options that were given, and PROBLEM."""
+        said = [name for name, _ in self.question.said()]
+        found = [
+            "PROBLEM" if each.name == "problem" else each.option
+            for each in asked_fields()
+            if each.name in said
+        ]
+        return [*found, *(["--rules"] if self.rules else [])]
+
+
+def _parameter_name(field: Field) -> str:
+    return field.option.removeprefix("--").replace("-", "_")
+
+
+def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a command that become fields of a question; no names: all, and rules."""
+    found = {}
+    for field in asked_fields():
+        if names and field.name not in names:
+            continue
+        kind: Any
+        default: Any = None
+        if field.name == "problem":
+            kind = OptionalProblemArgument
+        elif field.form.flag:
+            kind, default = Annotated[bool, _asked_option(field.option, help=field.help)], False
+        else:
+            taken: Any = list[str] if field.form.repeated else field.form.choices or str
+            option = _asked_option(field.option, metavar=field.form.metavar, help=field.help)
+            kind = Annotated[taken | None, option]
+        found[_parameter_name(field)] = _parameter(_parameter_name(field), kind, default)
+        if field.name == "objective" and not names:
+            found["rules"] = _parameter("rules", RulesOption, None)
+    return found
+
+
+def take_question(given: dict[str, Any], *names: str) -> Question:
+    """Take what a question is made of out of the values of options; `names`: as for `question_parameters`.
+
+    Raises InvalidInputError: a value is not valid; the option is named.
+    """
+    values = {}
+    for field in asked_fields():
+        if names and field.name not in names:
+            continue
+        value = given.pop(_parameter_name(field), None)
+        if value in (None, False, []):
+            continue
+        text = " ".join(value) if field.form.repeated else str(value)
+        values[field.name] = field.read(text, in_file=False)
+    return Question().with_values(values)
+
+
+def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def with_question(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command options of these fields in the place of its parameter `question`."""
+
+    def wrapped(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = _parameters(command)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.items():
+            parameters += question_parameters(*names).values() if name == "question" else [parameter]
+
+        @wraps(command)
+        def asked(**given: Any) -> Any:
+            return command(question=take_question(given, *names), **given)
+
+        takes(asked, (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters))
+        return asked
+
+    return wrapped
 
 
 def ask(options: ProblemOptions) -> Asked:
     """Return the problem with the objective, limits and rules of the command line."""
     from ...files.plans import problem_named
 
-    named = problem_named(_given(options), remembered=options.rules is None)
-    once = partial(ask, replace(options, passage=Ways.ONCE)) if named.free else None
+    trust(options.question.problem or "")
+    named = problem_named(options.question, remembered=options.rules is None)
+    with_once = replace(options.question, passage=Ways.ONCE)
+    once = partial(ask, replace(options, question=with_once)) if named.free else None
     try:
-        return replace(_asked(named.problem, options, dict(named.asked), named.notes), once=once)
+        return replace(_asked(named.problem, options, named.asked, named.notes), once=once)
     except GaplessError as error:
         if once is None:
             raise
@@ -312,7 +179,7 @@ def ask(options: ProblemOptions) -> Asked:
 
 def _in_once(once: Callable[[], Asked], why: str) -> Asked:
     """Return what is asked with one chunk per unit, and say why."""
-    from ...files.origins import once_note
+    from ...api.asked import once_note
 
     found = once()
     return replace(found, notes=(*found.notes, once_note(why)))
@@ -354,37 +221,28 @@ def ask_plan(
     if len(files) > 2:
         raise InvalidInputError(f"give a problem and a plan, or a plan alone; got {' '.join(files)}")
     if len(files) == 2:
-        options = replace(options, problem=files[0])
-    named, given = named_plan(files[-1], number), _given(options)
-    problem, notes = problem_of_plan(named, given, remembered=options.rules is None)
-    return _asked(problem, options, given, (*named.notes, *notes)), named
-
-
-def _given(options: ProblemOptions) -> dict[str, str]:
-    from ...files.origins import origin_of
-
-    several = {name: " ".join(getattr(options, name) or ()) or None for name in ("shape", "window")}
-    given = {**vars(options), **several}
-    return origin_of(
-        **{**given, "over_graph": options.over_graph or None}, mode=Mode.STREAM if options.stream else None
-    )
+        options = replace(options, question=replace(options.question, problem=files[0]))
+    trust(options.question.problem or "")
+    named, question = named_plan(files[-1], number), options.question
+    problem, notes = problem_of_plan(named, question, remembered=options.rules is None)
+    return _asked(problem, options, question, (*named.notes, *notes)), named
 
 
 def _asked(
-    problem: Problem, options: ProblemOptions, origin: dict[str, str], notes: tuple[str, ...] = ()
+    problem: Problem, options: ProblemOptions, question: Question, notes: tuple[str, ...] = ()
 ) -> Asked:
     from ...files.rules_file import add_rules
 
     return Asked(
         problem=problem if options.rules is None else add_rules(problem, options.rules),
-        origin=origin,
-        task_slots=options.task_slots if problem.formulation.one_network else None,
+        question=question,
+        task_slots=options.question.task_slots if problem.formulation.one_network else None,
         notes=notes,
     )
 
 
 def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return a command whose first parameter `asked` becomes those of `ProblemOptions`.
+    """Return a command whose first parameter `asked` becomes those of a question, and of rules.
 
     Where its parameter `instances` is given, `of_many` answers in its place, which gets the `ProblemOptions`.
 
@@ -392,7 +250,7 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
     option --plan chooses one of several. A command that plays plans has a parameter `task_slots`. In the
     place of a parameter `solving` stand those of `SolvingOptions`.
     """
-    shared, own = _parameters(ProblemOptions), _parameters(command)
+    shared, own = question_parameters(), _parameters(command)
     own.pop("asked")
     argument, *others = shared.values()
     takes_plan = own.pop("plan", None) is not None
@@ -406,7 +264,8 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
     @wraps(command)
     def asked(**given: Any) -> Any:
         files, number = given.pop("files", []), given.pop("number", None)
-        options = ProblemOptions(**{name: given.pop(name, None) for name in shared})
+        rules = given.pop("rules")
+        options = ProblemOptions(question=take_question(given), rules=rules)
         if solving:
             given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
         if of_many is not None and given["instances"] is not None:
@@ -441,6 +300,6 @@ def check_writable(path: Path | None) -> None:
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     # Commands name what they get in the place of arguments, and do not load it: no option is of this type.
-    hints = get_type_hints(function, localns={"NamedPlan": object}, include_extras=True)
+    hints = get_type_hints(function, localns={"NamedPlan": object, "Question": object}, include_extras=True)
     parameters = inspect.signature(function).parameters
     return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ...api.asked import order_note
 from ...api.closed_loop import check_rounds
 from ...api.device import this_device
 from ...api.engines import engines_for, engines_of, resolve_engine
@@ -25,7 +26,6 @@ from ...executor.machine.load import machine_load
 from ...executor.model import Model
 from ...executor.samples import Samples
 from ...executor.tuning.options import TuningMode, TuningOptions
-from ...files.origins import order_note, parse_permille
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
 from ...formulations.co_run import LEARNED
@@ -42,6 +42,8 @@ from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
 from ...profiler.quality import ANY_NOISE, MOST_FAR
 from ...profiler.slowdown.side_by_side import check_different
+from ...question.question import Question
+from ...question.values import Place, read_percent
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
 from ..options.models import parse_emulation, parse_names
@@ -100,11 +102,8 @@ class DeviceChoice:
 class TuneChoice:
     """What the command line says of tuning."""
 
-    workload: str | None
-    pipelines: str | None
+    question: Question  # workload, pipelines, order of the layers, objective
     groups: str | None
-    layer_order: str | None
-    objective: str | None
     rules: Path | None
     pareto: str | None
     backends: tuple[str, ...]
@@ -146,8 +145,8 @@ class TuneChoice:
         """Refuse what is about one network, where several share the units."""
         for option, given in (
             ("--groups", self.groups),
-            ("--pipelines", self.pipelines),
-            ("--layer-order", self.layer_order),
+            ("--pipelines", self.question.pipelines),
+            ("--layer-order", self.question.layer_order),
         ):
             if given is not None:
                 raise InvalidInputError(
@@ -158,12 +157,12 @@ class TuneChoice:
     @property
     def wanted(self) -> Objective | None:
         """The objective, where one is given."""
-        return None if self.objective is None else Objective.parse(self.objective)
+        return None if self.question.objective is None else Objective.parse(self.question.objective)
 
     @property
     def usual_costs(self) -> str:
         """Name of the table that a shipped problem is planned with, or obeys, unless it is given."""
-        wanted = self.wanted if self.workload is None else None
+        wanted = self.wanted if self.question.workload is None else None
         return default_costs(wanted or Objective())
 
     def shared(self, run: Run) -> dict[str, Any]:
@@ -173,9 +172,9 @@ class TuneChoice:
             "top": self.top,
             "distance": self.distance,
             "rounds": self.rounds,
-            "pipelines": self.pipelines,
+            "pipelines": self.question.pipelines,
             "sustain_s": self.sustain_s,
-            "objective": self.objective,
+            "objective": self.question.objective,
             "pareto": self.pareto,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,
@@ -306,11 +305,11 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
         found, notes = profile_watched(target, run, choice.store)
         assert isinstance(found, Together)
         subject, platform = found.problem, None
-        notes += shared_notes(target) if choice.workload is None else []
+        notes += shared_notes(target) if choice.question.workload is None else []
     else:
         notes = [*busy_notes(), *target.notes]
-    if isinstance(subject, Problem) and choice.workload is not None:
-        subject = with_workload(subject, choice.workload)
+    if isinstance(subject, Problem) and choice.question.workload is not None:
+        subject = with_workload(subject, choice.question.workload)
     with StepLine() as line:
         tuned = tune(
             subject,
@@ -318,12 +317,12 @@ def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, l
             engine=target.engine,
             costs=choice.costs,
             groups=choice.groups,
-            layer_order=choice.layer_order,
+            layer_order=choice.question.layer_order,
             samples=target.samples,
             report=line.report,
             **choice.shared(run),
         )
-    if choice.layer_order == "best":
+    if choice.question.layer_order == "best":
         notes.append(order_note(tuned.problem.network))
     if tuned.profile is not None:
         notes += tuned.profile.warnings[:MAX_WARNINGS]
@@ -336,7 +335,7 @@ def simulated_problems(
     """Return what is planned on a simulated device, and what the device obeys."""
     if choice.groups is not None:
         raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
-    if choice.layer_order is not None:
+    if choice.question.layer_order is not None:
         raise InvalidInputError("--layer-order is for models and profiles here: leave out --engine simulated")
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
@@ -346,8 +345,8 @@ def simulated_problems(
     else:
         planned = load_problem(name, costs=choice.costs or choice.usual_costs)
         obeyed = load_problem(name, costs=truth or choice.usual_costs)
-    if choice.workload is not None:
-        planned, obeyed = (with_workload(problem, choice.workload) for problem in (planned, obeyed))
+    if choice.question.workload is not None:
+        planned, obeyed = (with_workload(problem, choice.question.workload) for problem in (planned, obeyed))
     return planned, obeyed
 
 
@@ -373,7 +372,7 @@ def tune_simulated_watched(
             planned,
             obeyed,
             measured=measured,
-            noise_permille=parse_permille("--noise", noise),
+            noise_permille=read_percent(Place("--noise"), noise),
             seed=choice.options.seed,
             report=line.report,
             **choice.shared(run),

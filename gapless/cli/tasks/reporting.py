@@ -9,9 +9,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...api.asked import problem_of
 from ...api.comparison import Comparison
 from ...api.planning import default_backends
-from ...files.origins import asked_problem, problem_of
+from ...files.origins import question_of, remembered_problem
 from ...files.pareto_file import PARETO, front_of, load_front
 from ...files.plans import named_plan, problem_of_plan
 from ...files.rules_file import add_rules
@@ -20,6 +21,7 @@ from ...files.runs import is_run
 from ...formulations.files import Origin, format_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...question.question import Question
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ...solvers.sources import StartMode
@@ -59,7 +61,7 @@ class ReportOptions:
 
     def problem(self, origin: Origin) -> Problem:
         """Return the problem that a file names, with the objective and the rules of the user."""
-        found = problem_of(origin) if self.rules is None else asked_problem(origin.asked)
+        found = remembered_problem(origin) if self.rules is None else problem_of(question_of(origin))
         if self.objective is not None:
             found = found.with_objective(self.objective)
         return found if self.rules is None else add_rules(found, self.rules)
@@ -122,7 +124,7 @@ def front_reported(
     Raises InvalidInputError: a file is not valid, or the trade-offs are of another problem.
     """
     named = named_plan(given[-1])
-    problem, notes = problem_of_plan(named, {} if len(given) == 1 else {"problem": given[0]})
+    problem, notes = problem_of_plan(named, Question(problem=None if len(given) == 1 else given[0]))
     document, _ = load_front(given[-1])
     front = front_of(document, problem, given[-1])
     write_front_report(front, problem, out, title=title, command=command)

@@ -134,7 +134,7 @@ def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> S
             "(`gapless plan --workload`)"
         )
     named = named_plan(plans[0])
-    known, notes = problem_of_plan(named, {}, remembered=True)
+    known, notes = problem_of_plan(named)
     return Subject(
         models=list(models_for(known).values()),
         problem=known,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...api.asked import device_options, problem_of
 from ...api.comparison import Comparison
 from ...api.planning import compare_backends, default_backend, default_backends
 from ...executor.progress import Step
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
+from ...question.question import Question, asked_fields
 from ...solvers.families import runs_of, takes_start
 from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
@@ -195,22 +197,21 @@ def batches_watched(
     """Choose sizes of batches with progress; `sizes`: numbers with commas."""
     from ...api.batches import batchings, compared
     from ...api.problems import load_problem
-    from ...files.origins import asked_problem
 
-    origin, numbers = asked.origin, parse_sizes("--batches", sizes)
-    if "workload" not in origin:
+    question, numbers = asked.question, parse_sizes("--batches", sizes)
+    if question.workload is None:
         raise InvalidInputError("--batches is about the requests of a workload: give --workload")
     if asked.problem.rules:
         raise InvalidInputError("rules name requests, which --batches changes: leave one of them away")
     known = None
-    if "problem" in origin:
-        costs = load_problem(origin["problem"], costs=origin.get("costs"))
+    if question.problem is not None:
+        costs = load_problem(question.problem, costs=question.costs)
         known = [network.name for network in costs.networks]
-    texts = batchings(origin["workload"], numbers, known)
+    texts = batchings(question.workload, numbers, known)
     with StepLine() as line:
         return compared(
             texts,
-            lambda text: asked_problem({**origin, "workload": text}),
+            lambda text: problem_of(replace(question, workload=text)),
             backend or default_backend(asked.problem),
             options,
             on_choice=lambda place: line.report(
@@ -223,31 +224,29 @@ _OF_ALL_KINDS = {"problem", "platform", "devices", "batch", "shape"}
 """What can be asked of plans of every kind."""
 
 
-def kinds_watched(origin: Mapping[str, str], kinds: str, options: SolveOptions) -> tuple[KindResult, ...]:
+def kinds_watched(question: Question, kinds: str, options: SolveOptions) -> tuple[KindResult, ...]:
     """Compare kinds of plans with progress; `kinds`: their names with commas, or "all"."""
     from ...api.kinds import KINDS, compare_kinds
-    from ...files.origins import device_options
 
-    if "platform" not in origin or "problem" not in origin:
+    if question.platform is None or question.problem is None:
         raise InvalidInputError(
             "--kinds is about a model over a cluster: name both, the cluster with --platform"
         )
-    stray = sorted(set(origin) - _OF_ALL_KINDS)
+    said = dict(question.said())
+    stray = sorted(each.option for each in asked_fields() if each.name in said.keys() - _OF_ALL_KINDS)
     if stray:
-        raise InvalidInputError(
-            f"--{stray[0].replace('_', '-')} is not about all kinds of plans: leave it away"
-        )
+        raise InvalidInputError(f"{stray[0]} is not about all kinds of plans: leave it away")
     names = tuple(KINDS) if kinds == "all" else tuple(name.strip() for name in kinds.split(","))
     with StepLine() as line:
         return compare_kinds(
-            origin["problem"],
-            origin["platform"],
+            question.problem,
+            question.platform,
             kinds=names,
             options=options,
             on_kind=lambda kind: line.report(
                 Step(text=f"planning {KINDS[kind]}", done=names.index(kind), total=len(names))
             ),
-            **device_options(origin),
+            **device_options(question),
         )
 
 

@@ -39,7 +39,7 @@ FOLDER_FILES = (
 """What is read from a run folder, as far as it is there; plan.json where there is no deployment.json."""
 
 Resolve = Callable[[Origin], Problem]
-"""Returns the problem that an origin names (`origins.problem_of`), with what else was asked for."""
+"""Returns the problem that an origin names (`origins.remembered_problem`), with what else was asked for."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -176,7 +176,7 @@ def test_objectives_limits_and_costs_reach_the_backend(cli: Cli) -> None:
     assert answer("--objective", "latency")[0] < 27463  # type: ignore[index]
     assert answer("--min-balance", "80%")[0] > 7648  # type: ignore[index]
     assert answer("--min-utilisation", "91.5%")[0] > 7648  # type: ignore[index]
-    assert answer("--objective", "latency", "--max-period-us", "8000")[0] > 20000  # type: ignore[index]
+    assert answer("--objective", "latency", "--max-period", "8ms")[0] > 20000  # type: ignore[index]
 
 
 def test_plan_out_is_a_plan_that_check_and_simulate_take(cli: Cli, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_infeasible_says_why(cli: Cli, command: tuple[str, ...]) -> None:
 
 def test_no_plan_is_not_written(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "none.json"
-    run = cli("plan", SPARSE, "--max-period-us", "1", "--out", out)
+    run = cli("plan", SPARSE, "--max-period", "1us", "--out", out)
     assert run.code == ExitCode.INFEASIBLE
     assert "not written" in run.err
     assert not out.exists()

@@ -109,7 +109,7 @@ WRONG = (
     ),
     (("--platform", "raspberry-pis", "--costs", "heavy"), "--costs chooses between measured tables"),
     (("--platform", "raspberry-pis", "--stream"), "--stream is about a workload"),
-    (("--platform", "raspberry-pis", "--batch", "0"), "'--batch': it must be at least 1"),
+    (("--platform", "raspberry-pis", "--batch", "0"), "--batch is 0, must be at least 1"),
     (("--platform", "raspberry-pis", "--batch", "1001"), "the batch is 1001"),
     (("--platform", "raspberry-pis", "--pipelines", "three"), "three"),
 )

@@ -145,7 +145,7 @@ def test_an_explanation_says_where_a_longer_period_pays(cli: Cli, tmp_path: Path
 def test_requests_in_flight_are_limited(cli: Cli, table: Path) -> None:
     found = cli("plan", table, "--passage", "any", "--max-in-flight", "1", "--json").document
     assert [one["score"]["period_us"] for one in found["candidates"]] == [29_000]
-    score = cli("plan", table, "--passage", "any", "--max-stream-latency-us", "7500", "--json").document[
+    score = cli("plan", table, "--passage", "any", "--max-stream-latency", "7500us", "--json").document[
         "candidates"
     ][0]["score"]
     assert (score["stream_latency_us"], score["in_flight"]) == (7500, 2)

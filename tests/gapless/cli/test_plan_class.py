@@ -114,10 +114,10 @@ def test_status_json_and_explanation_name_the_class(cli: Cli, tmp_path: Path, fo
 
 
 def test_an_answer_of_limits_names_the_class(cli: Cli) -> None:
-    run = cli("plan", SPARSE, "--max-period-us", "5000")
+    run = cli("plan", SPARSE, "--max-period", "5ms")
     assert run.code == 3
     assert f"none keeps everything that is asked among {ONCE}" in flat(run.out)
-    assert cli("plan", SPARSE, "--max-period-us", "5000", "--json").document["plan_class"] == ONCE
+    assert cli("plan", SPARSE, "--max-period", "5ms", "--json").document["plan_class"] == ONCE
 
 
 @pytest.mark.slow

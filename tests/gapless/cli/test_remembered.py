@@ -10,7 +10,7 @@ import pytest
 from gapless.api.planning import plan as planned
 from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base.exits import ExitCode
-from gapless.files.origins import problem_of
+from gapless.files.origins import remembered_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_plan, dump_problem, load_planned
 from gapless.formulations.plan import Plan
@@ -55,7 +55,7 @@ def test_rules_are_remembered(cli: Cli, tmp_path: Path) -> None:
     file.unlink()
     origin = load_planned(path)[1]
     assert [rule.name for rule in origin.rules] == ["no_little"]
-    assert problem_of(origin).fingerprint == origin.fingerprint, "the very same problem"
+    assert remembered_problem(origin).fingerprint == origin.fingerprint, "the very same problem"
     found = cli("explain", path, "--json")
     assert (found.code, found.err) == (ExitCode.OK, "")
     assert [one["name"] for one in found.document["bindings"]] == ["no_little", "max_units"]
@@ -117,7 +117,7 @@ def test_rules_that_do_not_fit_any_more(cli: Cli, tmp_path: Path) -> None:
     assert "give its rules again with --rules" in run.err
     assert "no_little" in run.err
     with pytest.raises(InvalidInputError, match="has changed since the plan was made"):
-        problem_of(load_planned(path)[1])
+        remembered_problem(load_planned(path)[1])
 
 
 def test_rules_of_the_problem_itself_stay_one(tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ def test_rules_of_the_problem_itself_stay_one(tmp_path: Path) -> None:
     (tmp_path / "problem.json").write_text(dump_problem(problem))
     path = tmp_path / "plan.json"
     path.write_text(dump_plan(best, problem, {"problem": str(tmp_path / "problem.json")}))
-    assert problem_of(load_planned(path)[1]) == problem
+    assert remembered_problem(load_planned(path)[1]) == problem

@@ -119,7 +119,7 @@ def test_bad_input_gets_one_message(
 
 def test_a_problem_without_a_plan_says_so(cli: Cli, tmp_path: Path) -> None:
     problem = tmp_path / "tight.json"
-    assert cli("show", SPARSE, "--max-period-us", "10", "--out", problem).code == 0
+    assert cli("show", SPARSE, "--max-period", "10us", "--out", problem).code == 0
     page = tmp_path / "page.html"
     run = cli("report", problem, "--backends", "native", "--out", page)
     assert run.code == ExitCode.INFEASIBLE

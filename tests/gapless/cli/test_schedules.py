@@ -81,13 +81,13 @@ def test_limits_on_times_and_memory_are_known_and_others_mean_one_order(
     free = cli(*asked, "--json").document["candidates"][0]["score"]["makespan_us"]
     least = cli("plan", board, "--workload", "a,b", "--json").document["objective"]
     assert least < free
-    limits = ("--max-makespan-us", str(least), "--max-unit-memory", "20")
+    limits = ("--max-makespan", f"{least}us", "--max-unit-memory", "20B")
     kept = cli(*asked, *limits, "--out", out, "--json").document
     assert CLASS in kept["plan_class"]
     assert kept["candidates"][0]["score"]["makespan_us"] <= least
     assert cli("check", out).code == 0
     assert json.loads(out.read_text())["asked"]["max_makespan_us"] == str(least)
-    bubbles = ("plan", board, "--workload", "a,b", "--max-bubbles-us", "100000")
+    bubbles = ("plan", board, "--workload", "a,b", "--max-bubbles", "100ms")
     assert "passes the units once, in the order npu, big" in flat(cli(*bubbles).out)
     refused = cli(*bubbles, "--passage", "any")
     assert refused.code == 2
@@ -111,7 +111,7 @@ def test_requests_may_come_back_unless_something_else_is_asked(cli: Cli, board: 
         ("--execution", "columns"),
         ("--order", "fixed"),
         ("--objective", "bubbles"),
-        ("--max-bubbles-us", "900000"),
+        ("--max-bubbles", "900ms"),
     ):
         assert "serve them in" in flat(cli(*words, *asked).out), asked
         assert json.loads(out.read_text())["asked"]["passage"] == "ordered"

@@ -45,10 +45,10 @@ def test_energy_needs_powers(cli: Cli, powered_file: Path) -> None:
     run = cli("plan", SPARSE, "--pareto", "period,energy")
     assert run.code == 2
     assert "energy needs the powers of all units" in run.err
-    assert cli("plan", SPARSE, "--max-energy-nj", "5").code == 2
+    assert cli("plan", SPARSE, "--max-energy", "5nJ").code == 2
     assert cli("plan", powered_file, "--pareto", "period,energy").code == 0
     assert cli("plan", powered_file, "--objective", "energy").code == 0
-    assert cli("plan", powered_file, "--max-energy-nj", "5").code == 3
+    assert cli("plan", powered_file, "--max-energy", "5nJ").code == 3
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_bad_input(cli: Cli, words: list[str], said: str) -> None:
 
 
 def test_no_plan_at_all(cli: Cli) -> None:
-    run = cli("plan", SPARSE, "--pareto", "period,units", "--max-period-us", "10")
+    run = cli("plan", SPARSE, "--pareto", "period,units", "--max-period", "10us")
     assert run.code == 3
     assert "proved: none is valid among plans with at most one chunk" in run.out
 
 
 def test_limits_of_the_latency_hold(cli: Cli) -> None:
-    run = cli("plan", SPARSE, "--max-latency-us", "20000", "--json")
+    run = cli("plan", SPARSE, "--max-latency", "20ms", "--json")
     assert run.code == 0
     assert run.document["candidates"][0]["score"]["latency_us"] <= 20_000
 

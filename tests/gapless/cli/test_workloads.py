@@ -198,7 +198,14 @@ def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFix
 def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "0.3")
-    narrow = ("--window", "squeezenet=2..400", "--window", "mobilenetv2=..90.5", "--max-bubbles-us", "900000")
+    narrow = (
+        "--window",
+        "squeezenet=2ms..400ms",
+        "--window",
+        "mobilenetv2=..90.5ms",
+        "--max-bubbles",
+        "900ms",
+    )
     run = cli("plan", *asked, *narrow, "--out", out, "--json")
     assert run.code == 0
     assert run.document["problem"]["jobs"] is None, "a limit of bubbles is about one order"
@@ -208,7 +215,7 @@ def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path
         "squeezenet": (2000, 398_000), "mobilenetv2#1": (0, 90_500), "mobilenetv2#2": (0, 90_500)
     }  # fmt: skip
     assert cli("check", out).code == 0
-    late = cli("check", out, "--window", "mobilenetv2=..0.2")
+    late = cli("check", out, "--window", "mobilenetv2=..0.2ms")
     assert late.code != 0
     assert "deadline" in late.out
 
@@ -233,8 +240,8 @@ def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_p
         (("pixel7a/octree", "--batches", "1,2"), "give --workload"),
         (("--workload", "bert", "--platform", "kirin990", "--batches", "x"), "whole numbers"),
         (("--workload", "bert", "--platform", "kirin990", "--window", "bert"), "--window is 'bert'"),
-        (("--workload", "bert", "--platform", "kirin990", "--window", "vit=1.."), "no request 'vit'"),
-        (("pixel7a/octree", "--window", "a=1..2"), "is about a workload"),
+        (("--workload", "bert", "--platform", "kirin990", "--window", "vit=1ms.."), "no request 'vit'"),
+        (("pixel7a/octree", "--window", "a=1ms..2ms"), "is about a workload"),
     ],
 )
 def test_bad_windows_and_batches_are_refused(cli: Cli, arguments: tuple[str, ...], words: str) -> None:

@@ -36,7 +36,7 @@ def answer(
     )
     last = course[-1] if course else Milestone(at_s=0.0)
     task = SweepTask(
-        base=Base(asked={}, model=instance),
+        base=Base(model=instance),
         objective="",
         limits="",
         rules="",

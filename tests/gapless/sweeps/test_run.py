@@ -8,21 +8,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import gapless
+from gapless.api import asked as asking
 from gapless.api.planning import plan
 from gapless.executor.progress import Step
-from gapless.files import origins
 from gapless.formulations.errors import BackendFailedError, InvalidInputError
 from gapless.formulations.files import load_plan
 from gapless.formulations.json_files import dump
 from gapless.formulations.network import Network
 from gapless.formulations.rules import OpaqueRule
+from gapless.question.question import Question
 from gapless.sweeps import run as running
 from gapless.sweeps.answers import ANSWER, TaskAnswer, answer
 from gapless.sweeps.folder import SWEEP, SweepOptions, opened
@@ -68,11 +68,11 @@ def test_every_row_is_what_plan_says() -> None:
 def test_a_cluster_is_planned_with_every_number_of_devices_and_its_model_is_opened_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked_for: list[str] = []
+    asked_for: list[str | None] = []
 
-    def network_named(asked: Mapping[str, str]) -> Network:
-        asked_for.append(asked["problem"])
-        return origins.network_named(asked)
+    def network_named(asked: Question) -> Network:
+        asked_for.append(asked.problem)
+        return asking.network_named(asked)
 
     monkeypatch.setattr(running, "network_named", network_named)
     asked = Sweep(

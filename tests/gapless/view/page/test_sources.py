@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.files.origins import problem_of
+from gapless.files.origins import remembered_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.view.page.sources import Known, sort_files
 
@@ -17,7 +17,7 @@ SPARSE = "pixel7a/alexnet-sparse"
 
 
 def sorted_(*given: str | Path) -> list[Known]:
-    return sort_files([str(one) for one in given], problem_of)[0]
+    return sort_files([str(one) for one in given], remembered_problem)[0]
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What users ask: fields of a question, their values as text, and which of them belong together."""

@@ -1,0 +1,353 @@
+"""What is asked of gapless: which problem, which plans of it are allowed, and what is wanted of them.
+
+Each field is declared once. From it come the option of the command line, the key in files of plans and
+sweeps, and the words of an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, Self, get_type_hints
+
+from ..formulations.deployment import Mode
+from ..formulations.errors import InvalidInputError
+from ..formulations.limits import LIMITS, Limits
+from ..formulations.validation import MAX_NAME_LENGTH
+from ..formulations.workload import Execution, RequestOrder
+from .values import (
+    DEVICES,
+    ENERGY,
+    FLAG,
+    PERCENT,
+    SHAPES,
+    SIZE,
+    TIME,
+    WINDOWS,
+    Form,
+    Place,
+    Window,
+    choice_form,
+    count_form,
+    text_form,
+)
+
+
+class About(StrEnum):
+    """Which problems a field has a meaning for; its text is what an error says of another one."""
+
+    ALL = ""
+    WORKLOADS = 'a workload: give --workload too, e.g. --workload "yolov4,bert,mobilenetv2x3"'
+    DEVICES = "a network over devices: give --platform too, e.g. --platform epipe-case-1"
+    GROUPS = "groups of devices: give --groups too"
+    SIDE_BY_SIDE = "layers side by side: give --layer-order free --objective latency, too"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One thing that can be asked.
+
+    `name`: of the attribute of a question, or of a limit. `key`: in files. `option`: of the command line.
+    `value`: what a flag means.
+    """
+
+    name: str
+    form: Form
+    help: str
+    about: About = About.ALL
+    value: Any = True
+
+    @property
+    def key(self) -> str:
+        """What files call it."""
+        return self.name.removesuffix("_permille")
+
+    @property
+    def option(self) -> str:
+        """What the command line calls it: values have their units there, names have none."""
+        if self.value is Mode.STREAM:
+            return "--stream"
+        name = self.name
+        for unit in _UNITS:
+            name = name.removesuffix(unit)
+        return f"--{name.replace('_', '-')}"
+
+    @property
+    def old_option(self) -> str:
+        """What the command line called it before values had units."""
+        return f"--{self.key.replace('_', '-')}"
+
+    def read(self, text: str, *, in_file: bool) -> Any:
+        """Return the value that a text says; raises InvalidInputError, which names the option or the key."""
+        if self.form.flag:
+            return self.value
+        return self.form.read(Place(self.key if in_file else self.option, bare=in_file), text)
+
+    def text(self, value: Any) -> str:
+        """Return a value as files keep it."""
+        return str(value) if self.name in LIMITS and self.form is not PERCENT else self.form.write(value)
+
+
+_UNITS = {"_us": TIME, "_nj": ENERGY, "_bytes": SIZE, "_permille": PERCENT}
+"""How the names of limits end, and how their values are written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What is said of a field where it is declared; a field has it with its name (`Field`)."""
+
+    help: str
+    form: Form = text_form()
+    about: About = About.ALL
+    value: Any = True
+
+
+def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, value: Any = True) -> _Said:
+    return _Said(help=help, form=form, about=about, value=value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A problem, and what is asked of it; None: nothing is said.
+
+    Attributes
+    ----------
+    problem, workload, platform, devices, batch, shape, costs, contention
+        Which problem: a file or a name; requests; what runs them, and what that costs.
+    order, execution, mode, task_slots, window
+        How requests of a workload are served.
+    pipelines, passage, groups, over_graph, layer_order, segments
+        Which plans are allowed: the class that a proof is about.
+    objective, limits
+        What is wanted of them.
+    """
+
+    problem: str | None = None
+    workload: Annotated[
+        str | None,
+        _said(
+            'Requests that share the units: networks with counts, e.g. "yolov4,bertx3"; '
+            "mobilenetv2*4 is one request of a batch of 4."
+        ),
+    ] = None
+    platform: Annotated[
+        str | None,
+        _said(
+            "The devices that a model is planned over: a cluster file, or a shipped cluster such as "
+            "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
+            "(see `gapless platforms`)."
+        ),
+    ] = None
+    devices: Annotated[
+        Mapping[str, int] | None,
+        _said(
+            "How many devices of a type of the cluster there are, e.g. pi5=2,pi4=0; other types stay as "
+            "they are.",
+            DEVICES,
+            About.DEVICES,
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        _said(
+            "Inferences that pass the devices of a cluster together; otherwise one.",
+            count_form(),
+            About.DEVICES,
+        ),
+    ] = None
+    shape: Annotated[
+        Mapping[str, tuple[int, ...]] | None,
+        _said(
+            "With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
+            SHAPES,
+            About.DEVICES,
+        ),
+    ] = None
+    order: Annotated[
+        RequestOrder | None,
+        _said(
+            "Whether the order of the requests may be changed.", choice_form(RequestOrder), About.WORKLOADS
+        ),
+    ] = None
+    execution: Annotated[
+        Execution | None,
+        _said(
+            "How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
+            choice_form(Execution, "WAY"),
+            About.WORKLOADS,
+        ),
+    ] = None
+    mode: Annotated[
+        Mode | None, _said("The requests come over and over.", FLAG, About.WORKLOADS, value=Mode.STREAM)
+    ] = None
+    task_slots: Annotated[int | None, _said("Most requests on their way at once.", count_form())] = None
+    contention: Annotated[
+        str | None,
+        _said(
+            "Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
+            "those of the problem.",
+            text_form("FILE"),
+            About.WORKLOADS,
+        ),
+    ] = None
+    costs: Annotated[
+        str | None,
+        _said(
+            "What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
+            "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
+            "co-run cost model."
+        ),
+    ] = None
+    pipelines: Annotated[
+        str | None,
+        _said(
+            "How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
+            "one unit); what is minimised is then the interval between results, unless --objective says "
+            "more.",
+            text_form("many|one|N"),
+        ),
+    ] = None
+    passage: Annotated[
+        str | None,
+        _said(
+            "Whether a unit may have several chunks of a request (any), so that requests come back to it, "
+            "or one (once). Otherwise any for one network if it is known what a hop costs, as in a profile, "
+            "and else once; of a workload any; there also one, in the order of the platform, requests in one "
+            "order (ordered), or in this one (ordered:gpu,npu,cpu).",
+            text_form("PASSAGE"),
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        _said(
+            "With --platform and an ONNX model: groups of at most N devices serve a chunk together, each "
+            "computes some rows of its result; layers are then pieces of the network.",
+            text_form("all|N"),
+            About.DEVICES,
+        ),
+    ] = None
+    over_graph: Annotated[
+        bool | None,
+        _said(
+            "With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
+            "pieces; for graphs with few down-sets.",
+            FLAG,
+            About.GROUPS,
+        ),
+    ] = None
+    layer_order: Annotated[
+        str | None,
+        _said(
+            "What plans cut: the given order of the layers (fixed), a better one (best) or this one "
+            "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
+            text_form("fixed|best|free|..."),
+        ),
+    ] = None
+    segments: Annotated[
+        str | None,
+        _said(
+            "What is one task side by side: a layer, or a run of them.",
+            text_form("layers|branches"),
+            About.SIDE_BY_SIDE,
+        ),
+    ] = None
+    objective: Annotated[
+        str | None,
+        _said(
+            "What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
+            "peak_memory, idle, energy, units, hops, stream_latency, in_flight, and with a workload makespan "
+            '(the default there), bottleneck, work, contention, displacement; or "paper", or "slack:50" '
+            "(least idle share among plans whose period is within 50 permille of the least one)."
+        ),
+    ] = None
+    limits: Limits = Limits()
+    window: Annotated[
+        Mapping[str, Window] | None,
+        _said(
+            "When a request of a workload comes, and when it has to be done, e.g. bert=20ms..500ms; either "
+            "may be left out; of all requests of a network by its name; repeatable.",
+            WINDOWS,
+            About.WORKLOADS,
+        ),
+    ] = None
+
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, str], *, in_file: bool = True) -> Self:
+        """Return what texts say, by the keys of fields.
+
+        `in_file`: whether a file says it, or the command line: an error names the place.
+        Raises InvalidInputError: a value is not valid, or a key is none.
+        """
+        known = {each.key: each for each in asked_fields()}
+        unknown = sorted(set(texts) - set(known))
+        if unknown:
+            name = unknown[0][:MAX_NAME_LENGTH]
+            raise InvalidInputError(f"the problem is named by {name!r}, which this gapless does not know")
+        return cls().with_values(
+            {known[key].name: known[key].read(text, in_file=in_file) for key, text in texts.items()}
+        )
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        """Return this question with other values, by the names of fields; those of limits among them."""
+        limits = {name: value for name, value in values.items() if name in LIMITS}
+        others = {name: value for name, value in values.items() if name not in LIMITS}
+        return (
+            replace(self, **others, limits=replace(self.limits, **limits))
+            if limits
+            else replace(self, **others)
+        )
+
+    def over(self, other: Question) -> Question:
+        """Return another question with what this one says in place of what that one does."""
+        return other.with_values(dict(self.said()))
+
+    def said(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and the values of what is said, limits by their own names."""
+        for each in asked_fields():
+            value = self.value(each.name)
+            if value is not None:
+                yield each.name, value
+
+    def value(self, name: str) -> Any:
+        """Return what is said of a field or a limit, or None."""
+        return getattr(self.limits if name in LIMITS else self, name)
+
+    def texts(self) -> dict[str, str]:
+        """Return what is said as files keep it, by key; `of_texts` reads it."""
+        known = {each.name: each for each in asked_fields()}
+        return {known[name].key: known[name].text(value) for name, value in self.said()}
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return any(True for _ in self.said())
+
+
+@cache
+def asked_fields() -> tuple[Field, ...]:
+    """Return the fields of a question, in the order of help; each limit is one of its own."""
+    hints = get_type_hints(Question, include_extras=True)
+    found: list[Field] = []
+    for each in fields(Question):
+        if each.name == "limits":
+            found += [
+                Field(name=name, form=_form_of_limit(name), help=info.help) for name, info in LIMITS.items()
+            ]
+            continue
+        said = getattr(hints[each.name], "__metadata__", (_Said(help=""),))[0]
+        found.append(
+            Field(name=each.name, form=said.form, help=said.help, about=said.about, value=said.value)
+        )
+    return tuple(found)
+
+
+def renamed(option: str) -> Field | None:
+    """Return the field whose option had another name before values had units."""
+    return next((each for each in asked_fields() if each.old_option == option != each.option), None)
+
+
+def _form_of_limit(name: str) -> Form:
+    return next(
+        (form for unit, form in _UNITS.items() if name.endswith(unit)), count_form(LIMITS[name].least)
+    )
