@@ -19,8 +19,9 @@ must still not contradict the optimum of the first backend.
 an instance can ask: layers that units cannot run, copies, memory, shared cores, forbidden cuts, limits, rules
 and terms. Each backend lists the 5 best plans, beginning with nothing; values, bounds, plans and their order
 are compared. `--seconds` ends it early. `--schedules N` draws as many schedules of 2 to 4 requests with all
-passages (`benchmarks/schedule_instances.py`), most of them with slowdown, of which status, values and bound
-of the best plan are compared. The command ends with 1 if anything differs.
+passages (`benchmarks/schedule_instances.py`), most of them with slowdown, more than half by slice, of which
+status, values and bound of the best plan are compared; and the bound that the native search begins with must
+not be above the optimum. The command ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.schedule_instances import small_schedule
+from benchmarks.schedule_instances import any_schedule
 from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
@@ -50,6 +51,7 @@ from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.exhaustive import count_plans
+from gapless.solvers.jobs.bounds import bound_of
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
@@ -81,7 +83,7 @@ def main() -> int:
         return _of_drawn(options, passage_problem, options.passage, "networks whose units come again")
     if options.schedules:
         options.top = 1
-        return _of_drawn(options, small_schedule, options.schedules, "schedules")
+        return _of_drawn(options, any_schedule, options.schedules, "schedules")
     options.top = options.top or 20
     table = Table(title=f"top {options.top}: equal to {options.backends[0]}", title_justify="left")
     for column in (
@@ -158,10 +160,13 @@ def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], numbe
                 for backend, worker in workers.items()
             }
             reference = found[options.backends[0]]
-            kinds.update(("instances", *_kinds(draw(seed)), f"status {reference.status}"))
+            problem = draw(seed)
+            kinds.update(("instances", *_kinds(problem), f"status {reference.status}"))
+            if draw is any_schedule and reference.values is not None:
+                kinds["bounds above the optimum"] += bound_of(problem) > reference.values[0]
             for backend, result in found.items():
                 tally = tallies[backend]
-                verdict = _compared(result, reference, ties=draw is small_schedule)
+                verdict = _compared(result, reference, ties=draw is any_schedule)
                 tally[verdict] += 1
                 tally["ms"] += int(1000 * result.runtime_s)
                 if verdict == "differ":
@@ -175,7 +180,8 @@ def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], numbe
         table.add_row(backend, *cells, f"{tally['ms'] / 1000:.1f}")
     console.print(table)
     console.print(", ".join(f"{kind}: {number}" for kind, number in sorted(kinds.items())))
-    return int(any(tally["differ"] for tally in tallies.values()))
+    differ = any(tally["differ"] for tally in tallies.values())
+    return int(differ or kinds["bounds above the optimum"] > 0)
 
 
 def passage_problem(seed: int) -> Problem:
@@ -210,6 +216,8 @@ def _kinds(problem: Problem) -> Iterator[str]:
         yield from (f"passage {problem.data.passage.partition(':')[0]}", f"cuts {problem.data.cuts}")
         yield f"{len(problem.data.requests)} requests"
         yield "cap of slowdown" if problem.tables.losses.capped else "no cap of slowdown"
+        if any(problem.tables.losses.sliced):
+            yield "slowdown by slice"
     else:
         yield f"{len(problem.network.layers)} layers"
     yield f"{len(problem.platform.units)} units"

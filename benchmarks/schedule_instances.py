@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from itertools import pairwise
 
-from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
+from gapless.formulations.costs import (
+    CostTable,
+    Interference,
+    NetworkContention,
+    NetworkCosts,
+    SliceContention,
+)
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.jobs.tables import tables_of
@@ -30,6 +38,39 @@ def small_schedule(seed: int, most: int = 2_000) -> Problem:
         problem = _limited(_ruled(_drawn(draw), draw), draw)
         if 2 <= count_plans(problem) <= most:
             return problem
+
+
+def any_schedule(seed: int) -> Problem:
+    """Return one of `small_schedule`; the slowdown of two thirds is by slice."""
+    problem = small_schedule(seed)
+    return sliced(problem, seed) if seed % 3 else problem
+
+
+def sliced(problem: Problem, seed: int) -> Problem:
+    """Return a problem whose networks have layers that differ in what they lose to others and take from them.
+
+    A problem without slowdown stays as it is.
+    """
+    known, draw = problem.interference, random.Random(f"slices {seed}")
+    if known is None:
+        return problem
+    layers = {network.name: len(network.layers) for network in problem.networks}
+    networks = tuple(
+        replace(
+            known.of(name),
+            slices=tuple(
+                SliceContention(
+                    start=start,
+                    stop=stop,
+                    intensity_permille=draw.choice((0, 400, 1000, 1800)),
+                    sensitivity_permille=draw.choice((0, 600, 1000, 1500)),
+                )
+                for start, stop in pairwise((0, *(c for c in range(1, count) if draw.random() < 0.7), count))
+            ),
+        )
+        for name, count in layers.items()
+    )
+    return replace(problem, interference=replace(known, networks=networks))
 
 
 def _drawn(draw: random.Random) -> Problem:

@@ -185,6 +185,33 @@ def shape_of(table: CostTable) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SliceContention:
+    """How consecutive layers of a network press on the memory that all units share, and how much they suffer.
+
+    Attributes
+    ----------
+    start, stop
+        Their first layer, and one past the last.
+    intensity_permille, sensitivity_permille
+        As of a network.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    start: int
+    stop: int
+    intensity_permille: int = 1000
+    sensitivity_permille: int = 1000
+
+    def __post_init__(self) -> None:
+        defects = Defects(f"contention of layers [{self.start}, {self.stop})")
+        defects.check_count("start", self.start)
+        defects.check_count("stop", self.stop, least=self.start + 1)
+        _check_contention(defects, self)
+        defects.raise_as(InvalidProblemError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkContention:
     """How one network presses on the memory that all units share, and how much it suffers.
 
@@ -196,6 +223,9 @@ class NetworkContention:
         Slowdown that it causes, relative to the network that the base slowdowns were measured with.
     sensitivity_permille
         Slowdown that it suffers, in the same way.
+    slices
+        The same for its layers, from the first to the last, where they differ. Schedules of several requests
+        go by them; everything else goes by the network as a whole. Empty: all layers are alike.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -203,15 +233,25 @@ class NetworkContention:
     network: str
     intensity_permille: int = 1000
     sensitivity_permille: int = 1000
+    slices: tuple[SliceContention, ...] = ()
 
     def __post_init__(self) -> None:
         defects = Defects(f"contention of network {self.network!r}")
         defects.check_name("network", self.network)
-        for field in ("intensity_permille", "sensitivity_permille"):
-            value = getattr(self, field)
-            if defects.check_count(field, value) and value > MOST_SLOWDOWN_PERMILLE:
-                defects.add(f"{field} is {value}, must be at most {MOST_SLOWDOWN_PERMILLE}")
+        _check_contention(defects, self)
+        at = 0
+        for place, own in enumerate(self.slices):
+            if own.start != at:
+                defects.add(f"slices[{place}] starts at layer {own.start}, must start at {at}")
+            at = own.stop
         defects.raise_as(InvalidProblemError)
+
+
+def _check_contention(defects: Defects, contention: SliceContention | NetworkContention) -> None:
+    for field in ("intensity_permille", "sensitivity_permille"):
+        value = getattr(contention, field)
+        if defects.check_count(field, value) and value > MOST_SLOWDOWN_PERMILLE:
+            defects.add(f"{field} is {value}, must be at most {MOST_SLOWDOWN_PERMILLE}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +259,8 @@ class Interference:
     """How much units slow each other down (formulations, section 4).
 
     While network a runs on unit u and network b on unit v, a takes longer by
-    slowdown[u][v] x sensitivity(a) x intensity(b).
+    slowdown[u][v] x sensitivity(a) x intensity(b). Of networks with slices it is the chunks that run: the
+    sensitivity and the intensity of a chunk are the means of its layers, by their time on its unit.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .losses import MOST_LOSS_PERMILLE, LossTable
+from .losses import MOST_LOSS_PERMILLE, Loss, Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Run:
 class _Running:
     position: int
     unit: int
-    chain: int
+    mark: Mark
     start_us: int
     work_us: int
     due_us: int
@@ -81,18 +81,19 @@ class _Running:
 class Units:
     """The units at work: who runs where, and since when beside whom."""
 
-    def __init__(self, losses: LossTable | None) -> None:
-        self._losses = losses
+    def __init__(self, loss: Loss | None) -> None:
+        self._loss = loss
         self._ends: list[tuple[_Running, int]] = []
         self.running: dict[int, _Running] = {}
 
-    def start(self, position: int, chain: int, unit: int, work_us: int, now_us: int) -> None:
+    def start(self, position: int, mark: Mark, unit: int, work_us: int, now_us: int) -> None:
         """Start a chunk."""
-        new = _Running(position, unit, chain, now_us, work_us, now_us + work_us)
-        if self._losses is not None:
+        new = _Running(position, unit, mark, now_us, work_us, now_us + work_us)
+        loss = self._loss
+        if loss is not None:
             for other in self.running.values():
-                mine = self._losses[chain][unit][other.chain][other.unit]
-                theirs = self._losses[other.chain][other.unit][chain][unit]
+                mine = loss(unit, mark, other.unit, other.mark)
+                theirs = loss(other.unit, other.mark, unit, mark)
                 if mine:
                     new.beside.append((other, now_us, mine))
                 if theirs:

@@ -113,6 +113,7 @@ class Problem:
                 f"the interference is for the units {list(self.interference.units)}, "
                 f"the platform has {list(self.platform.unit_names)}"
             )
+        self._check_slices(defects)
         costed = {costs.network: len(costs.layer_us) for costs in self.costs.networks}
         for network in self.networks:
             rows, layers = costed.get(network.name), len(network.layers)
@@ -128,6 +129,16 @@ class Problem:
         for text in self.formulation.defects(self):
             defects.add(text)
         defects.raise_as(InvalidProblemError)
+
+    def _check_slices(self, defects: Defects) -> None:
+        layers = {network.name: len(network.layers) for network in self.networks}
+        for entry in () if self.interference is None else self.interference.networks:
+            has = layers.get(entry.network)
+            if has is not None and entry.slices and entry.slices[-1].stop != has:
+                defects.add(
+                    f"the slices of network {entry.network!r} in the interference end at layer "
+                    f"{entry.slices[-1].stop}, it has {has} layers"
+                )
 
     def _check_objective(self, defects: Defects) -> None:
         formulation = self.formulation

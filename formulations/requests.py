@@ -98,7 +98,9 @@ def chains_of(problem: Problem, networks: Iterable[Network], platform: Platform)
 def losses_of(problem: Problem, networks: Iterable[Network]) -> Losses:
     """Return what chunks of networks lose to each other."""
     names, units = tuple(network.name for network in networks), len(problem.platform.units)
-    return Losses(networks=names, unit_count=units, interference=problem.interference)
+    known = problem.interference
+    rows = tuple(problem.costs.of(name).layer_us for name in names)
+    return Losses(networks=names, unit_count=units, interference=known, layer_us=rows)
 
 
 class RequestFormulation(Formulation[TablesT, CodeT]):

@@ -39,7 +39,8 @@ class Runnable:
     counts: tuple[int, ...]  # how many requests of each kind there are
     able: NDArray[np.bool_]  # whether the unit can run some piece of the kind, shape (N, K)
     losses: Ints
-    """Permille of its speed that kind a on unit u loses beside kind b on unit v, by [a][u][b][v]."""
+    """Permille of its speed that kind a on unit u loses at least beside kind b on unit v, by [a][u][b][v]."""
+    most_losses: Ints  # the same at most
     exclusive: tuple[frozenset[int], ...]  # for each unit those that it excludes
     slots: int | None = None  # most requests at once
     least_bytes: Ints | None = None  # of a chunk, shape (N, K)
@@ -50,7 +51,7 @@ class Company:
     """The sets that can run at the same time.
 
     Pairs are flattened: kind n on unit k has the index k N + n. A member of a set of kind n on unit k
-    progresses at 1000 - sum of losses permille, of which it loses at most the cap, as in the play.
+    progresses at 1000 - sum of losses permille at most, of which it loses at most the cap, as in the play.
     """
 
     def __init__(self, runnable: Runnable) -> None:
@@ -73,14 +74,15 @@ class Company:
             self._bytes[:-1] = runnable.least_bytes.T.ravel()
 
     def _shortened(self) -> Ints:
-        """Return `rounding`: losses are multiples of what they have in common with 1000, rounded down."""
-        losses = self.losses.astype(np.int64)
+        """Return `rounding`."""
+        losses, pairs = self.losses.astype(np.int64), self.losses.shape
+        most = self._runs.most_losses.transpose(1, 0, 3, 2).reshape(pairs)
         units, numbers = np.divmod(np.arange(len(losses)), self._size)
         alone = np.array([count == 1 for count in self._runs.counts])[numbers]
         never = (units[:, None] == units) | ((numbers[:, None] == numbers) & alone)
         for unit, others in enumerate(self._runs.exclusive):
             never |= (units == unit)[:, None] & np.isin(units, list(others))
-        return np.where(never | (losses == 0), 0, 1000 - np.gcd(losses, 1000))
+        return np.where(never, 0, rounded_off(losses, most))
 
     @cached_property
     def rates(self) -> Floats | None:
@@ -232,6 +234,16 @@ class Company:
             before, own = pairs[:, :unit], joined[:, None]
             lost[:, :unit] += self._beside[before, own]
             lost[:, unit] = self._beside[own, before].sum(axis=1)
+
+
+def rounded_off(least: Ints, most: Ints) -> Ints:
+    """Return how many thousandths of a microsecond a play takes off a loss at most, which it rounds down.
+
+    `least`, `most`: between which the loss is, in permille. One that is known is a multiple of what it has in
+    common with 1000.
+    """
+    known: Ints = 1000 - np.gcd(least, 1000)
+    return np.where(most == 0, 0, np.where(least == most, known, 999))
 
 
 def are_few(requests: int, units: int) -> bool:

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..expr import BoolExpr, VariableKey, any_of
+from ..errors import UnsupportedFeatureError
+from ..expr import BoolExpr, VariableKey, any_of, variables
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from ..workload import Execution
@@ -46,6 +47,14 @@ def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None
     takes.
     """
     needs = needs_of(problem)
+    shop = shop_of(problem)
+    asked = {name for rule in problem.expression_rules for name, _ in variables(rule.expr)}
+    if FlowQuantity.CONTENTION in asked and shop.high != shop.surely_high:
+        raise UnsupportedFeatureError(
+            "rules about contention are not encoded where the layers of a network differ in their intensity; "
+            "native and exhaustive know them",
+            {"contention by slice"},
+        )
     one = top == 1 and not problem.opaque_rules
     horizon_us = _horizon_us(problem, known if top == 1 else None)
     encoded = _Parts(problem, needs, one_plan=one, horizon_us=horizon_us).encoded()
@@ -200,4 +209,7 @@ def _separable(problem: Problem, needs: Needs) -> bool:
         FlowQuantity.CONTENTION,
         FlowQuantity.DISPLACEMENT,
     }
+    shop = shop_of(problem)
+    if shop.high != shop.surely_high:  # contention depends on cuts, too
+        apart -= {FlowQuantity.CONTENTION}
     return needs.quantities <= apart and not problem.expression_rules

@@ -129,7 +129,7 @@ class FixedOrder:
 
     def contention(self) -> Expr:
         """Return the contention, a constant."""
-        high = tuple(accumulate(self._shop.high, initial=0))
+        high = tuple(accumulate(self._shop.surely_high, initial=0))
         return windows(self._shop, lambda place: Const(high[place]))
 
     def displacement(self) -> Expr:
@@ -183,7 +183,7 @@ class Precedences:
 
     def contention(self) -> Expr:
         """Return the sum over pairs of high requests."""
-        high = (i for i in self._requests if self._shop.high[i])
+        high = (i for i in self._requests if self._shop.surely_high[i])
         return linear((1, self._closeness(*pair)) for pair in combinations(high, 2))
 
     def displacement(self) -> Expr:
@@ -250,7 +250,7 @@ class Places:
         return linear((abs(place - i), self.at(i, place)) for i in requests for place in requests)
 
     def _high_before(self, place: int) -> Expr:
-        high = (i for i in self._requests if self._shop.high[i])
+        high = (i for i in self._requests if self._shop.surely_high[i])
         return linear((1, self.at(i, earlier)) for i in high for earlier in range(place))
 
     def decode(self, values: Values) -> tuple[int, ...]:
@@ -282,7 +282,7 @@ class Pattern:
 
     def constraints(self) -> Iterator[BoolExpr]:
         """Yield "as many high places as high requests"."""
-        yield self._high_before(self._shop.request_count) == sum(self._shop.high)
+        yield self._high_before(self._shop.request_count) == sum(self._shop.surely_high)
 
     def contention(self) -> Expr:
         """Return the sum over windows."""
@@ -294,21 +294,21 @@ class Pattern:
         It is twice the sum over all places of how many high requests more (or fewer) stand before it
         than at arrival: earth moved along a line.
         """
-        arrived = tuple(accumulate(self._shop.high, initial=0))
+        arrived = tuple(accumulate(self._shop.surely_high, initial=0))
         return linear((2, abs_of(self._high_before(p) - arrived[p])) for p in self._places)
 
     def decode(self, values: Values) -> tuple[int, ...]:
         """Return the order with this pattern that keeps the relative orders."""
-        high = iter([i for i in self._places if self._shop.high[i]])
-        low = iter([i for i in self._places if not self._shop.high[i]])
+        high = iter([i for i in self._places if self._shop.surely_high[i]])
+        low = iter([i for i in self._places if not self._shop.surely_high[i]])
         return tuple(next(high if values(self._high(place)) else low) for place in self._places)
 
     def differs(self, order: Sequence[int]) -> Iterator[BoolExpr]:
         """Yield "a place has changed between high and low"."""
         for place, request in enumerate(order):
-            yield ~self._high(place) if self._shop.high[request] else self._high(place)
+            yield ~self._high(place) if self._shop.surely_high[request] else self._high(place)
 
     def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
         """Return the value of every literal on a schedule."""
         order = enumerate(values.schedule.order)
-        return {("high", (place,)): int(self._shop.high[request]) for place, request in order}
+        return {("high", (place,)): int(self._shop.surely_high[request]) for place, request in order}

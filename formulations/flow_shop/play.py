@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..losses import LossTable
+from ..losses import Loss, Mark
 from ..play import Run, Units
 from ..streams import default_task_slots
 from .tables import FlowShop, Schedule
@@ -19,10 +19,10 @@ class Job:
     """One request at its position in the order."""
 
     request: int  # index of the request
-    chain: int  # index of its chain, for the losses
     arrival_us: int  # when it comes in
     chunks: tuple[tuple[int, int], ...]
     """(unit, work in microseconds) of its chunks that are not empty, in order."""
+    marks: tuple[Mark, ...]  # how sensitive and how intense each of them is
 
 
 def jobs_of(shop: FlowShop, schedule: Schedule) -> list[Job]:
@@ -30,16 +30,18 @@ def jobs_of(shop: FlowShop, schedule: Schedule) -> list[Job]:
     requests = shop.workload.requests
     jobs = []
     for request in schedule.order:
-        times = shop.times_us(request, schedule.cuts[request])
+        cuts = schedule.cuts[request]
+        times = shop.times_us(request, cuts)
         chunks = tuple((unit, time) for unit, time in enumerate(times) if time)
-        jobs.append(Job(request, shop.chain_of[request], requests[request].arrival_us, chunks))
+        marks = tuple(shop.mark(request, unit, cuts[unit], cuts[unit + 1]) for unit, _ in chunks)
+        jobs.append(Job(request, requests[request].arrival_us, chunks, marks))
     return jobs
 
 
 def play_asynchronous(
     jobs: Sequence[Job],
     unit_count: int,
-    losses: LossTable | None,
+    loss: Loss | None,
     task_slots: int | None = None,
     *,
     rounds: int = 1,
@@ -51,15 +53,15 @@ def play_asynchronous(
     no job is further ahead of itself than the task slots of its stream allow, as on a device: a unit with
     little to do waits for the others.
 
-    `jobs`: of one round, in order. `losses`: `Losses.permille`, or None for no slowdown. `task_slots`:
+    `jobs`: of one round, in order. `loss`: `Losses.loss`, or None for no slowdown. `task_slots`:
     most jobs on their way at once, or None. `rounds`: how often the jobs come, without waiting; positions
     count on from round to round. `endless`: whether more rounds follow, so that the last of the rounds have
     company, too.
     Runs are in the order of their ends; of an endless play, up to the end of the rounds.
     """
-    if losses is None and task_slots is None and rounds == 1:
+    if loss is None and task_slots is None and rounds == 1:
         return _play_alone(jobs, unit_count)
-    return _Play(jobs, unit_count, losses, task_slots).run(rounds, endless=endless)
+    return _Play(jobs, unit_count, loss, task_slots).run(rounds, endless=endless)
 
 
 def _play_alone(jobs: Sequence[Job], unit_count: int) -> list[Run]:
@@ -79,11 +81,11 @@ class _Play:
     """The state of one asynchronous play."""
 
     def __init__(
-        self, jobs: Sequence[Job], unit_count: int, losses: LossTable | None, task_slots: int | None
+        self, jobs: Sequence[Job], unit_count: int, loss: Loss | None, task_slots: int | None
     ) -> None:
         self._jobs = jobs
         self._slots = task_slots
-        self._units = Units(losses)
+        self._units = Units(loss)
         # What each unit does in one round: (place of the job, index of its chunk).
         self._queues: list[list[tuple[int, int]]] = [[] for _ in range(unit_count)]
         for place, job in enumerate(jobs):
@@ -135,7 +137,7 @@ class _Play:
                 arrivals.append(job.arrival_us)
                 continue
             self._served[unit] += 1
-            self._units.start(position, job.chain, unit, job.chunks[index][1], now_us)
+            self._units.start(position, job.marks[index], unit, job.chunks[index][1], now_us)
         return min(arrivals, default=None)
 
     def _may_enter(self, position: int) -> bool:
@@ -146,20 +148,23 @@ class _Play:
         return self._slots is None or position - sum(self._left) < self._slots
 
 
-def play_columns(jobs: Sequence[Job], unit_count: int, losses: LossTable | None) -> list[Run]:
+def play_columns(jobs: Sequence[Job], unit_count: int, loss: Loss | None) -> list[Run]:
     """Play jobs in Hetero2Pipe's columns: chunks with the same position + unit index start together.
 
     The next column starts when the last chunk of this one has ended (Definition 3).
     """
     runs: list[Run] = []
     now = 0
-    work = [dict(job.chunks) for job in jobs]
+    work = [
+        {unit: (us, mark) for (unit, us), mark in zip(job.chunks, job.marks, strict=True)} for job in jobs
+    ]
     for column in range(len(jobs) + unit_count - 1):
-        units = Units(losses)
+        units = Units(loss)
         for unit in range(unit_count):
             position = column - unit
             if 0 <= position < len(jobs) and unit in work[position]:
-                units.start(position, jobs[position].chain, unit, work[position][unit], now)
+                work_us, mark = work[position][unit]
+                units.start(position, mark, unit, work_us, now)
         while (end := units.next_end_us(now)) is not None:
             runs += units.stop(end)
             now = end

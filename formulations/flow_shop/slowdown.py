@@ -9,6 +9,10 @@ R[a] is what the cap spares a: with e(S) = max(0, losses to S - cap) for the chu
 an instant, 1000 R is at most the time integral of e. As e is a sum over the subsets of S (its Moebius
 transform, 0 where no cap can be at work), the integral is a sum over sets of chunks of a factor times the
 time W that all of them run together with a, and chunks run together while each two of them do.
+
+Where layers of a network differ in what they lose and take, the loss depends on where both are cut. The rows
+then know only the least and the most of it: they allow more than there is, and what the search finds is
+judged.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from functools import cached_property
 from itertools import combinations, product
 
 from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, linear
-from ..losses import MOST_LOSS_PERMILLE
+from ..losses import MOST_LOSS_PERMILLE, LossTable
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .slicing import Slicing
 from .values import WorkloadValues
@@ -52,8 +56,8 @@ class Lengths:
             return
         pairs = list(self._pairs())
         for cell in cells_of(self._shop):
-            lost = [self._lost_us(cell, b) for a, b in pairs if a == cell and self._loss(a, b)]
-            lost += [self._lost_us(cell, a) for a, b in pairs if b == cell and self._loss(b, a)]
+            lost = [self._lost_us(cell, b) for a, b in pairs if a == cell and self._most(a, b)]
+            lost += [self._lost_us(cell, a) for a, b in pairs if b == cell and self._most(b, a)]
             spared = [(-1, self._spared_us(cell))] if self._over(cell) else []
             whole = linear([(1, self._slicing.work_us(*cell)), *((1, x) for x in lost), *spared])
             length = self.length_us(cell)
@@ -65,7 +69,7 @@ class Lengths:
 
     def _pairs(self) -> Iterator[tuple[Cell, Cell]]:
         """Yield the pairs of cells whose chunks can slow each other down, all of two units or none."""
-        lossy = ((a, b) for a, b in self._strangers() if self._loss(a, b) or self._loss(b, a))
+        lossy = ((a, b) for a, b in self._strangers() if self._most(a, b) or self._most(b, a))
         met = {frozenset((a[1], b[1])) for a, b in lossy}
         return ((a, b) for a, b in self._strangers() if {a[1], b[1]} in met)
 
@@ -94,18 +98,25 @@ class Lengths:
         for (cell, _), overlaps in beside.items():
             yield linear(overlaps) <= self.length_us(cell)
 
-    def _loss(self, victim: Cell, aggressor: Cell) -> int:
+    def _least(self, victim: Cell, aggressor: Cell) -> int:
+        """Return what a chunk loses at least to another one, in permille, wherever the two are cut."""
+        return self._lost(self._shop.losses.least_permille, victim, aggressor)
+
+    def _most(self, victim: Cell, aggressor: Cell) -> int:
+        """Return what it loses at most: the same where the layers of a network are alike."""
+        return self._lost(self._shop.losses.most_permille, victim, aggressor)
+
+    def _lost(self, table: LossTable, victim: Cell, aggressor: Cell) -> int:
         chain_of = self._shop.chain_of
-        suffered = self._shop.losses.permille[chain_of[victim[0]]][victim[1]]
-        return suffered[chain_of[aggressor[0]]][aggressor[1]]
+        return table[chain_of[victim[0]]][victim[1]][chain_of[aggressor[0]]][aggressor[1]]
 
     def _lost_us(self, victim: Cell, aggressor: Cell) -> IntVar:
-        most = self.length_us(aggressor).high * self._loss(victim, aggressor) // 1000
+        most = self.length_us(aggressor).high * self._most(victim, aggressor) // 1000
         return IntVar("X", (*victim, *aggressor), 0, most)
 
     def _over(self, cell: Cell) -> int:
         """Return by how many permille the worst company would take more from a chunk than it can lose."""
-        most = self._shop.losses.most_permille[self._shop.chain_of[cell[0]]][cell[1]]
+        most = self._shop.losses.worst_permille[self._shop.chain_of[cell[0]]][cell[1]]
         return max(0, most - MOST_LOSS_PERMILLE)
 
     def _spared_us(self, cell: Cell) -> IntVar:
@@ -137,13 +148,13 @@ class Lengths:
     def _joins(self, cell: Cell, company: Company) -> bool:
         """Return whether a chunk can run beside others and slows the first of them down."""
         (request, unit), exclusive = cell, self._shop.chains[0].exclusive
-        return self._loss(company[0], cell) > 0 and not any(
+        return self._most(company[0], cell) > 0 and not any(
             request == other or unit == beside or unit in exclusive[beside] for other, beside in company
         )
 
     def _factor(self, company: Company) -> int:
         """Return the excess over the cap that only all of a company together have."""
-        losses = [self._loss(company[0], other) for other in company[1:]]
+        losses = [self._most(company[0], other) for other in company[1:]]
         return sum(
             (-1) ** (len(losses) - size) * max(0, sum(some) - MOST_LOSS_PERMILLE)
             for size in range(2, len(losses) + 1)
@@ -165,7 +176,7 @@ class Lengths:
                     if company[0] == cell
                 )
                 yield 1000 * spared <= own
-                if self._exact:
+                if self._exact and not any(self._shop.losses.sliced):
                     # In the last microsecond more can be spared than is lost: then a chunk has ended before.
                     yield 1000 * spared >= own - 999 - 1000 * -(-self._over(cell) // 1000)
 
@@ -174,7 +185,7 @@ class Lengths:
         most = self._over(cell) + MOST_LOSS_PERMILLE
         for one, other in self._pairs():
             if cell in (one, other):
-                loss = self._loss(cell, other if cell == one else one)
+                loss = self._most(cell, other if cell == one else one)
                 yield loss - loss * MOST_LOSS_PERMILLE // most, self._overlap_us(one, other)
 
     def _together(self, clocks: Clocks, company: Company, factor: int) -> Iterator[BoolExpr]:
@@ -197,16 +208,23 @@ class Lengths:
         for ways in clocks.meetings(one, other, overlap):
             yield any_of((*whole, *ways))
         for victim, aggressor in ((one, other), (other, one)):
-            loss = self._loss(victim, aggressor)
-            if loss:
+            if most := self._most(victim, aggressor):
                 lost = self._lost_us(victim, aggressor)
-                yield 1000 * lost >= loss * overlap - 999
+                yield 1000 * lost >= self._least(victim, aggressor) * overlap - 999
                 if self._exact:
-                    yield 1000 * lost <= loss * overlap
+                    yield 1000 * lost <= most * overlap
         if self._exact:
             yield overlap <= self.length_us(one)
             yield overlap <= self.length_us(other)
             yield (overlap <= 0) | clocks.together(one, other, overlap)
+
+    def _paid(self, values: WorkloadValues, victim: Cell, aggressor: Cell) -> int:
+        """Return what a chunk of a schedule loses to another one, in permille."""
+        marks = []
+        for request, unit in (victim, aggressor):
+            start, stop = values.schedule.cuts[request][unit : unit + 2]
+            marks.append(self._shop.mark(request, unit, start, stop))
+        return self._shop.losses.loss(victim[1], marks[0], aggressor[1], marks[1])
 
     def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
         """Return the value of every variable on a schedule."""
@@ -223,7 +241,8 @@ class Lengths:
             overlap = max(0, min(e, f) - max(s, t))
             found["O", (*one, *other)] = overlap
             for victim, aggressor in ((one, other), (other, one)):
-                lost = found["X", (*victim, *aggressor)] = self._loss(victim, aggressor) * overlap // 1000
+                lost = self._paid(values, victim, aggressor) * overlap // 1000
+                found["X", (*victim, *aggressor)] = lost
                 lost_us[victim] += lost
         for cell in filter(self._over, cells_of(self._shop)):
             request, unit = cell

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from ..energy import Powers
 from ..errors import MalformedPlanError
 from ..limits import capped
+from ..losses import Mark
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..requests import RequestTables, chains_of, losses_of, networks_in_use
@@ -77,11 +78,34 @@ class FlowShop(RequestTables):
         """Return the time of a request on each unit, without slowdown."""
         return tuple(self.chunk_us(request, unit, *ends) for unit, ends in enumerate(pairwise(cuts)))
 
+    def mark(self, request: int, unit: int, start: int, stop: int) -> Mark:
+        """Return how sensitive and how intense the layers [start, stop) of a request are on a unit."""
+        return self.losses.mark(self.chain_of[request], start, stop, unit)
+
     @cached_property
     def high(self) -> tuple[bool, ...]:
-        """Whether each request is of high contention (H)."""
+        """Whether each request is of high contention (H), its network being taken as a whole."""
         known = self.losses.interference
         return tuple(known is not None and known.is_high(each.network) for each in self.workload.requests)
+
+    @cached_property
+    def surely_high(self) -> tuple[bool, ...]:
+        """Whether each request is of high contention wherever it is cut."""
+        sliced = self.losses.sliced
+        return tuple(high and not sliced[chain] for high, chain in zip(self.high, self.chain_of, strict=True))
+
+    def high_slices(self, request: int, cuts: Cuts) -> tuple[bool, ...]:
+        """Return on which units a request is of high contention.
+
+        Where its layers differ, that is where its chunk is; else it is on all units, or on none.
+        """
+        least = None if self.losses.interference is None else self.losses.interference.high_from_permille
+        if least is None or not self.losses.sliced[self.chain_of[request]]:
+            return (self.high[request],) * self.unit_count
+        return tuple(
+            start < stop and self.mark(request, unit, start, stop)[1] >= least
+            for unit, (start, stop) in enumerate(pairwise(cuts))
+        )
 
     @cached_property
     def horizon_us(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
@@ -58,14 +59,14 @@ class WorkloadValues(PlanNumbers):
         """
         shop, workload = self.shop, self.shop.workload
         jobs = jobs_of(shop, self.schedule)
-        losses = shop.losses.permille if shop.losses.contended else None
+        loss = shop.losses.loss if shop.losses.contended else None
         if workload.execution is Execution.ASYNCHRONOUS:
             return play_asynchronous(
-                jobs, shop.unit_count, losses, workload.task_slots, rounds=rounds, endless=endless
+                jobs, shop.unit_count, loss, workload.task_slots, rounds=rounds, endless=endless
             )
         # A chunk has company in its own column only: of as many jobs more as there are units.
         following = endless * -(-shop.unit_count // len(jobs))
-        return play_columns(jobs * (rounds + following), shop.unit_count, losses)
+        return play_columns(jobs * (rounds + following), shop.unit_count, loss)
 
     @cached_property
     def _spans(self) -> tuple[tuple[int, int], ...]:
@@ -198,13 +199,15 @@ class WorkloadValues(PlanNumbers):
 
     @property
     def contention(self) -> int:
-        """Sum over pairs of high requests at distance d < K of K - d (Property 3, erratum 18)."""
-        high = [place for place, request in enumerate(self.schedule.order) if self.shop.high[request]]
-        return sum(
-            max(0, self.shop.unit_count - (second - first))
-            for index, first in enumerate(high)
-            for second in high[index + 1 : index + self.shop.unit_count]
-        )
+        """Pairs of high slices in the same column (Property 3).
+
+        Two requests that are high on all units, at a distance of d < K, have K - d of them (erratum 18).
+        """
+        shop, columns = self.shop, Counter[int]()
+        for place, request in enumerate(self.schedule.order):
+            high = shop.high_slices(request, self._cuts(request))
+            columns.update(place + unit for unit, own in enumerate(high) if own)
+        return sum(count * (count - 1) // 2 for count in columns.values())
 
     @property
     def displacement(self) -> int:

@@ -67,7 +67,7 @@ class _Play:
 
     def __init__(self, tables: ScheduleTables, order: Iterable[int], parts: Parts) -> None:
         self._tables, self._parts = tables, parts
-        self._units = Units(tables.losses.permille)
+        self._units = Units(tables.losses.loss)
         self._queues: list[list[tuple[int, int]]] = [[] for _ in range(tables.unit_count)]
         """The chunks of each unit that have not started, the next one last: request, and place among its."""
         place = [0] * tables.request_count
@@ -114,7 +114,7 @@ class _Play:
                 releases.append(release_us)
                 continue
             queue.pop()
-            chain = tables.chain_of[request]
-            work_us = tables.work_us(request, self._parts[request][place])
-            self._units.start(request, chain, unit, work_us, now_us)
+            part = self._parts[request][place]
+            mark, work_us = tables.mark(request, part), tables.work_us(request, part)
+            self._units.start(request, mark, unit, work_us, now_us)
         return min(releases, default=None)

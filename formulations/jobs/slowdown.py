@@ -6,10 +6,11 @@ loses to the cells that run at the same time, as the play has it (`formulations/
     length = work + sum over others of floor(loss * overlap / 1000) - floor(spared / 1000)
 
 The overlap of two cells is the least of their lengths and of what each has left when the other one starts, or
-0. It is split over the pairs of units on which they can be: all of it is at the pair where they are, so that
-no row needs a large number to switch a loss off. What the cap spares is the time that three cells run at
-once, split likewise, times what the other two take beyond it; with more than three units only an upper bound
-is stated, and solutions are judged anyway.
+0. It is split over the pairs of places on which they can be: all of it is at the pair where they are, so that
+no row needs a large number to switch a loss off. A place is a unit, or where the chunks of a cell differ in
+what they lose and take (`Losses.mark`), a unit and a mark. What the cap spares is the time that three cells
+run at once, split likewise, times what the other two take beyond it; with more than three units only an upper
+bound is stated, and solutions are judged anyway.
 
 All rows hold with equality: a chunk that starts later than it can, or takes longer, could spare others.
 """
@@ -20,8 +21,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import combinations, permutations, product
 
-from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, all_of, any_of, linear
-from ..losses import MOST_LOSS_PERMILLE
+from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, all_of, any_of, count, linear
+from ..losses import MOST_LOSS_PERMILLE, Mark
+from .play import Part
 from .quantities import PlayedPlan
 from .tables import Option, ScheduleTables
 
@@ -30,6 +32,11 @@ Cell = tuple[int, int]
 
 Triple = tuple[Cell, Cell, Cell]
 """A cell, and two that slow it down."""
+
+_MARKED = "marked"
+
+Place = int
+"""A unit, and the number of a mark of those that the chunks of a cell have there: unit + units x number."""
 
 
 class Lengths:
@@ -54,9 +61,33 @@ class Lengths:
                 self._options.setdefault((request, option.start), {})[option] = x
 
     @cached_property
-    def _units(self) -> dict[Cell, tuple[int, ...]]:
-        """On which units the chunk of a cell can be."""
-        return {cell: tuple(sorted({o.unit for o in own})) for cell, own in self._options.items()}
+    def _places(self) -> dict[Cell, dict[Place, tuple[Mark, list[BoolVar]]]]:
+        """At which places the chunk of a cell can be: their marks, and the chunks there."""
+        found: dict[Cell, dict[Place, tuple[Mark, list[BoolVar]]]] = {}
+        for cell, own in self._options.items():
+            there: dict[tuple[int, Mark], list[BoolVar]] = {}
+            for option in sorted(own):
+                mark = self._tables.mark(cell[0], option.part)
+                there.setdefault((option.unit, mark), []).append(own[option])
+            places = found[cell] = {}
+            for unit, mark in sorted(there):
+                number = sum(self._unit(place) == unit for place in places)
+                places[unit + self._tables.unit_count * number] = mark, there[unit, mark]
+        return found
+
+    def _unit(self, place: Place) -> int:
+        return place % self._tables.unit_count
+
+    def _place(self, cell: Cell, part: Part) -> Place:
+        """Return where a chunk of a cell is."""
+        mark, places = self._tables.mark(cell[0], part), self._places[cell]
+        return next(place for place in places if (self._unit(place), places[place][0]) == (part[2], mark))
+
+    def _there(self, cell: Cell, place: Place) -> BoolVar:
+        """Return "the chunk of a cell is at a place"."""
+        unit = self._unit(place)
+        alone = sum(self._unit(other) == unit for other in self._places[cell]) == 1
+        return at(cell, unit) if alone else BoolVar(_MARKED, (*cell, place))
 
     def of(self, cell: Cell) -> IntVar:
         """Return how long the chunk of a cell runs."""
@@ -71,6 +102,9 @@ class Lengths:
             spared = [(-1, self._spared_us(cell))] if self._over(cell) else []
             work = [(option.time_us, x) for option, x in own.items()]
             yield self.of(cell) == linear([*work, *lost, *spared])
+            for place, (_, there) in self._places[cell].items():
+                if (literal := self._there(cell, place)).name == _MARKED:
+                    yield count(there) == literal
         for one, other in self._pairs:
             yield from self._overlap(one, other)
         yield from self._cap()
@@ -100,14 +134,17 @@ class Lengths:
         (first, _), (second, _) = sorted((one, other))
         return first != second and not self._tables.behind[second] >> first & 1
 
-    def _rates(self, victim: Cell, aggressor: Cell) -> dict[tuple[int, int], int]:
-        """Return what a cell loses to another one, in permille, by the units on which they are."""
-        chain_of = self._tables.chain_of
-        own, other = self._losses.permille[chain_of[victim[0]]], chain_of[aggressor[0]]
-        return {(u, v): own[u][other][v] for u, v in self._pairs_of_units(victim, aggressor)}
+    def _rates(self, victim: Cell, aggressor: Cell) -> dict[tuple[Place, Place], int]:
+        """Return what a cell loses to another one, in permille, by the places at which they are."""
+        own, others = self._places[victim], self._places[aggressor]
+        return {
+            (p, q): self._losses.loss(self._unit(p), own[p][0], self._unit(q), others[q][0])
+            for p, q in self._pairs_of_places(victim, aggressor)
+        }
 
-    def _pairs_of_units(self, one: Cell, other: Cell) -> Iterator[tuple[int, int]]:
-        return ((u, v) for u, v in product(self._units[one], self._units[other]) if u != v)
+    def _pairs_of_places(self, one: Cell, other: Cell) -> Iterator[tuple[Place, Place]]:
+        pairs = product(self._places[one], self._places[other])
+        return ((p, q) for p, q in pairs if self._unit(p) != self._unit(q))
 
     def _most(self, victim: Cell, aggressor: Cell) -> int:
         return max(self._rates(victim, aggressor).values(), default=0)
@@ -124,9 +161,9 @@ class Lengths:
         """Return what a cell has left when another one starts."""
         return self._begin(*one) + self.of(one) - self._begin(*other)
 
-    def _met_us(self, one: Cell, other: Cell, units: tuple[int, int]) -> IntVar:
-        """Return how long two cells run at the same time on a pair of units."""
-        return IntVar("met", (*one, *other, *units), 0, self._overlap_us(one, other).high)
+    def _met_us(self, one: Cell, other: Cell, places: tuple[Place, Place]) -> IntVar:
+        """Return how long two cells run at the same time at a pair of places."""
+        return IntVar("met", (*one, *other, *places), 0, self._overlap_us(one, other).high)
 
     def _overlap(self, one: Cell, other: Cell) -> Iterator[BoolExpr]:
         overlap, lengths = self._overlap_us(one, other), (self.of(one), self.of(other))
@@ -134,17 +171,17 @@ class Lengths:
         yield from (overlap <= length for length in lengths)
         yield any_of((overlap <= 0, all_of(overlap <= rest for rest in left)))
         yield any_of(overlap >= most for most in (*lengths, *left))
-        met = {units: self._met_us(one, other, units) for units in self._pairs_of_units(one, other)}
+        met = {places: self._met_us(one, other, places) for places in self._pairs_of_places(one, other)}
         yield linear((1, time) for time in met.values()) == overlap
-        for (u, v), time in met.items():
-            yield at(one, u) | (time <= 0)
-            yield at(other, v) | (time <= 0)
+        for (p, q), time in met.items():
+            yield self._there(one, p) | (time <= 0)
+            yield self._there(other, q) | (time <= 0)
         own, others = self._rates(one, other), self._rates(other, one)
         if any(own.values()):
-            taken = linear((own[u, v], time) for (u, v), time in met.items())
+            taken = linear((own[p, q], time) for (p, q), time in met.items())
             yield from _floor(self._lost_us(one, other), taken)
         if any(others.values()):
-            taken = linear((others[v, u], time) for (u, v), time in met.items())
+            taken = linear((others[q, p], time) for (p, q), time in met.items())
             yield from _floor(self._lost_us(other, one), taken)
 
     # The cap
@@ -154,7 +191,7 @@ class Lengths:
         if not self._losses.capped:
             return 0
         chain = self._tables.chain_of[cell[0]]
-        most = max(self._losses.most_permille[chain][unit] for unit in self._units[cell])
+        most = max(self._losses.worst_permille[chain][self._unit(place)] for place in self._places[cell])
         return max(0, most - MOST_LOSS_PERMILLE)
 
     def _spared_us(self, cell: Cell) -> IntVar:
@@ -173,9 +210,9 @@ class Lengths:
             if whole:
                 triples = list(self._triples(cell))
                 beyond = linear(
-                    (rate, self._met_at_once_us(cells, units))
+                    (rate, self._met_at_once_us(cells, places))
                     for cells in ((cell, *pair) for pair in triples)
-                    for units, rate in self._excess(*cells).items()
+                    for places, rate in self._excess(*cells).items()
                 )
                 yield 1000 * spared <= beyond
                 # In the last microsecond more can be spared than is lost: then a chunk has ended before.
@@ -189,25 +226,25 @@ class Lengths:
             if self._meet(one, other) and self._excess(cell, one, other):
                 yield one, other
 
-    def _excess(self, cell: Cell, one: Cell, other: Cell) -> dict[tuple[int, int, int], int]:
-        """Return what two cells take from another one beyond the cap, by the units of all; without zeros."""
+    def _excess(self, cell: Cell, one: Cell, other: Cell) -> dict[tuple[Place, Place, Place], int]:
+        """Return what two cells take from another one beyond the cap, by the places of all; without zeros."""
         first, second = self._rates(cell, one), self._rates(cell, other)
         found = {
-            (u, v, w): rate + more - MOST_LOSS_PERMILLE
-            for (u, v), rate in first.items()
-            for (other_u, w), more in second.items()
-            if other_u == u and v != w
+            (p, q, r): rate + more - MOST_LOSS_PERMILLE
+            for (p, q), rate in first.items()
+            for (other_p, r), more in second.items()
+            if other_p == p and self._unit(q) != self._unit(r)
         }
-        return {units: excess for units, excess in found.items() if excess > 0}
+        return {places: excess for places, excess in found.items() if excess > 0}
 
     def _at_once_us(self, cells: Triple) -> IntVar:
         """Return how long three cells run at once."""
         high = min(self.of(cell).high for cell in cells)
         return IntVar("at_once", tuple(number for cell in cells for number in cell), 0, high)
 
-    def _met_at_once_us(self, cells: Triple, units: tuple[int, ...]) -> IntVar:
-        """Return how long three cells run at once on some units."""
-        indices = (*(number for cell in cells for number in cell), *units)
+    def _met_at_once_us(self, cells: Triple, places: tuple[Place, ...]) -> IntVar:
+        """Return how long three cells run at once at some places."""
+        indices = (*(number for cell in cells for number in cell), *places)
         return IntVar("met_at_once", indices, 0, self._at_once_us(cells).high)
 
     def _at_once(self, cells: Triple) -> Iterator[BoolExpr]:
@@ -217,11 +254,12 @@ class Lengths:
         yield any_of((time <= 0, all_of(time <= rest for rest in left)))
         yield any_of(time >= most for most in (*map(self.of, cells), *left))
         found = []
-        for units in product(*(self._units[cell] for cell in cells)):
-            if len(set(units)) == len(units):
-                met = self._met_at_once_us(cells, units)
+        for places in product(*(self._places[cell] for cell in cells)):
+            if len(set(map(self._unit, places))) == len(places):
+                met = self._met_at_once_us(cells, places)
                 found.append((1, met))
-                yield from (at(cell, unit) | (met <= 0) for cell, unit in zip(cells, units, strict=True))
+                at_places = zip(cells, places, strict=True)
+                yield from (self._there(cell, place) | (met <= 0) for cell, place in at_places)
         yield linear(found) == time
 
     def assign(self, values: PlayedPlan) -> dict[VariableKey, int]:
@@ -236,16 +274,19 @@ class Lengths:
                 return 0
             return max(0, min(run.end_us for run in own) - max(run.start_us for run in own))
 
+        places = {cell: self._place(cell, run.part) for cell, run in runs.items() if cell in self._places}
         for cell in self._options:
             run = runs.get(cell)
             found["length", cell] = run.end_us - run.start_us if run else 0
+            if cell in places:
+                found[self._there(cell, places[cell]).key] = 1
         for one, other in self._pairs:
             overlap = found[self._overlap_us(one, other).key] = together(one, other)
             if not overlap:
                 continue
-            units = runs[one].part[2], runs[other].part[2]
-            found[self._met_us(one, other, units).key] = overlap
-            for victim, aggressor, where in ((one, other, units), (other, one, (units[1], units[0]))):
+            here, there = places[one], places[other]
+            found[self._met_us(one, other, (here, there)).key] = overlap
+            for victim, aggressor, where in ((one, other, (here, there)), (other, one, (there, here))):
                 taken = self._rates(victim, aggressor)[where] * overlap // 1000
                 found[self._lost_us(victim, aggressor).key] = taken
                 lost[victim] = lost.get(victim, 0) + taken
@@ -257,8 +298,8 @@ class Lengths:
                 cells = (cell, *pair)
                 time = found[self._at_once_us(cells).key] = together(*cells)
                 if time:
-                    units_of = tuple(runs[each].part[2] for each in cells)
-                    found[self._met_at_once_us(cells, units_of).key] = time
+                    at_once = tuple(places[each] for each in cells)
+                    found[self._met_at_once_us(cells, at_once).key] = time
         return found
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..coordination.sections import Section, chunks_of, sections_of
 from ..job_requests import Cuts, Jobs
 from ..limits import capped
+from ..losses import Mark
 from ..plan import Plan
 from ..problem import Problem
 from ..requests import RequestTables, ServedTables, chains_of, losses_of, networks_in_use
@@ -118,6 +119,10 @@ class ScheduleTables(ServedTables):
     def work_us(self, request: int, part: Part) -> int:
         """Return how long a chunk takes alone."""
 
+    @abstractmethod
+    def mark(self, request: int, part: Part) -> Mark:
+        """Return how sensitive and how intense a chunk is."""
+
     def fits(self, request: int, part: Part) -> bool:
         """Return whether a chunk alone stays within the memory of its unit; here: it has none of its own."""
         return True
@@ -213,6 +218,13 @@ class JobTables(RequestTables, ScheduleTables):
     def work_us(self, request: int, part: Part) -> int:
         """Return how long a chunk takes alone, without a table of all that there can be."""
         return self.chain(request).busy_us(*self.layers(request, part), part[2])
+
+    def mark(self, request: int, part: Part) -> Mark:
+        """Return how sensitive and how intense a chunk is."""
+        chain = self.chain_of[request]
+        if not self.losses.sliced[chain]:
+            return self.losses.marks[chain]
+        return self.losses.mark(chain, *self.layers(request, part), part[2])
 
     def layers(self, request: int, part: Part) -> tuple[int, int]:
         """Return first layer of a chunk, and one past the last."""

@@ -12,7 +12,7 @@ from ..hardware import Platform
 from ..jobs.play import Part
 from ..jobs.tables import JobPlan, Option, ScheduleTables, Square, Visits
 from ..limits import capped
-from ..losses import Losses
+from ..losses import Losses, Mark
 from ..problem import Problem
 from ..task_graphs import TaskGraph
 from ..weights import Weights
@@ -54,6 +54,10 @@ class TaskTables(ScheduleTables):
     def work_us(self, request: int, part: Part) -> int:
         """Return how long a task takes; 0 where it cannot run."""
         return self.time_us[request][part[2]] or 0
+
+    def mark(self, request: int, part: Part) -> Mark:
+        """Return that no task minds another one."""
+        return 0, 0
 
     @cached_property
     def readers(self) -> tuple[tuple[tuple[int, Square], ...], ...]:

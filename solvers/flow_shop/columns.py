@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...formulations.flow_shop.tables import FlowShop
 from ...formulations.losses import MOST_LOSS_PERMILLE
+from ..company import rounded_off
 from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
@@ -96,9 +97,10 @@ def contended_columns_us(shop: FlowShop, networks: Sequence[Ways], deadline: Dea
     if len(there) * len(units) << len(units) > _MOST_CELLS:
         return 0
     chain = chain_at[np.where(there, position, 0)]
-    table = np.array(shop.losses.permille)
-    losses = table[chain[:, :, None], units[:, None], chain[:, None, :], units]
-    losses = np.where(there[:, :, None] & there[:, None, :], losses, 0)
+    pairs, together = (chain[:, :, None], units[:, None], chain[:, None, :], units), there[:, :, None]
+    together = together & there[:, None, :]
+    tables = (shop.losses.least_permille, shop.losses.most_permille)
+    losses, most = (np.where(together, np.array(table)[pairs], 0) for table in tables)
     sets = (np.arange(1 << len(units))[:, None] >> units & 1).astype(np.float64)
     lost = np.minimum(sets @ losses.transpose(0, 2, 1), MOST_LOSS_PERMILLE)
     rates = sets * (1.0 - lost / 1000)
@@ -109,7 +111,7 @@ def contended_columns_us(shop: FlowShop, networks: Sequence[Ways], deadline: Dea
         return found
 
     prices, bound_us = _cell_prices(networks, shop.chain_of, dearest, deadline)
-    short = np.where(losses > 0, 1000 - np.gcd(losses, 1000), 0).sum(axis=2)
+    short = rounded_off(losses, most).sum(axis=2)
     rounded = int((np.where(there, prices[np.where(there, position, 0), units], 0) * short).sum())
     return bound_us - -(-rounded // (1000 * PRICE_SCALE))
 

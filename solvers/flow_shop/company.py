@@ -26,7 +26,8 @@ def company_of(shop: FlowShop, kinds: Sequence[Kind]) -> Company:
         Runnable(
             counts=tuple(kind.count for kind in kinds),
             able=able_of(kinds, shop.unit_count),
-            losses=np.array(shop.losses.permille, dtype=np.int64)[chains][:, :, chains],
+            losses=np.array(shop.losses.least_permille, dtype=np.int64)[chains][:, :, chains],
+            most_losses=np.array(shop.losses.most_permille, dtype=np.int64)[chains][:, :, chains],
             exclusive=shop.chains[0].exclusive,
             slots=shop.workload.task_slots,
             least_bytes=None if room is None else _least_bytes(shop, kinds),

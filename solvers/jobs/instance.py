@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.jobs.tables import JobTables, Visits
-from ...formulations.losses import LossTable
+from ...formulations.losses import Losses, Mark
 from ..company import Company, Runnable
-from .passages import Passages
+from .passages import Part, Passages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,8 @@ class Instance:
     network_of: tuple[int, ...]  # by request
     release_us: tuple[int, ...]  # by request
     after: tuple[tuple[int, ...], ...]  # by request, those that it waits for
-    losses: LossTable | None  # None: nothing slows anything down
+    losses: Losses | None  # None: nothing slows anything down
+    borders: tuple[tuple[int, ...], ...]  # by network, the layers at which it may be cut: 0, ..., n
     exclusive: tuple[frozenset[int], ...]  # for each unit those that never run at the same time
     visits: Visits  # which units a request may pass in which order
 
@@ -60,28 +61,37 @@ class Instance:
     def company(self) -> Company:
         """Return the sets of requests that can run at the same time."""
         size, units = len(self.networks), self.unit_count
-        none = np.zeros((size, units, size, units), dtype=np.int64)
+        least = most = np.zeros((size, units, size, units), dtype=np.int64)
+        if self.losses is not None:
+            least = np.array(self.losses.least_permille, dtype=np.int64)
+            most = np.array(self.losses.most_permille, dtype=np.int64)
         return Company(
             Runnable(
-                counts=self.counts,
-                able=self.able,
-                losses=none if self.losses is None else np.array(self.losses, dtype=np.int64),
-                exclusive=self.exclusive,
+                counts=self.counts, able=self.able, losses=least, most_losses=most, exclusive=self.exclusive
             )
         )
+
+    def mark(self, network: int, part: Part) -> Mark:
+        """Return how sensitive and how intense a chunk of a network is."""
+        assert self.losses is not None
+        start, stop, unit = part
+        borders = self.borders[network]
+        return self.losses.mark(network, borders[start], borders[stop], unit)
 
 
 def instance_of(tables: JobTables, units: Collection[int]) -> Instance:
     """Return the requests of a problem on some of its units."""
+    borders = tuple((0, *(section.stop for section in own)) for own in tables.sections)
     return Instance(
         networks=tuple(
-            Passages.of(chain, (0, *(section.stop for section in own)), units, tables.visits)
-            for chain, own in zip(tables.chains, tables.sections, strict=True)
+            Passages.of(chain, own, units, tables.visits)
+            for chain, own in zip(tables.chains, borders, strict=True)
         ),
         network_of=tables.chain_of,
         release_us=tuple(request.release_us for request in tables.jobs.requests),
         after=tables.after,
-        losses=tables.losses.permille if tables.losses.contended else None,
+        losses=tables.losses if tables.losses.contended else None,
+        borders=borders,
         exclusive=tables.chains[0].exclusive,
         visits=tables.visits,
     )

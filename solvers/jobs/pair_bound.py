@@ -22,7 +22,6 @@ from math import ceil, log
 
 import numpy as np
 
-from ...formulations.losses import MOST_LOSS_PERMILLE
 from ..contention import PRICE_SCALE, Program
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
@@ -75,7 +74,8 @@ class Pair:
         `prices`: what the others pay, shape (N, K), which keep to the condition of `solvers/contention.py`;
         None: they are left out.
         """
-        if prices is None and len(instance.network_of) > 2 and _is_capped(instance):
+        capped = instance.losses is not None and instance.losses.capped
+        if prices is None and len(instance.network_of) > 2 and capped:
             return None  # what the cap spares is rounded, too, for each chunk that is left out
         company = instance.company()
         paid = np.zeros((len(instance.networks), instance.unit_count)) if prices is None else prices
@@ -114,14 +114,6 @@ class Pair:
         prices = program.result().prices / PRICE_SCALE
         one, other = (own.priced(prices[who], self.modes.alone[who]) for who, own in enumerate(blocks))
         return Game(self.modes, (one, other), prices, piece)
-
-
-def _is_capped(instance: Instance) -> bool:
-    """Return whether company can ever take more from a chunk than it can lose."""
-    if instance.losses is None:
-        return False
-    most = np.array(instance.losses).max(axis=2).sum(axis=2)
-    return bool((most > MOST_LOSS_PERMILLE).any())
 
 
 def heavy_pair(instance: Instance, bound_us: int) -> tuple[int, int] | None:

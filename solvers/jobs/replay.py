@@ -16,13 +16,20 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from operator import mul
 
-from ...formulations.losses import MOST_LOSS_PERMILLE
+from ...formulations.losses import MOST_LOSS_PERMILLE, Mark
 from ..simplex import Floats
 from .instance import Instance
+from .passages import Part
 
-Chunk = tuple[int, float, tuple[float, int], bool]
-"""Unit, time alone, key and request (a unit serves the smallest first), and whether it holds its unit: it
-stands in the queue as soon as the chunk before it starts."""
+Chunk = tuple[int, float, tuple[float, int], bool, int]
+"""Unit, time alone, key and request (a unit serves the smallest first), whether it holds its unit: it stands
+in the queue as soon as the chunk before it starts; and what it adds to the code of those that run."""
+
+_MOST_KINDS = 1 << 20
+"""More than there are kinds of chunks where layers differ in what they lose and take."""
+
+_MOST_KNOWN = 200_000
+"""Sets whose speeds are remembered."""
 
 Queue = list[tuple[float, int]]
 """Keys and requests, as a heap."""
@@ -35,36 +42,59 @@ Event = tuple[float, float, list[int], list[float], int, int, int]
 none), work left on each, code of who runs; unit and request of the chunk that has ended."""
 
 
-class Rates:
-    """How fast each request runs on each unit, and what is lost, by who runs.
+class Kinds:
+    """What can run on a unit: chunks of a network that lose and take the same.
 
-    A set is a number: the sum over units of (network + 1) x `weights[unit]`.
+    A set of those that run is a number: the sum over units of (number of the kind + 1) x `weights[unit]`.
     """
 
-    def __init__(self, instance: Instance, prices: Floats | None) -> None:
-        self._losses = instance.losses
+    def __init__(self, instance: Instance) -> None:
+        self._instance, self._sliced = instance, instance.losses is not None and any(instance.losses.sliced)
+        self.found: list[tuple[int, Mark]] = [
+            (network, (0, 0) if instance.losses is None else instance.mark(network, (0, 1, 0)))
+            for network in range(0 if self._sliced else len(instance.networks))
+        ]
+        """Network and mark of each kind."""
+        self._numbers: dict[tuple[int, Mark], int] = {}
+        self.base = _MOST_KINDS if self._sliced else len(instance.networks) + 1
+        self.weights = [self.base**unit for unit in range(instance.unit_count)]
+
+    def bits(self, network: int, part: Part) -> int:
+        """Return what a chunk of a network adds to the number of a set."""
+        number = network
+        if self._sliced:
+            kind = network, self._instance.mark(network, part)
+            number = self._numbers.setdefault(kind, len(self.found))
+            if number == len(self.found):
+                self.found.append(kind)
+        weight: int = self.weights[part[2]]
+        return (number + 1) * weight
+
+
+class Rates:
+    """How fast each request runs on each unit, and what is lost, by what runs (`Kinds`)."""
+
+    def __init__(self, instance: Instance, kinds: Kinds, prices: Floats | None) -> None:
+        self._losses, self._kinds = instance.losses, kinds
         self._prices = None if prices is None else prices.tolist()
-        self._base = len(instance.networks) + 1
-        self.weights = [self._base**unit for unit in range(instance.unit_count)]
         self.known: dict[int, Speeds] = {}
 
     def of(self, code: int) -> Speeds:
         """Return the speeds of a set."""
-        running = [code // weight % self._base - 1 for weight in self.weights]
-        inverse, speed, worth = [], [], 0.0
-        for unit, network in enumerate(running):
-            if network < 0:
-                inverse.append(1.0)
-                speed.append(0.0)
-                continue
+        kinds = self._kinds
+        numbers = [code // weight % kinds.base - 1 for weight in kinds.weights]
+        running = [(unit, *kinds.found[number]) for unit, number in enumerate(numbers) if number >= 0]
+        inverse, speed, worth = [1.0] * len(numbers), [0.0] * len(numbers), 0.0
+        for unit, network, mark in running:
             rate = 1.0
             if self._losses is not None:
-                row = self._losses[network][unit]
-                lost = sum(row[other][v] for v, other in enumerate(running) if other >= 0 and v != unit)
+                loss = self._losses.loss
+                lost = sum(loss(unit, mark, v, theirs) for v, _, theirs in running if v != unit)
                 rate -= min(lost, MOST_LOSS_PERMILLE) / 1000
-            inverse.append(1 / rate)
-            speed.append(rate)
+            inverse[unit], speed[unit] = 1 / rate, rate
             worth += 0.0 if self._prices is None else self._prices[network][unit] * rate
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
         found = self.known[code] = inverse, speed, max(0.0, 1.0 - worth)
         return found
 
@@ -76,10 +106,10 @@ class Replay:
     `ends`: by request and chunk, the number of the event with which it ended.
     """
 
-    def __init__(self, instance: Instance, rates: Rates) -> None:
-        self.instance, self.rates = instance, rates
+    def __init__(self, instance: Instance, prices: Floats | None) -> None:
+        self.instance, self.kinds = instance, Kinds(instance)
+        self.rates = Rates(instance, self.kinds, prices)
         self.requests = range(len(instance.network_of))
-        self._bits = [[(network + 1) * weight for weight in rates.weights] for network in instance.network_of]
         self.chunks: list[list[Chunk]] = [[] for _ in self.requests]
         self.events: list[Event] = []
         self.played = 0  # events
@@ -107,7 +137,7 @@ class Replay:
             place = bisect_right(ends[request], at) + runs
             begun.append(place)
             if place < len(own):
-                unit, _, entry, holds = own[place]
+                unit, _, entry, holds, _ = own[place]
                 if holds if runs else place or self._here(request, at, now):
                     queues[unit].append(entry)
         for queue in queues:
@@ -125,7 +155,7 @@ class Replay:
 
         `most`: the slack at which playing ends: the makespan is infinite then.
         """
-        chunks, known, bits = self.chunks, self.rates.known, self._bits
+        chunks, known = self.chunks, self.rates.known
         now, slack, run, left, code, unit, request = self.events[at] if at else self.begin()
         run, left, found = run.copy(), left.copy(), []
         begun, queues = self._queues(at, run, now)
@@ -141,8 +171,8 @@ class Replay:
                     elif (request := self._before(queue, begun, left[run.index(request)], run)) < 0:
                         continue
                     run[unit] = request
-                    code += bits[request][unit]
                     own, place = chunks[request], begun[request] + 1
+                    code += own[place - 1][4]
                     left[unit], begun[request] = own[place - 1][1], place
                     if place < len(own) and own[place][3]:
                         heappush(queues[own[place][0]], own[place][2])
@@ -162,16 +192,16 @@ class Replay:
             unit = spans.index(span)
             request = run[unit]
             run[unit], left[unit] = -1, inf
-            code -= bits[request][unit]
+            own, place = chunks[request], begun[request]
+            code -= own[place - 1][4]
             found.append((now, slack, run.copy(), left.copy(), code, unit, request))
             if len(found) == remaining:
                 self.played += remaining
                 return now, found
-            own, place = chunks[request], begun[request]
             if place == len(own):
                 freed = (unit, *self._enter(self._followers[request], now, begun, run, queues))
                 continue
-            other, _, entry, holds = own[place]
+            other, _, entry, holds, _ = own[place]
             if not holds:
                 heappush(queues[other], entry)
             freed = (other, unit) if other > unit else (unit, other)
@@ -214,7 +244,7 @@ class Replay:
             if self.instance.release_us[request] <= now and all(
                 begun[other] == len(self.chunks[other]) and other not in run for other in before
             ):
-                unit, _, entry, _ = self.chunks[request][0]
+                unit, _, entry, _, _ = self.chunks[request][0]
                 heappush(queues[unit], entry)
                 units.append(unit)
         return tuple(sorted(units, reverse=True))

@@ -59,7 +59,7 @@ class Walk(Replay):
         fine: Fine | None = None,
         scalar: Callable[[Sequence[float], float], float] | None = None,
     ) -> None:
-        super().__init__(instance, Rates(instance, prices))
+        super().__init__(instance, prices)
         self.networks = [instance.networks[network] for network in instance.network_of]
         self.parts: list[list[Part]] = [[] for _ in self.requests]
         self.holds: list[set[int]] = [set() for _ in self.requests]
@@ -76,7 +76,7 @@ class Walk(Replay):
         """Take other prices; the schedule stays."""
         size, units = len(self.instance.networks), self.instance.unit_count
         self._prices = [[0.0] * units] * size if prices is None else prices.tolist()
-        self.rates = Rates(self.instance, prices)
+        self.rates = Rates(self.instance, self.kinds, prices)
         if self.events:
             self._all()
 
@@ -112,9 +112,11 @@ class Walk(Replay):
     def _list(self, request: int, passage: Passage) -> None:
         """Give a request chunks whose keys are its rank, and what is left to do; the longest goes first."""
         times = [self.networks[request].time_us(part) for part in passage]
-        left, found = sum(times) - _RANK_US * self._ranks[request], []
+        left, found = sum(times) - _RANK_US * self._ranks[request], list[Chunk]()
+        network = self.instance.network_of[request]
         for part, time in zip(passage, times, strict=True):
-            found.append((part[2], float(time), (-float(left), request), False))
+            bits = self.kinds.bits(network, part)
+            found.append((part[2], float(time), (-float(left), request), False, bits))
             left -= time
         self.parts[request], self.holds[request], self.chunks[request] = list(passage), set(), found
 
@@ -251,7 +253,8 @@ class Walk(Replay):
 
     def _made(self, request: int, parts: Sequence[Part], keys: Sequence[float]) -> list[Chunk]:
         times, holds = self.networks[request].time_us, self.holds[request]
+        network, bits = self.instance.network_of[request], self.kinds.bits
         return [
-            (part[2], float(times(part)), (key, request), part[0] in holds)
+            (part[2], float(times(part)), (key, request), part[0] in holds, bits(network, part))
             for part, key in zip(parts, keys, strict=True)
         ]

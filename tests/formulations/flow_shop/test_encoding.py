@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from benchmarks.schedule_instances import sliced
 from benchmarks.workload_instances import crowded_workload
 from gapless.formulations.deployment import Mode
-from gapless.formulations.errors import InvalidProblemError
-from gapless.formulations.expr import Variable
+from gapless.formulations.errors import InvalidProblemError, UnsupportedFeatureError
+from gapless.formulations.expr import Variable, variables
 from gapless.formulations.flow_shop.encoding import encode_workload
 from gapless.formulations.flow_shop.quantities import TERMS, idle_excess, quantities_of
 from gapless.formulations.flow_shop.rules import before
@@ -107,6 +109,27 @@ def test_schedules_are_solutions_under_the_cap(seed: int) -> None:
     problem = crowded_workload(seed)
     assert shop_of(problem).losses.capped
     check_encoding(problem, top=1)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_schedules_are_solutions_with_slowdown_by_slice(seed: int) -> None:
+    problem = crowded_workload(seed) if seed % 5 == 0 else random_workload(seed)
+    known = problem.interference
+    asked = {name for rule in problem.expression_rules for name, _ in variables(rule.expr)}
+    if known is not None and "contention" not in asked:
+        problem = sliced(replace(problem, interference=replace(known, high_from_permille=900)), seed)
+        check_encoding(problem, top=1 + seed % 2)
+
+
+def test_rules_about_contention_by_slice_are_refused_by_name() -> None:
+    problem = workload_problem(TABLES, ["a", "b"], high=("a",), objective="makespan")
+    known = problem.interference
+    assert known is not None
+    problem = replace(problem, interference=replace(known, high_from_permille=1))
+    ruled = problem.with_rules(lambda view: view.contention() <= 1)
+    encode_workload(ruled, top=1)
+    with pytest.raises(UnsupportedFeatureError, match="rules about contention are not encoded"):
+        encode_workload(sliced(ruled, 0), top=1)
 
 
 def test_slowed_workloads_have_rows_that_forbid_waiting() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gapless.formulations.flow_shop.play import Job, play_asynchronous, play_columns
 from gapless.formulations.judge import check, score
-from gapless.formulations.losses import MOST_LOSS_PERMILLE, LossTable
+from gapless.formulations.losses import MOST_LOSS_PERMILLE, Loss, LossTable
 from gapless.formulations.play import Run
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
@@ -21,10 +21,8 @@ from tests.workload_instances import workload_problem, workload_problems
 
 def jobs_from(rows: list[list[int]]) -> list[Job]:
     """Return jobs with these times on each unit; each job is a chain of its own."""
-    return [
-        Job(index, index, 0, tuple((unit, time) for unit, time in enumerate(row) if time))
-        for index, row in enumerate(rows)
-    ]
+    chunks = [tuple((unit, time) for unit, time in enumerate(row) if time) for row in rows]
+    return [Job(index, 0, own, ((index, index),) * len(own)) for index, own in enumerate(chunks)]
 
 
 def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> LossTable:
@@ -36,6 +34,11 @@ def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> LossTa
         )
         for a in range(jobs)
     )
+
+
+def by_job(loss: LossTable) -> Loss:
+    """Return a table as what a play asks; marks are numbers of jobs."""
+    return lambda unit, mine, other, theirs: loss[mine[0]][unit][theirs[0]][other]
 
 
 def makespan(runs: list[Run]) -> int:
@@ -99,7 +102,7 @@ def test_with_slowdown_it_is_the_fluid_model_to_a_few_microseconds(
     count = len(rows)
     scaled = [[1000 * time for time in row] for row in rows]
     loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
-    played = makespan(play_asynchronous(jobs_from(scaled), 3, loss))
+    played = makespan(play_asynchronous(jobs_from(scaled), 3, by_job(loss)))
     fluid = fluid_makespan(scaled, loss)
     assert abs(played - fluid) <= 40  # up to a microsecond for each time two chunks meet, passed on
 
@@ -141,13 +144,13 @@ def microseconds(rows: list[list[int]], loss: LossTable) -> list[tuple[int, int,
 def test_the_cap_holds_at_each_instant(rows: list[list[int]], rates: list[int]) -> None:
     count = len(rows)
     loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
-    played = play_asynchronous(jobs_from(rows), 3, loss)
+    played = play_asynchronous(jobs_from(rows), 3, by_job(loss))
     assert sorted((r.position, r.unit, r.start_us, r.end_us) for r in played) == microseconds(rows, loss)
 
 
 def test_every_chunk_keeps_its_equation() -> None:
     loss = losses_of(3, 3, {(0, 1): 200, (1, 0): 100, (2, 0): 300, (1, 2): 50, (0, 2): 10})
-    runs = play_asynchronous(jobs_from([[50, 70, 20], [33, 90, 41], [60, 10, 75]]), 3, loss)
+    runs = play_asynchronous(jobs_from([[50, 70, 20], [33, 90, 41], [60, 10, 75]]), 3, by_job(loss))
     for run in runs:
         lost = 0
         for other in runs:
@@ -161,8 +164,8 @@ def test_a_barrier_can_be_faster_than_running_freely() -> None:
     """The anomaly of formulations, section 4: free 56, with barriers 50."""
     jobs = jobs_from([[5, 20], [2, 20], [20, 5]])
     loss = losses_of(3, 2, {(0, 2): 250, (2, 0): 250})
-    assert makespan(play_asynchronous(jobs, 2, loss)) == pytest.approx(56, abs=1)
-    assert makespan(play_columns(jobs, 2, loss)) == pytest.approx(50, abs=1)
+    assert makespan(play_asynchronous(jobs, 2, by_job(loss))) == pytest.approx(56, abs=1)
+    assert makespan(play_columns(jobs, 2, by_job(loss))) == pytest.approx(50, abs=1)
 
 
 def test_columns_wait_and_bypassing_requests_do_not() -> None:
@@ -227,7 +230,7 @@ def test_the_last_of_endless_rounds_have_company() -> None:
     ended, endless = (
         [
             run.end_us
-            for run in play_asynchronous(jobs, 2, loss, rounds=16, endless=more)
+            for run in play_asynchronous(jobs, 2, by_job(loss), rounds=16, endless=more)
             if run.unit == 1 and run.position < 16
         ]
         for more in (False, True)

@@ -7,6 +7,7 @@ from itertools import islice
 
 import pytest
 
+from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import Interference
 from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs import play
@@ -40,8 +41,8 @@ def microseconds(tables: JobTables, code: JobPlan) -> Spans:
     now = 0
 
     def loss(victim: Chunk, other: Chunk) -> int:
-        own = tables.losses.permille[tables.chain_of[victim[0]]][unit_of(code, victim)]
-        return own[tables.chain_of[other[0]]][unit_of(code, other)]
+        marks = [tables.mark(request, code.parts[request][place]) for request, place in (victim, other)]
+        return tables.losses.loss(unit_of(code, victim), marks[0], unit_of(code, other), marks[1])
 
     while any(queues) or running:
         busy = {unit_of(code, chunk) for chunk in running}
@@ -76,10 +77,12 @@ def unit_of(code: JobPlan, chunk: Chunk) -> int:
     return code.parts[request][index][2]
 
 
+@pytest.mark.parametrize("by_slice", [False, True])
 @pytest.mark.parametrize("strong", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_it_is_the_play_of_each_microsecond(seed: int, strong: bool) -> None:
+def test_it_is_the_play_of_each_microsecond(seed: int, strong: bool, by_slice: bool) -> None:
     problem = longer(slowed(drawn_jobs(seed, requests=3), seed, strong=strong), 1 + 7 * (seed % 2))
+    problem = sliced(problem, seed) if by_slice else problem
     tables = tables_of(problem)
     for code in islice(problem.formulation.codes(problem), 0, 300, 23):
         runs = JobValues(tables, code).runs

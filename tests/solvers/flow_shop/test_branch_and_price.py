@@ -100,7 +100,7 @@ def test_what_is_left_out_never_runs(seed: int) -> None:
     problem = random_workload(5, 4, seed, slowdown=bool(seed % 2))
     shop, schedule = shop_of(problem), drawn_schedule(problem, rng, idle=seed % 3 == 0)
     search, part = part_of(problem)
-    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.losses.permille)
+    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.losses.loss)
     for first, then in pairwise(schedule.order):
         part = part.ordered(first, then)
     for request, unit in product(range(shop.request_count), range(shop.unit_count)):

@@ -24,7 +24,8 @@ from .cutting import every_cut, networks
 
 
 def column_makespan(rows: tuple[Row, ...]) -> int:
-    jobs = [Job(i, i, 0, tuple((k, t) for k, t in enumerate(row) if t)) for i, row in enumerate(rows)]
+    chunks = [tuple((k, t) for k, t in enumerate(row) if t) for row in rows]
+    jobs = [Job(i, 0, own, ((0, 0),) * len(own)) for i, own in enumerate(chunks)]
     return max((run.end_us for run in play_columns(jobs, len(rows[0]), None)), default=0)
 
 

@@ -48,7 +48,7 @@ def _worth(
     shop: FlowShop, bound: ContentionBound, pair: tuple[int, int], pairs: list[tuple[int, int]]
 ) -> int:
     unit, number = pair
-    losses = shop.losses.permille[bound.kinds[number].chain][unit]
+    losses = shop.losses.least_permille[bound.kinds[number].chain][unit]
     lost = sum(losses[bound.kinds[other].chain][beside] for beside, other in pairs if beside != unit)
     return int(bound.prices[number, unit]) * (1000 - min(lost, MOST_LOSS_PERMILLE))
 

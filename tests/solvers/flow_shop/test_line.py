@@ -23,7 +23,7 @@ ARRIVALS = st.lists(st.sampled_from([0, 0, 7, 30]), min_size=5, max_size=5)
 def played(rows: list[Row], arrivals: list[int]) -> int:
     """Return the makespan by the one simulation."""
     jobs = [
-        Job(i, i, arrival, tuple((unit, work) for unit, work in enumerate(row) if work))
+        Job(i, arrival, tuple((unit, work) for unit, work in enumerate(row) if work), ())
         for i, (row, arrival) in enumerate(zip(rows, arrivals, strict=True))
         if any(row)
     ]

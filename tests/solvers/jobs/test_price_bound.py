@@ -135,7 +135,7 @@ def rate(instance: Instance, running: tuple[int, ...], unit: int) -> int:
         return 0
     row = [[0] * len(running)] * len(instance.networks)
     if instance.losses is not None:
-        row = [list(own) for own in instance.losses[running[unit]][unit]]
+        row = [list(own) for own in instance.losses.least_permille[running[unit]][unit]]
     lost = sum(row[other][v] for v, other in enumerate(running) if other >= 0 and v != unit)
     return 1000 - min(lost, 750)
 
