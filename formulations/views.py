@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import InvalidProblemError
@@ -50,6 +50,17 @@ def layer_index(layers: Sequence[str], layer: LayerRef, *, request: str | None =
     raise InvalidProblemError(f"{lacks} {layer!r}; layers are 0 to {len(layers) - 1}, or by name: {named}")
 
 
+def whole(name: str, text: str) -> Callable[[Any], IntVar]:
+    """Return the method of a view that returns a number of the whole plan; `text`: what that is."""
+
+    def method(view: Any) -> IntVar:
+        variables: Quantities = view._variables
+        return variables.number(name)
+
+    method.__doc__ = f"Return {text}."
+    return method
+
+
 class GraphView:
     """Atoms of rules about plans that put the layers of a graph on units; every method returns an expression.
 
@@ -91,9 +102,7 @@ class GraphView:
         """Return "the unit runs at least one layer"."""
         return self._variables.truth("uses", self._unit(unit))
 
-    def units_used(self) -> IntVar:
-        """Return the number of units in use."""
-        return self._variables.number("units")
+    units_used = whole("units", "the number of units in use")
 
     def busy_us(self, unit: str) -> IntVar:
         """Return how long a unit is busy, microseconds; 0 when it is not used."""
@@ -103,9 +112,7 @@ class GraphView:
         """Return the bytes of the layers of a unit; 0 when it is not used."""
         return self._variables.number("memory_bytes", self._unit(unit))
 
-    def work_us(self) -> IntVar:
-        """Return how long all units together are busy, microseconds."""
-        return self._variables.number("work_us")
+    work_us = whole("work_us", "how long all units together are busy, microseconds")
 
     def _unit(self, name: str) -> int:
         return unit_index(self.units, name)
@@ -179,9 +186,7 @@ class RequestView:
         """Return the time from the arrival, or the release, of a request to its end, microseconds."""
         return self.finish_us(request) - self._entered_us[self._request(request)]
 
-    def makespan_us(self) -> IntVar:
-        """Return the end of the last request, microseconds."""
-        return self._variables.number("makespan_us")
+    makespan_us = whole("makespan_us", "the end of the last request, microseconds")
 
     def _request(self, name: str) -> int:
         if name in self._index:
@@ -240,9 +245,7 @@ class DeviceView:
         """Return "the device runs at least one layer"."""
         return self._variables.truth("uses", self._device(device))
 
-    def devices_used(self) -> IntVar:
-        """Return the number of devices in use."""
-        return self._variables.number("devices")
+    devices_used = whole("devices", "the number of devices in use")
 
     def cut_after(self, layer: LayerRef) -> BoolExpr:
         """Return "some chunk ends right after this layer" (not defined for the last layer)."""
@@ -261,21 +264,10 @@ class DeviceView:
         """Return the bytes that a device needs; 0 when it is not used."""
         return self._variables.number("memory_bytes", self._device(device))
 
-    def period_us(self) -> IntVar:
-        """Return the period, microseconds: of several pipelines the largest one."""
-        return self._variables.number("period_us")
-
-    def latency_us(self) -> IntVar:
-        """Return the latency, microseconds: of several pipelines that of the slowest."""
-        return self._variables.number("latency_us")
-
-    def energy_nj(self) -> IntVar:
-        """Return the energy of one request, nanojoules."""
-        return self._variables.number("energy_nj")
-
-    def peak_bytes(self) -> IntVar:
-        """Return the bytes that all devices need together."""
-        return self._variables.number("peak_bytes")
+    period_us = whole("period_us", "the period, microseconds: of several pipelines the largest one")
+    latency_us = whole("latency_us", "the latency, microseconds: of several pipelines that of the slowest")
+    energy_nj = whole("energy_nj", "the energy of one request, nanojoules")
+    peak_bytes = whole("peak_bytes", "the bytes that all devices need together")
 
     def _two(self, one: str, other: str) -> tuple[int, int]:
         first, second = self._device(one), self._device(other)

@@ -9,7 +9,7 @@ from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count, linear
 from ..network import Network
 from ..terms import Quantities, QuantityInfo
-from ..views import LayerRef, layer_index, unit_index
+from ..views import LayerRef, layer_index, unit_index, whole
 from .quantities import QUANTITIES, Quantity
 
 
@@ -59,9 +59,7 @@ class PlanView:
             return self.uses(unit)
         return count(self._variables.truth(Quantity.USES, at) for at in range(len(self._units)))
 
-    def hops(self) -> IntVar:
-        """Return how often a request goes from one unit to another: the number of borders."""
-        return self._variables.number(Quantity.HOPS)
+    hops = whole(Quantity.HOPS, "how often a request goes from one unit to another: the number of borders")
 
     def position(self, layer: LayerRef) -> Expr:
         """Return the place in the pipeline of the chunk that holds the layer; 0 is the first."""
@@ -76,13 +74,8 @@ class PlanView:
         """Return the bytes of weights and live tensors on a unit; 0 when it is not used."""
         return self._variables.number(Quantity.MEMORY, self._unit(unit))
 
-    def period_us(self) -> IntVar:
-        """Return the period, microseconds."""
-        return self._variables.number(Quantity.PERIOD)
-
-    def latency_us(self) -> IntVar:
-        """Return the latency of one request, microseconds."""
-        return self._variables.number(Quantity.LATENCY)
+    period_us = whole(Quantity.PERIOD, "the period, microseconds")
+    latency_us = whole(Quantity.LATENCY, "the latency of one request, microseconds")
 
     def stream_latency_us(self) -> IntVar:
         """Return the latency of a request in the stream, waits included, microseconds."""
@@ -92,25 +85,11 @@ class PlanView:
         """Return how many requests are on their way at once at the period of the plan."""
         return self._variables.number(Quantity.IN_FLIGHT)
 
-    def gapness_us(self) -> IntVar:
-        """Return the gapness, microseconds."""
-        return self._variables.number(Quantity.GAPNESS)
-
-    def bubbles_us(self) -> IntVar:
-        """Return the idle time of the used units per period, microseconds."""
-        return self._variables.number(Quantity.BUBBLES)
-
-    def peak_bytes(self) -> IntVar:
-        """Return the bytes needed while every chunk runs at once."""
-        return self._variables.number(Quantity.PEAK)
-
-    def units_used(self) -> IntVar:
-        """Return the number of units in use."""
-        return self._variables.number(Quantity.UNITS)
-
-    def energy_nj(self) -> IntVar:
-        """Return the energy of all units from one result to the next, nanojoules."""
-        return self._variables.number(Quantity.ENERGY)
+    gapness_us = whole(Quantity.GAPNESS, "the gapness, microseconds")
+    bubbles_us = whole(Quantity.BUBBLES, "the idle time of the used units per period, microseconds")
+    peak_bytes = whole(Quantity.PEAK, "the bytes needed while every chunk runs at once")
+    units_used = whole(Quantity.UNITS, "the number of units in use")
+    energy_nj = whole(Quantity.ENERGY, "the energy of all units from one result to the next, nanojoules")
 
     def _unit(self, name: str) -> int:
         return unit_index(self._units, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expr import BoolVar, IntVar
-from ..views import DeviceView, LayerRef
+from ..views import DeviceView, LayerRef, whole
 from .quantities import QUANTITIES
 from .quantities import GroupQuantity as Q
 
@@ -28,14 +28,10 @@ class GroupView(DeviceView):
         """Return the number of devices that serve the layer."""
         return self._variables.number(Q.SIZE, self._layer(layer))
 
-    def chunks(self) -> IntVar:
-        """Return the number of chunks."""
-        return self._variables.number(Q.CHUNKS)
+    chunks = whole(Q.CHUNKS, "the number of chunks")
 
     def extra_permille(self, device: str) -> IntVar:
         """Return what of its operations a device does beyond its share, permille; 0 when it is not used."""
         return self._variables.number(Q.EXTRA, self._device(device))
 
-    def extra_flops(self) -> IntVar:
-        """Return the operations that more than one device does."""
-        return self._variables.number(Q.REDUNDANCY)
+    extra_flops = whole(Q.REDUNDANCY, "the operations that more than one device does")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
-from ..views import RequestView
-from .quantities import QUANTITIES, FlowQuantity, beside
+from ..views import RequestView, whole
+from .quantities import QUANTITIES, beside
+from .quantities import FlowQuantity as Q
 
 
 class WorkloadView(RequestView):
@@ -23,7 +24,7 @@ class WorkloadView(RequestView):
             raise InvalidProblemError(
                 f"cut_after({request!r}, {layer!r}): no chunk follows the last layer; name an earlier one"
             )
-        return self._variables.truth(FlowQuantity.CUT, self._request(request), index + 1)
+        return self._variables.truth(Q.CUT, self._request(request), index + 1)
 
     def chunks(self, request: str) -> Expr:
         """Return the number of chunks of a request."""
@@ -31,11 +32,11 @@ class WorkloadView(RequestView):
 
     def position(self, request: str) -> IntVar:
         """Return the place of a request in the order; 0 is the first."""
-        return self._variables.number(FlowQuantity.POSITION, self._request(request))
+        return self._variables.number(Q.POSITION, self._request(request))
 
     def before(self, first: str, second: str) -> BoolVar:
         """Return "every unit serves the first request before the second"."""
-        return self._variables.truth(FlowQuantity.BEFORE, *self._two(first, second, "before"))
+        return self._variables.truth(Q.BEFORE, *self._two(first, second, "before"))
 
     def beside(self, first: str, second: str) -> BoolVar:
         """Return "chunks of both requests run at the same time"."""
@@ -43,40 +44,26 @@ class WorkloadView(RequestView):
 
     def chunk_us(self, request: str, unit: str) -> IntVar:
         """Return the time of a request on a unit without slowdown, microseconds; 0 if it skips the unit."""
-        return self._variables.number(FlowQuantity.CHUNK_US, self._request(request), self._unit(unit))
+        return self._variables.number(Q.CHUNK_US, self._request(request), self._unit(unit))
 
     def memory_while_bytes(self, request: str) -> IntVar:
         """Return the most bytes in use on the device while a chunk of the request runs."""
-        return self._variables.number(FlowQuantity.MEMORY_WHILE, self._request(request))
+        return self._variables.number(Q.MEMORY_WHILE, self._request(request))
 
-    def period_us(self) -> IntVar:
-        """Return the largest load of a unit, microseconds."""
-        return self._variables.number(FlowQuantity.PERIOD)
-
-    def gapness_us(self) -> IntVar:
-        """Return the largest minus the smallest load, microseconds."""
-        return self._variables.number(FlowQuantity.GAPNESS)
+    period_us = whole(Q.PERIOD, "the largest load of a unit, microseconds")
+    gapness_us = whole(Q.GAPNESS, "the largest minus the smallest load, microseconds")
 
     def bubbles_us(self) -> IntVar:
         """Return the idle time of all units between their first start and last end, microseconds."""
-        return self._variables.number(FlowQuantity.BUBBLES)
+        return self._variables.number(Q.BUBBLES)
 
-    def peak_bytes(self) -> IntVar:
-        """Return the most bytes in use at any instant."""
-        return self._variables.number(FlowQuantity.PEAK)
+    peak_bytes = whole(Q.PEAK, "the most bytes in use at any instant")
+    units_used = whole(Q.UNITS, "the number of units in use")
 
-    def units_used(self) -> IntVar:
-        """Return the number of units in use."""
-        return self._variables.number(FlowQuantity.UNITS)
-
-    def energy_nj(self) -> IntVar:
-        """Return the energy of all units until the last request is done, nanojoules."""
-        return self._variables.number(FlowQuantity.ENERGY)
+    energy_nj = whole(Q.ENERGY, "the energy of all units until the last request is done, nanojoules")
 
     def contention(self) -> IntVar:
         """Return the weighted number of pairs of high requests that are close in the order (P3)."""
-        return self._variables.number(FlowQuantity.CONTENTION)
+        return self._variables.number(Q.CONTENTION)
 
-    def displacement(self) -> IntVar:
-        """Return by how many positions the requests are moved, altogether."""
-        return self._variables.number(FlowQuantity.DISPLACEMENT)
+    displacement = whole(Q.DISPLACEMENT, "by how many positions the requests are moved, altogether")

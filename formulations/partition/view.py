@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expr import IntVar
-from ..views import GraphView
+from ..views import GraphView, whole
 from .quantities import QUANTITIES
 from .quantities import PartQuantity as Q
 
@@ -17,10 +17,5 @@ class PartView(GraphView):
         """Return the time of a unit for tensors that it sends or receives, microseconds."""
         return self._variables.number(Q.TRANSFER, self._unit(unit))
 
-    def period_us(self) -> IntVar:
-        """Return the largest load of a unit, microseconds."""
-        return self._variables.number(Q.PERIOD)
-
-    def transfers_us(self) -> IntVar:
-        """Return the time of all units for transfers, microseconds."""
-        return self._variables.number(Q.TRANSFERS)
+    period_us = whole(Q.PERIOD, "the largest load of a unit, microseconds")
+    transfers_us = whole(Q.TRANSFERS, "the time of all units for transfers, microseconds")

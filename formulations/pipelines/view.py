@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expr import BoolVar, IntVar
-from ..views import DeviceView
+from ..views import DeviceView, whole
 from .quantities import QUANTITIES, PipelineQuantity
 
 
@@ -23,9 +23,7 @@ class PipelineView(DeviceView):
         """Return "both devices are in one pipeline"."""
         return self._variables.truth(PipelineQuantity.WITH, *sorted(self._two(one, other)))
 
-    def pipelines(self) -> IntVar:
-        """Return the number of pipelines."""
-        return self._variables.number(PipelineQuantity.PIPELINES)
+    pipelines = whole(PipelineQuantity.PIPELINES, "the number of pipelines")
 
     def chunks(self) -> IntVar:
         """Return the number of chunks of all pipelines, which is that of the devices in use."""
@@ -35,10 +33,5 @@ class PipelineView(DeviceView):
         """Return how long one item takes of a device, with its messages; 0 when it is not used."""
         return self._variables.number(PipelineQuantity.STAGE, self._device(device))
 
-    def gapness_us(self) -> IntVar:
-        """Return the gapness, microseconds."""
-        return self._variables.number(PipelineQuantity.GAPNESS)
-
-    def traffic_bytes(self) -> IntVar:
-        """Return the bytes that one item sends over links."""
-        return self._variables.number(PipelineQuantity.TRAFFIC)
+    gapness_us = whole(PipelineQuantity.GAPNESS, "the gapness, microseconds")
+    traffic_bytes = whole(PipelineQuantity.TRAFFIC, "the bytes that one item sends over links")

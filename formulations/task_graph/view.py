@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expr import IntVar
-from ..views import GraphView, LayerRef
+from ..views import GraphView, LayerRef, whole
 from .quantities import QUANTITIES
 from .quantities import ScheduleQuantity as Q
 
@@ -21,6 +21,4 @@ class ScheduleView(GraphView):
         """Return when a layer is done, microseconds from the arrival; in a segment, when the segment is."""
         return self._variables.number(Q.FINISH, self._tables.tasks.of[self._layer(layer)])
 
-    def latency_us(self) -> IntVar:
-        """Return the time from the arrival to the last output, microseconds."""
-        return self._variables.number(Q.LATENCY)
+    latency_us = whole(Q.LATENCY, "the time from the arrival to the last output, microseconds")
