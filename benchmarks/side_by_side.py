@@ -38,10 +38,10 @@ from gapless.executor.tuning.candidates import (
     without_duplicates,
 )
 from gapless.formulations.jobs.reach import Reach
+from gapless.formulations.jobs.tasks import tables_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
-from gapless.formulations.task_graph.tables import tables_of
 from gapless.profiler.profile import ProfileOptions
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from .plan import Chunk, Plan
 from .scores import Violation
+from .terms import Index, QuantityInfo
+
+UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
+LAYER = Index(name="layer", allowed=lambda tables, *_: range(len(tables.layers)))
+
+
+def placed_quantities(busy: str, most_us: Callable[..., int]) -> tuple[QuantityInfo, ...]:
+    """Return which unit runs what, and its time and bytes: of numbers with a method `unit_of` of a layer.
+
+    `busy`: what a unit is busy with, in words.
+    """
+    return (
+        QuantityInfo(
+            "on",
+            "the unit runs the layer",
+            (LAYER, UNIT),
+            read=lambda plan, layer, unit: int(plan.unit_of(layer) == unit),
+        ),
+        QuantityInfo(
+            "uses",
+            "the unit runs at least one layer",
+            (UNIT,),
+            read=lambda plan, unit: int(unit in plan.busy_us),
+        ),
+        QuantityInfo("busy_us", busy, (UNIT,), most=most_us),
+        QuantityInfo(
+            "memory_bytes",
+            "bytes of the layers of the unit",
+            (UNIT,),
+            most=lambda tables, *_: tables.weights.whole,
+        ),
+    )
 
 
 def units_of_layers(plan: Plan, tables: Any) -> tuple[list[int], list[Violation]]:

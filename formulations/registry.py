@@ -1,8 +1,8 @@
 """Which formulations there are, by name and by the data of a problem.
 
-A formulation of gapless itself is a sub-package of this one whose `__init__` says under which key its data
-stands in problem files (`DATA_KEY`), and loads its `Formulation` when it is asked for (`load`). Others come
-as entry points of the group `gapless.formulations`, or are registered.
+A family of gapless itself is a sub-package of this one whose `__init__` names its kinds of problems, with the
+key under which the data of each stands in problem files (`KINDS`), and loads a `Formulation` when it is asked
+for (`load`). Others come as entry points of the group `gapless.formulations`, or are registered.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def formulation_named(name: str) -> Formulation[Any, Any]:
         return _registered[name]
     package = _built_in().get(name)
     if package is not None:
-        found: Formulation[Any, Any] = package.load()
+        found: Formulation[Any, Any] = package.load(name)
         return found
     return _entry_point(name)
 
@@ -106,7 +106,7 @@ def data_keys() -> tuple[str, ...]:
 
 def _near_keys() -> dict[str, str | None]:
     """Return the keys of the formulations that are known without looking up entry points."""
-    found = {name: package.DATA_KEY for name, package in _built_in().items()}
+    found = {name: package.KINDS[name] for name, package in _built_in().items()}
     return found | {name: formulation.data_key for name, formulation in _registered.items()}
 
 
@@ -121,9 +121,10 @@ def _data_keys() -> dict[str, str | None]:
 
 @cache
 def _built_in() -> dict[str, Any]:
+    """Return the package of each formulation of gapless itself, in the order of their names."""
     packages = (found.name for found in iter_modules([str(Path(__file__).parent)]) if found.ispkg)
-    loaded = {name: import_module(f".{name}", __package__) for name in packages}
-    return {name: package for name, package in loaded.items() if hasattr(package, "DATA_KEY")}
+    loaded = [import_module(f".{name}", __package__) for name in packages]
+    return dict(sorted((name, package) for package in loaded for name in getattr(package, "KINDS", ())))
 
 
 @cache

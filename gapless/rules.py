@@ -23,6 +23,7 @@ from .formulations.cooperation.view import GroupView
 from .formulations.expr import Const, abs_of, all_of, any_of, count, max_of, min_of
 from .formulations.flow_shop.rules import before, deadline, keep_off, keep_on, memory_cap_while, never_beside
 from .formulations.flow_shop.view import WorkloadView
+from .formulations.jobs.tasks import ScheduleView
 from .formulations.jobs.view import JobView
 from .formulations.partition.view import PartView
 from .formulations.pipelines.rules import (
@@ -38,7 +39,6 @@ from .formulations.pipelines.rules import (
 )
 from .formulations.pipelines.view import PipelineView
 from .formulations.rules import OpaqueRule, Rule
-from .formulations.task_graph.view import ScheduleView
 
 __all__ = [
     "Const",

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from gapless.formulations.registry import formulation_names
+
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("formulations", "solvers", "executor", "profiler", "gapless")
 MAY_IMPORT = {
@@ -185,13 +187,9 @@ def test_packages_of_gapless_import_what_is_below_them() -> None:
 
 PLAIN_WORDS = {"cooperation", "jobs", "partition", "passage", "pipelines"}
 """Formulations whose names other text needs as words: only who imports from their packages names them."""
-BUILDS_ON = {"passage": "chunking", "flow_shop": "jobs", "task_graph": "jobs"}
+BUILDS_ON = {"passage": "chunking", "flow_shop": "jobs", "task_graph": "jobs", "jobs": "task_graph"}
 """Formulations that are another one with one condition left out, or more: they share tables or planners."""
-FAMILIES = sorted(
-    path.parent.name
-    for path in (ROOT / "formulations").glob("*/__init__.py")
-    if "DATA_KEY" in path.read_text()
-)
+FAMILIES = sorted(formulation_names())
 PUBLIC_INDEX = {
     "gapless/__init__.pyi",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "gapless").glob("*.py")),

@@ -59,11 +59,11 @@ QUANTITY = {
     ),
     VIEW: (
         (
-            "    def period_us(self)",
+            "    period_us = whole(",
             "    def layers_on(self, unit: str) -> IntVar:\n"
             '        """Return the number of layers on a unit."""\n'
             "        return self._variables.number('layers_on', self._unit(unit))\n\n"
-            "    def period_us(self)",
+            "    period_us = whole(",
         ),
     ),
     TOTALS: (
@@ -85,9 +85,11 @@ FAMILIES = {
     "jobs": ("JobTerm", "makespan_us"),
     "partition": ("PartTerm", "period_us"),
     "pipelines": ("PipelineTerm", "period_us"),
-    "task_graph": ("ScheduleTerm", "latency_us"),
+    "task_graph": ("JobTerm", "latency_us"),
 }
 """The other families: the class of their terms, what the new one is worth."""
+HOMES = {"task_graph": ("jobs/quantities.py", "jobs/tasks.py")}
+"""Where that class and the table of terms are, if not in the `quantities.py` of the family."""
 
 ASK_NATIVE = """
 import json, sys
@@ -185,12 +187,11 @@ def test_native_algorithms_refuse_a_new_term(copy: Path, tmp_path: Path, family:
     terms, field = FAMILIES[family]
     member, table = f"class {terms}(StrEnum):\n", "TERMS = table(\n    (\n"
     new = f"        TermInfo({terms}.NEW, 'new', D.MICROSECONDS, field={field!r}),\n"
-    edits = {
-        f"formulations/{family}/quantities.py": (
-            (member, f"{member}    NEW = 'new'\n"),
-            (table, table + new),
-        )
+    named, listed = HOMES.get(family, (f"{family}/quantities.py",) * 2)
+    edits: dict[str, tuple[tuple[str, str], ...]] = {
+        f"formulations/{named}": ((member, f"{member}    NEW = 'new'\n"),)
     }
+    edits[f"formulations/{listed}"] = (*edits.get(f"formulations/{listed}", ()), (table, table + new))
     found = follow(copy, tmp_path, edits, family, ASK_NATIVE)
     assert found.pop("native new") == ["objective new"]
     assert found.pop("native after") == ["objective new"]

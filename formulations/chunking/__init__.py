@@ -1,10 +1,10 @@
 """Chunking: one network, an endless stream of requests, at most one chunk on each unit (BetterTogether)."""
 
-DATA_KEY = None
+KINDS = {"chunking": None}
 """It needs no data beyond networks, units and costs."""
 
 
-def load() -> object:
+def load(kind: str) -> object:
     """Return its `Formulation`."""
     from .formulation import FORMULATION
 

@@ -3,10 +3,10 @@
 Source: PICO (papers: Pipeline Cooperation), sections 3 and 5; cooperation, sections 1, 2 and 4.
 """
 
-DATA_KEY = "cooperation"
+KINDS = {"cooperation": "cooperation"}
 
 
-def load() -> object:
+def load(kind: str) -> object:
     """Return its `Formulation`."""
     from .formulation import FORMULATION
 

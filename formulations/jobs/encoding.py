@@ -48,20 +48,15 @@ from .quantities import JobQuantity as Q
 from .quantities import JobTerm, PlayedPlan
 from .reach import Reach
 from .slowdown import Lengths, at
-from .tables import JobPlan, JobTables, Option, ScheduleTables, Square, tables_of
-
-
-def encode_jobs(problem: Problem, *, top: int, known: JobPlan | None) -> Encoded[JobPlan]:
-    """Return the model of a problem.
-
-    `top`: how many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
-    `known`: a valid plan: for one wanted plan of least makespan, nothing needs to end later.
-    """
-    return _JobsModel(problem, top=top, known=known).encoded()
+from .tables import JobPlan, JobTables, Option, ScheduleTables, Square
 
 
 class ScheduleModel:
-    """The model of one problem of what is served once; what is asked of it is for its formulation to say."""
+    """The model of one problem of what is served once; what is asked of it is for its formulation to say.
+
+    `top`: how many plans are wanted; for one, plans that differ by equal requests need not all be solutions.
+    `known`: a valid plan: for one wanted plan that ends first, nothing needs to end later.
+    """
 
     tables: ScheduleTables
     name: ClassVar[str]
@@ -69,7 +64,8 @@ class ScheduleModel:
     times: ClassVar[frozenset[str]]  # quantities that depend on when chunks start
     windows: ClassVar[int | None] = None  # most heads, and most tails, of windows; None: see `Reach.windows`
 
-    def __init__(self, problem: Problem, tables: ScheduleTables, *, top: int, known: JobPlan | None) -> None:
+    def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
+        tables: ScheduleTables = problem.tables
         self.problem, self.tables = problem, tables
         self.requests, self.units = range(tables.request_count), range(tables.unit_count)
         self.one = top == 1
@@ -447,7 +443,7 @@ class ScheduleModel:
         return found
 
 
-class _JobsModel(ScheduleModel):
+class JobsModel(ScheduleModel):
     """The model of requests."""
 
     tables: JobTables
@@ -458,7 +454,7 @@ class _JobsModel(ScheduleModel):
     )
 
     def __init__(self, problem: Problem, *, top: int, known: JobPlan | None) -> None:
-        super().__init__(problem, tables_of(problem), top=top, known=known)
+        super().__init__(problem, top=top, known=known)
         self.alike = Alike(self.tables) if self.one and not problem.rules else None
 
     def encoded(self) -> Encoded[JobPlan]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..demands import Demand
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
-from ..formulation import of_tables
+from ..formulation import Formulation, TablesT, of_tables
 from ..history import History, Interval, SteadyState, executed
 from ..job_requests import Cuts, Jobs
 from ..limits import OF_ONE_NETWORK
@@ -23,7 +23,7 @@ from ..requests import RequestFormulation, RequestOperation, stream_of
 from ..scores import Violation, shared_cores
 from ..terms import PlanNumbers
 from ..usage import Usage, usage_of
-from .encoding import encode_jobs
+from .encoding import JobsModel, ScheduleModel
 from .play import Part
 from .quantities import QUANTITIES, TERMS, JobValues
 from .space import DIFFERENCE, all_plans, count_plans
@@ -132,7 +132,26 @@ class JobsOperation(RequestOperation):
         return list(self.ran(problem, deployment.plan))
 
 
-class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
+class ScheduleFormulation(Formulation[TablesT, JobPlan]):
+    """What is served once, in chunks on units: requests, or the tasks of one."""
+
+    model: ClassVar[type[ScheduleModel]]
+    """The model for exact solvers."""
+
+    codes = of_tables(all_plans)
+
+    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
+        """Return the chunks, then the order."""
+        return (*(number for parts in code.parts for part in parts for number in part), *code.order)
+
+    def encode(
+        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
+    ) -> Encoded[JobPlan]:
+        """Return the model by optional chunks (`encoding.py`)."""
+        return self.model(problem, top=top, known=known).encoded()
+
+
+class JobsFormulation(ScheduleFormulation[JobTables], RequestFormulation[JobTables, JobPlan]):
     """Requests of several networks, each in chunks of sections, on any units in any order."""
 
     name: ClassVar[str] = "jobs"
@@ -157,12 +176,12 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         "every layer can run somewhere, but no chunks of sections cover the network: memory or cuts are in "
         "the way"
     )
+    model = JobsModel
     tables = staticmethod(build_tables)
     view = of_tables(JobView)
     plan = of_tables(JobTables.plan)
     numbers = of_tables(JobValues)
     count = of_tables(count_plans)
-    codes = of_tables(all_plans)
 
     def hint_on_limits(self, names: Sequence[str]) -> str:
         """Return that plans in one order know a limit, if they do."""
@@ -262,10 +281,6 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
         assert isinstance(numbers, JobValues)
         return 1e6 * numbers.tables.request_count / max(1, numbers.makespan_us)
 
-    def key(self, problem: Problem, code: JobPlan) -> tuple[int, ...]:
-        """Return the chunks, then the order."""
-        return (*(number for parts in code.parts for part in parts for number in part), *code.order)
-
     def plan_class(self, problem: Problem) -> str:
         """Return when chunks start, where requests are cut, and how they pass the units."""
         jobs, words = jobs_of(problem), "schedules whose chunks start as soon as order and units allow"
@@ -285,12 +300,6 @@ class JobsFormulation(RequestFormulation[JobTables, JobPlan]):
             more.append("requests that come back to units (passage any)")
         words = " and ".join(more)
         return f"Not looked at are {words}." if words else ""
-
-    def encode(
-        self, problem: Problem, *, top: int = 1, relaxation: bool = False, known: JobPlan | None = None
-    ) -> Encoded[JobPlan]:
-        """Return the model by optional chunks (`encoding.py`)."""
-        return encode_jobs(problem, top=top, known=known)
 
 
 def _passage_words(problem: Problem) -> str:

@@ -16,30 +16,33 @@ from .tables import JobPlan, JobTables, ScheduleTables
 
 
 class JobTerm(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
+    """Names of what can be minimised, of requests or of tasks; `TERMS` says what they are."""
 
     MAKESPAN = "makespan"
     LATE = "late"
     LATENESS = "lateness"
     LATENCY = "latency"
     WORK = "work"
+    UNITS = "units"
 
 
 class JobQuantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices."""
+    """Names of the variables that describe a plan, with their indices; a task is a request of one network."""
 
-    ON = "on"  # (request, layer, unit): the unit runs the layer
-    USES = "uses"  # (request, unit): the unit runs at least one layer of the request
+    ON = "on"  # (request, layer, unit), of tasks (layer, unit): the unit runs the layer
+    USES = "uses"  # (request, unit), of tasks (unit): the unit runs at least one layer of the request
     BUSY = "busy_us"  # (unit): how long chunks run on it
     START = "start_us"  # (request): when its first chunk starts
     FINISH = "finish_us"  # (request): when its last chunk ends
     IS_LATE = "is_late"  # (request): it ends after its deadline
     CHUNKS = "chunks"  # (request): number of its chunks
+    MEMORY = "memory_bytes"  # (unit): bytes of the layers of its tasks
     MAKESPAN = "makespan_us"
     LATE = "late"
     LATENESS = "lateness_us"
     LATENCY = "latency_us"
     WORK = "work_us"
+    UNITS = "units"
 
 
 class PlayedPlan(PlanNumbers):
@@ -84,6 +87,11 @@ class PlayedPlan(PlanNumbers):
     def work_us(self) -> int:
         """What all chunks would take alone."""
         return sum(run.work_us for run in self.runs)
+
+    @property
+    def units(self) -> int:
+        """Number of units in use."""
+        return len(self.busy_us)
 
 
 class JobValues(PlayedPlan):
@@ -154,7 +162,8 @@ def _weights(tables: JobTables) -> int:
     return sum(request.weight for request in tables.jobs.requests)
 
 
-def _most_us(tables: JobTables, *_: int) -> int:
+def most_us(tables: ScheduleTables, *_: int) -> int:
+    """Return a time by which every plan is done."""
     return tables.horizon_us
 
 
@@ -168,7 +177,7 @@ _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(
 
 TERMS = table(
     (
-        TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=_most_us),
+        TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us),
         TermInfo(JobTerm.LATE, "sum of the weights of late requests", most=_weights),
         TermInfo(
             JobTerm.LATENESS,
@@ -183,7 +192,7 @@ TERMS = table(
             label="total latency",
             most=_most_weighted_us,
         ),
-        TermInfo(JobTerm.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=_most_us),
+        TermInfo(JobTerm.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
     )
 )
 """What can be minimised."""
@@ -197,12 +206,12 @@ QUANTITIES = quantity_table(
             (_REQUEST, _UNIT),
             read=lambda plan, request, unit: int(any(unit == part[2] for part in plan.code.parts[request])),
         ),
-        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (_UNIT,), most=_most_us),
+        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (_UNIT,), most=most_us),
         QuantityInfo(
-            JobQuantity.START, "when the first chunk of the request starts", (_REQUEST,), most=_most_us
+            JobQuantity.START, "when the first chunk of the request starts", (_REQUEST,), most=most_us
         ),
         QuantityInfo(
-            JobQuantity.FINISH, "when the last chunk of the request ends", (_REQUEST,), most=_most_us
+            JobQuantity.FINISH, "when the last chunk of the request ends", (_REQUEST,), most=most_us
         ),
         QuantityInfo(
             JobQuantity.IS_LATE,

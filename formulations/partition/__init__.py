@@ -3,11 +3,11 @@
 Source: Tarnawski et al., NeurIPS 2020 (`formulations.partitions`); partition, section 1.
 """
 
-DATA_KEY = "partition"
+KINDS = {"partition": "partition"}
 """Its data, `Partition`, stands under this key in problem files."""
 
 
-def load() -> object:
+def load(kind: str) -> object:
     """Return its `Formulation`."""
     from .formulation import FORMULATION
 

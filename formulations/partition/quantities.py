@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ..placed_layers import UNIT, placed_quantities
 from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
+from ..terms import PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .tables import Code, LayerGraph
 
 
@@ -61,9 +62,9 @@ class PartValues(PlanNumbers):
         self.units = len(self.busy_us)
         self.peak_bytes = sum(self.memory_bytes.values())
 
-
-_UNIT = Index(name="unit", allowed=lambda graph, *_: range(graph.unit_count))
-_LAYER = Index(name="layer", allowed=lambda graph, *_: range(graph.layer_count))
+    def unit_of(self, layer: int) -> int:
+        """Return the unit of a layer."""
+        return self.code[layer]
 
 
 def _most_us(graph: LayerGraph, *_: int) -> int:
@@ -92,30 +93,12 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(
-            PartQuantity.ON,
-            "the unit runs the layer",
-            (_LAYER, _UNIT),
-            read=lambda plan, layer, unit: int(plan.code[layer] == unit),
-        ),
-        QuantityInfo(
-            PartQuantity.USES,
-            "the unit runs at least one layer",
-            (_UNIT,),
-            read=lambda plan, unit: int(unit in plan.busy_us),
-        ),
-        QuantityInfo(PartQuantity.BUSY, "load of the unit: layers and transfers", (_UNIT,), most=_most_us),
+        *placed_quantities("load of the unit: layers and transfers", _most_us),
         QuantityInfo(
             PartQuantity.TRANSFER,
             "time of the unit for tensors that it sends or receives",
-            (_UNIT,),
+            (UNIT,),
             most=_most_us,
-        ),
-        QuantityInfo(
-            PartQuantity.MEMORY,
-            "bytes of the layers of the unit",
-            (_UNIT,),
-            most=lambda graph, *_: graph.weights.whole,
         ),
     ),
     TERMS,

@@ -1,10 +1,10 @@
 """Pipelines: one network over devices, through one pipeline or several on disjoint devices (EPipe)."""
 
-DATA_KEY = "pipelines"
+KINDS = {"pipelines": "pipelines"}
 """Its data, `Pipelines`, stands under this key in problem files."""
 
 
-def load() -> object:
+def load(kind: str) -> object:
     """Return its `Formulation`."""
     from .formulation import FORMULATION
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ...formulations.task_graph.quantities import ScheduleTerm as T
+from ...formulations.jobs.quantities import JobTerm as T
 from ..families import Drawn, Family, Instances, Search, Usual
 from ..protocol import BOUNDED
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from math import exp
 
+from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.tables import JobPlan
-from ...formulations.task_graph.quantities import ScheduleTerm
-from ...formulations.task_graph.tables import TaskTables
+from ...formulations.jobs.tasks import TaskTables
 from ..protocol import Deadline
 
 Key = tuple[int, ...]
@@ -65,9 +65,9 @@ class Critical:
     def terms(self) -> dict[str, int]:
         """The terms of the objective."""
         return {
-            ScheduleTerm.LATENCY: self.latency_us,
-            ScheduleTerm.WORK: sum(self.busy.values()),
-            ScheduleTerm.UNITS: len(self.busy),
+            JobTerm.LATENCY: self.latency_us,
+            JobTerm.WORK: sum(self.busy.values()),
+            JobTerm.UNITS: len(self.busy),
         }
 
 
@@ -128,7 +128,7 @@ class Moves:
     def _moved(self, now: Critical) -> Critical | None:
         """Return a schedule that one move makes; None: there is nothing to move."""
         rng = self._rng
-        if self._ranking[0] == ScheduleTerm.LATENCY and rng.random() >= _BY_CHANCE:
+        if self._ranking[0] == JobTerm.LATENCY and rng.random() >= _BY_CHANCE:
             path = now.path()
             task = rng.choice(path)
             if now.by_unit[task] and rng.random() < 0.5:

@@ -11,11 +11,10 @@ from rich.text import Text
 
 from ...formulations.deployment import Deployment
 from ...formulations.jobs.reach import Reach
+from ...formulations.jobs.tasks import ScheduleValues, TaskTables, tables_of, tasks_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.task_graph.quantities import ScheduleValues
-from ...formulations.task_graph.tables import TaskTables, tables_of, tasks_of
 from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime

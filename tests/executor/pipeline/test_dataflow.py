@@ -21,11 +21,11 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidPlanError
 from gapless.formulations.hardware import Platform
+from gapless.formulations.jobs.tasks import tables_of
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.streams import Dataflow
-from gapless.formulations.task_graph.tables import tables_of
 from gapless.formulations.task_graphs import TaskGraph
 
 from .fakes import chain

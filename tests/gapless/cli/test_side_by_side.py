@@ -9,7 +9,7 @@ import pytest
 import gapless
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
-from gapless.formulations.task_graph.tables import tables_of
+from gapless.formulations.jobs.tasks import tables_of
 
 from ..conftest import Cli
 

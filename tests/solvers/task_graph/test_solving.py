@@ -9,9 +9,8 @@ import pytest
 import gapless
 from gapless.formulations.jobs.reach import Reach
 from gapless.formulations.jobs.tables import tables_of as job_tables_of
+from gapless.formulations.jobs.tasks import ScheduleValues, tables_of
 from gapless.formulations.judge import check, examined
-from gapless.formulations.task_graph.quantities import ScheduleValues
-from gapless.formulations.task_graph.tables import tables_of
 from gapless.solvers.jobs.fines import unit_sets
 from gapless.solvers.jobs.samples import samples as job_samples
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus

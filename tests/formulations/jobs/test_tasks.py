@@ -11,11 +11,10 @@ from gapless.formulations.errors import InvalidProblemError, MalformedPlanError
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.jobs.reach import Reach
+from gapless.formulations.jobs.tasks import ScheduleValues, tables_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.task_graph.quantities import ScheduleValues
-from gapless.formulations.task_graph.tables import tables_of
 
 
 def diamond(**more: object) -> Problem:

@@ -14,15 +14,14 @@ from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.jobs.space import all_plans
+from gapless.formulations.jobs.task_formulation import pieces_of
+from gapless.formulations.jobs.tasks import ScheduleValues, tables_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
 from gapless.formulations.streams import Dataflow, Stream
-from gapless.formulations.task_graph.operation import pieces_of
-from gapless.formulations.task_graph.quantities import ScheduleValues
-from gapless.formulations.task_graph.tables import tables_of
 from tests.task_graph_instances import small_tasks
 
 

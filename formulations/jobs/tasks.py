@@ -1,4 +1,9 @@
-"""A graph of tasks and its units as plain integers by index: where judge, encoding and searches start."""
+"""Tasks of a graph as requests of one section: layers of one network side by side on the units of a device.
+
+A task, a layer or a segment of layers that run one right after the other, waits for the tasks that it reads
+from, and for what they send. Source: Topcuoglu, Hariri and Wu, IEEE TPDS 2002 (`formulations.task_graphs`);
+partition, section 3.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +13,24 @@ from functools import cached_property
 from typing import cast
 
 from ..blocks import Blocks, blocks_of
+from ..errors import MalformedPlanError
+from ..expr import IntVar
 from ..hardware import Platform
-from ..jobs.play import Part
-from ..jobs.tables import JobPlan, Option, ScheduleTables, Square, Visits
 from ..limits import capped
 from ..losses import Losses, Mark
+from ..placed_layers import chunks_of_layers, placed_quantities, too_full, units_of_layers
+from ..plan import Plan
 from ..problem import Problem
+from ..scores import Violation
 from ..task_graphs import TaskGraph
+from ..terms import Dimension as D
+from ..terms import Index, QuantityInfo, TermInfo, quantity_table, table
+from ..views import GraphView, LayerRef, whole
 from ..weights import Weights
+from .play import Part
+from .quantities import JobQuantity as Q
+from .quantities import JobTerm, PlayedPlan, most_us
+from .tables import JobPlan, Option, ScheduleTables, Square, Visits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -189,3 +204,150 @@ def _outside(problem: Problem, tasks: Blocks) -> tuple[Square, Square]:
         for own in touched:
             own[:] = map(int.__add__, own, row)
     return tuple(map(tuple, entry)), tuple(map(tuple, leave))
+
+
+class ScheduleValues(PlayedPlan):
+    """The numbers of one plan of tasks: of requests of which each is one chunk."""
+
+    tables: TaskTables
+
+    @property
+    def latency_us(self) -> int:
+        """From the arrival to the last output."""
+        return self.makespan_us
+
+    def unit_of(self, layer: int) -> int:
+        """Return the unit of a layer."""
+        return self.code.parts[self.tables.tasks.of[layer]][0][2]
+
+    @cached_property
+    def memory_bytes(self) -> dict[int, int]:
+        """The bytes of the tasks of each unit in use."""
+        units = self.code.units
+        return {
+            unit: self.tables.weights.of(task for task, own in enumerate(units) if own == unit)
+            for unit in self.busy_us
+        }
+
+    @property
+    def peak_bytes(self) -> int:
+        """The bytes of all units."""
+        return sum(self.memory_bytes.values())
+
+
+_TASK = Index(name="task", allowed=lambda tables, *_: range(tables.task_count))
+
+TERMS = table(
+    (
+        TermInfo(
+            JobTerm.LATENCY,
+            "from the arrival of one request to its last output",
+            D.MICROSECONDS,
+            most=most_us,
+        ),
+        TermInfo(JobTerm.WORK, "time of all units for layers", D.MICROSECONDS, most=most_us),
+        TermInfo(JobTerm.UNITS, "number of units in use", most=lambda tables, *_: tables.unit_count),
+    )
+)
+"""What can be minimised."""
+
+QUANTITIES = quantity_table(
+    (
+        *placed_quantities("time of the layers of the unit", most_us),
+        QuantityInfo(
+            Q.START, "when the task, a layer or a segment of layers, starts", (_TASK,), most=most_us
+        ),
+        QuantityInfo(Q.FINISH, "when the task is done", (_TASK,), most=most_us),
+    ),
+    TERMS,
+)
+"""What rules can speak about."""
+
+ScheduleValues.terms, ScheduleValues.quantities = TERMS, QUANTITIES
+
+
+class ScheduleView(GraphView):
+    """Atoms of rules about schedules: a unit is busy with its layers."""
+
+    infos = QUANTITIES
+
+    def start_us(self, layer: LayerRef) -> IntVar:
+        """Return when a layer starts, microseconds from the arrival; in a segment, when the segment does."""
+        return self._variables.number(Q.START, self._tables.tasks.of[self._layer(layer)])
+
+    def finish_us(self, layer: LayerRef) -> IntVar:
+        """Return when a layer is done, microseconds from the arrival; in a segment, when the segment is."""
+        return self._variables.number(Q.FINISH, self._tables.tasks.of[self._layer(layer)])
+
+    latency_us = whole(Q.LATENCY, "the time from the arrival to the last output, microseconds")
+
+
+def well_formed(tables: TaskTables, plan: Plan) -> JobPlan:
+    """Return a plan by index; where it names no order, its layers start in that of the network."""
+    unit_of, wrong = units_of_layers(plan, tables)
+    if not wrong:
+        wrong += [*_divided(tables, unit_of), *_disorder(tables, plan.order)]
+    if wrong:
+        raise MalformedPlanError(plan, wrong)
+    index = {name: layer for layer, name in enumerate(tables.layers)}
+    order = dict.fromkeys(tables.tasks.of[index[name]] for name in plan.order) or range(tables.task_count)
+    return tables.scheduled([unit_of[own[0]] for own in tables.tasks.members], order)
+
+
+def plan_of(tables: TaskTables, code: JobPlan) -> Plan:
+    """Return a plan by name: for each unit its layers, as runs of the given order; and when who starts."""
+    units = code.units
+    unit_of = [units[task] for task in tables.tasks.of]
+    chunks = chunks_of_layers(unit_of, tables)
+    order = tuple(tables.layers[layer] for task in code.order for layer in tables.tasks.members[task])
+    return Plan(chunks=chunks, order=order)
+
+
+def _divided(tables: TaskTables, unit_of: list[int]) -> Iterator[Violation]:
+    for own in tables.tasks.members:
+        units = {unit_of[layer] for layer in own}
+        if len(units) > 1:
+            named = ", ".join(repr(tables.layers[layer]) for layer in own[:5])
+            there = ", ".join(sorted(repr(tables.units[unit]) for unit in units))
+            yield Violation(rule="segments", message=f"layers {named} are one segment, but are on {there}")
+
+
+def _disorder(tables: TaskTables, order: tuple[str, ...]) -> Iterator[Violation]:
+    """Yield what is wrong with the order of the layers."""
+    place = {name: position for position, name in enumerate(order)}
+    if not place:
+        return
+    if len(place) < len(order) or {*place} != {*tables.layers}:
+        missing = sorted({*tables.layers} - {*place})[:5] or sorted({*place} - {*tables.layers})[:5]
+        named = f"; look at {', '.join(map(repr, missing))}" if missing else ""
+        text = f"the order names {len(order)} layers, not each of {len(tables.layers)} once{named}"
+        yield Violation(rule="order", message=text)
+        return
+    for own in tables.tasks.members:
+        places = [place[tables.layers[layer]] for layer in own]
+        if places != [*range(places[0], places[0] + len(own))]:
+            named = ", ".join(repr(tables.layers[layer]) for layer in own[:5])
+            yield Violation(
+                rule="segments", message=f"layers {named} are not one after the other in the order"
+            )
+    for task, before in enumerate(tables.before):
+        for other, _ in before:
+            reader, maker = (tables.layers[tables.tasks.members[each][0]] for each in (task, other))
+            if place[reader] < place[maker]:
+                yield Violation(
+                    rule="order", message=f"the order has {reader!r} before {maker!r}, which it reads from"
+                )
+
+
+def broken(values: ScheduleValues) -> Iterator[Violation]:
+    """Yield tasks that units cannot run, and capacities that a schedule breaks.
+
+    That units which exclude each other take turns is how starts are made: no plan can break it.
+    """
+    tables = values.tables
+    for task, unit in enumerate(values.code.units):
+        if tables.time_us[task][unit] is None:
+            layer = tables.layers[tables.tasks.members[task][0]]
+            text = f"unit {tables.units[unit]!r} cannot run layer {layer!r}, or one of its segment"
+            yield Violation(rule="support", message=text)
+    yield from too_full(values.memory_bytes, tables)

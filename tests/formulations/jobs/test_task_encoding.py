@@ -14,7 +14,7 @@ from gapless.formulations.model import Encoded
 from gapless.formulations.problem import Problem
 from gapless.solvers.task_graph.samples import samples
 
-from .test_judge import with_outside
+from .test_tasks import with_outside
 
 SAMPLES = samples()
 PROBLEMS = {"plain": SAMPLES.plain, **SAMPLES.problems, "from outside": with_outside()}
