@@ -33,7 +33,6 @@ from .api.planning import plan as plan
 from .api.problems import load_problem as load_problem
 from .api.problems import load_workload as load_workload
 from .api.problems import table_problem as table_problem
-from .api.problems import with_free_passage as with_free_passage
 from .api.problems import with_passage as with_passage
 from .api.problems import with_pipelines as with_pipelines
 from .api.problems import with_workload as with_workload
@@ -57,6 +56,7 @@ from .formulations.problem import Problem as Problem
 from .formulations.rules import OpaqueRule as OpaqueRule
 from .formulations.scores import Score as Score
 from .formulations.simulate import simulate as simulate
+from .question.question import Question as Question
 from .serving.server import serve as serve
 from .solvers.result import SolveResult as SolveResult
 from .sweeps.run import sweep as sweep

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .api.batches import plan_batches
+from .api.problems import with_free_passage
 from .formulations.job_requests import JobRequest, Jobs, SectionBorders
 from .formulations.simulate import simulate_workload
 from .formulations.workload import Execution, Request, RequestOrder, Workload
@@ -17,4 +18,5 @@ __all__ = [
     "Workload",
     "plan_batches",
     "simulate_workload",
+    "with_free_passage",
 ]

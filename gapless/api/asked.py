@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..formulations.deployment import Mode
-from ..formulations.errors import InvalidInputError
+from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.job_requests import ORDERED, Jobs
+from ..formulations.limits import Limits
+from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
-from ..formulations.passages import Passage
+from ..formulations.passages import Passage, Ways
 from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.workload import Execution, RequestOrder, Workload
 from ..profiler.platforms.catalog import is_shipped_name
 from ..question.question import About, Question, asked_fields
-from .layer_orders import with_layer_order
+from ..question.values import Place
+from ..solvers.registry import get_backends
 from .models import is_code
 from .problems import (
     load_problem,
@@ -29,7 +35,11 @@ from .problems import (
 from .side_by_side import Segments, with_side_by_side
 
 if TYPE_CHECKING:
-    from ..formulations.network import Network
+    from ..executor.model import Model
+    from ..formulations.cluster_platform import ClusterPlatform
+    from ..formulations.rules import AnyRule, RuleFunction
+    from ..solvers.protocol import Backend
+    from .clusters import Planned
 
 _FREE_ONE, _FREE_SEVERAL = "any, or else once", "any, or else ordered"
 """The passage where none is given, of one network and of a workload: what is asked, and known, decides
@@ -48,14 +58,151 @@ def with_usual_passage(question: Question) -> Question:
     return replace(question, passage=_FREE_ONE if question.workload is None else _FREE_SEVERAL)
 
 
-def problem_of(question: Question, network: Network | None = None) -> Problem:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a question is about, where Python has it already and no name is needed."""
+
+    problem: Problem | None = None
+    model: Model | Network | None = None  # to be planned over a cluster
+    cluster: ClusterPlatform | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A problem as it was asked for."""
+
+    problem: Problem  # the problem, with objective, limits and rules
+    question: Question  # how it was named, and what was chosen; a plan file keeps that
+    notes: tuple[str, ...] = ()  # what the user should know about it
+    once: Callable[[], Asked] | None = None
+    """Asks for one chunk per unit, where units may have several only because nothing else was said."""
+
+    @property
+    def task_slots(self) -> int | None:
+        """Task slots that were asked for without a workload: they are for who plays the plan."""
+        return self.question.task_slots if self.problem.formulation.one_network else None
+
+
+class Words(TypedDict, total=False):
+    """What can be asked of a problem besides its name, as for `plan`; the fields of a question, and rules."""
+
+    platform: ClusterPlatform | str | Path | None
+    workload: str | None
+    devices: Mapping[str, int] | None
+    batch: int | None
+    shape: Mapping[str, Sequence[int]] | None
+    order: str | None
+    execution: str | None
+    mode: str | None
+    task_slots: int | None
+    contention: str | Path | None
+    costs: str | None
+    pipelines: str | int | None
+    passage: str | None
+    groups: str | int | None
+    over_graph: bool | None
+    layer_order: str | None
+    segments: str | None
+    objective: str | Objective | None
+    limits: Limits | None
+    window: Mapping[str, tuple[int, int | None]] | None
+    rules: Iterable[RuleFunction | AnyRule]
+
+
+def asked_problem(problem: Planned | Question | None, words: Words) -> Asked:
+    """Return the problem that Python asks for.
+
+    A name is asked about as on the command line: where no passage is given, what is known decides. A problem
+    says itself how units are passed.
+    Raises InvalidInputError: as for `problem_of`; a rule or a value is not valid.
+    """
+    cluster = words.get("platform")
+    subject = Subject(
+        problem=problem if isinstance(problem, Problem) else None,
+        model=None if isinstance(problem, Problem | Question | str | Path | None) else problem,
+        cluster=None if isinstance(cluster, str | Path | None) else cluster,
+    )
+    question = problem if isinstance(problem, Question) else Question()
+    if isinstance(problem, str | Path):
+        question = replace(question, problem=str(problem))
+    question = question.with_values(_values(words))
+    rules = tuple(words.get("rules", ()))
+    if subject == Subject(cluster=subject.cluster):
+        return ask(question, subject, lambda made: made.with_rules(*rules))
+    return Asked(problem=problem_of(question, subject).with_rules(*rules), question=question)
+
+
+def _values(words: Words) -> dict[str, Any]:
+    """Return values of Python as fields of a question; what is given as text is read as in a file."""
+    found: dict[str, Any] = {}
+    known = {each.name: each for each in asked_fields()}
+    for name, value in words.items():
+        if value is None or name == "rules":
+            continue
+        if name == "limits":
+            assert isinstance(value, Limits)
+            found |= value.in_use()
+        elif name not in known:
+            raise InvalidInputError(f"{name} is nothing that can be asked; there are {', '.join(known)}")
+        elif isinstance(value, str) and known[name].form.plain is False:
+            found[name] = known[name].form.read(Place(name, bare=True), value)
+        else:
+            found[name] = str(value) if known[name].form.plain else value
+    return found
+
+
+def ask(
+    question: Question,
+    subject: Subject = Subject(),
+    change: Callable[[Problem], Problem] = lambda problem: problem,
+) -> Asked:
+    """Return a new problem that is asked for; where no passage is given, what is asked and known decides.
+
+    `change`: adds what a question cannot say: rules. Errors as for `problem_of`.
+    """
+    usual = with_usual_passage(question)
+    problem = problem_of(usual, subject)
+    free = False
+    if question.passage is None and isinstance(problem.data, Passage):
+        free = problem_of(question, subject).data is None  # or the file says so itself
+        usual = usual if free else question
+    chosen, notes = settled(usual, problem)
+    once = partial(ask, replace(question, passage=Ways.ONCE), subject, change) if free else None
+    try:
+        return Asked(problem=change(problem), question=chosen, notes=notes, once=once)
+    except GaplessError as error:
+        if once is None:
+            raise
+        return in_once(once, str(error))
+
+
+def in_once(once: Callable[[], Asked], why: str) -> Asked:
+    """Return what is asked with one chunk per unit, and say why."""
+    found = once()
+    return replace(found, notes=(*found.notes, once_note(why)))
+
+
+def for_backends(asked: Asked, backends: Sequence[str | Backend]) -> Asked:
+    """Return what is asked with one chunk per unit, where that is all that some named backend knows."""
+    if asked.once is None or not backends:
+        return asked
+    abilities = {one.name: one.capabilities for one in get_backends(backends)}
+    lacking = [name for name, able in abilities.items() if able.support(asked.problem) is None]
+    once = asked.once().problem if lacking else asked.problem
+    lacking = [name for name in lacking if not abilities[name].missing(once)]
+    return in_once(asked.once, f"{', '.join(lacking)} can plan no others") if lacking else asked
+
+
+def problem_of(question: Question, subject: Subject = Subject()) -> Problem:
     """Return the problem that is asked for, with its objective and limits.
 
-    `network`: the model that is named with a cluster, where it was opened before; None: it is opened.
+    `subject`: what the question is about, as far as it needs no name.
     Raises InvalidInputError: the question names nothing, or something that is not there; an objective or a
     limit is not valid, or something has no meaning for such a problem.
     """
-    problem = _named(question, network)
+    from .layer_orders import with_layer_order  # which plans, as `plan` asks for
+
+    problem = _named(question, subject)
     if question.layer_order == "free":
         for name in ("pipelines", "groups"):
             if question.value(name) is not None:
@@ -132,6 +279,8 @@ def _in_any_order(problem: Problem, question: Question) -> Problem:
         return with_side_by_side(problem, segments=question.segments or Segments.LAYERS)
     if question.segments is not None:
         raise InvalidInputError("--segments is about layers side by side: give --objective latency, too")
+    from .layer_orders import with_layer_order
+
     return with_layer_order(problem, "free")
 
 
@@ -150,12 +299,12 @@ def _passage_notes(question: Question, problem: Problem) -> tuple[str, ...]:
     return (once_note(why),) if why else ()
 
 
-def _named(question: Question, network: Network | None) -> Problem:
+def _named(question: Question, subject: Subject) -> Problem:
     if question.workload is not None:
         _refuse(question, About.DEVICES, About.GROUPS, why="one network over devices: leave --workload away")
         return load_workload(
             question.workload,
-            problem=question.problem,
+            problem=subject.problem or question.problem,
             platform=question.platform,
             costs=question.costs,
             order=question.order or RequestOrder.FREE,
@@ -170,20 +319,32 @@ def _named(question: Question, network: Network | None) -> Problem:
     shipped = f"{question.platform}/{question.problem}"
     if question.platform is not None and is_shipped_name(shipped):
         question = replace(question, platform=None, problem=shipped)
-    if question.problem is None:
+    if subject == Subject() and question.problem is None:
         raise InvalidInputError(
             "no problem is named: give a problem file or a shipped name (`gapless platforms` lists them), "
             "a model with --platform and a cluster, or --workload with --platform"
         )
-    if question.platform is not None:
-        return _over_devices(question, question.problem, question.platform, network)
+    if question.platform is not None or subject.cluster is not None:
+        return _over_devices(question, subject)
     _refuse(question, About.DEVICES, About.GROUPS, why=About.DEVICES)
-    return load_problem(question.problem, costs=question.costs)
+    if subject.model is not None:
+        raise InvalidInputError(
+            "a model is given, and no problem: name the cluster that it is planned over (platform=...), or "
+            "measure it with gapless.profile"
+        )
+    if subject.problem is None:
+        return load_problem(question.problem or "", costs=question.costs)
+    if question.costs is not None:
+        raise InvalidInputError(
+            f"costs={question.costs!r} chooses between the tables of a shipped problem; this one is made"
+        )
+    return subject.problem
 
 
-def _over_devices(question: Question, model: str, platform: str, network: Network | None) -> Problem:
-    if is_code(model):
-        require_trusted(model, "the model")
+def _over_devices(question: Question, subject: Subject) -> Problem:
+    name, platform = question.problem or "", subject.cluster or question.platform or ""
+    if is_code(name):
+        require_trusted(name, "the model")
     if question.costs is not None:
         raise InvalidInputError(
             "--costs chooses between measured tables; costs on a cluster are estimated from its speeds"
@@ -192,16 +353,18 @@ def _over_devices(question: Question, model: str, platform: str, network: Networ
         from .clusters import cluster_problem
 
         _refuse(question, About.GROUPS)
-        found = {name: given for name, given in device_options(question).items() if name != "shapes"}
-        return cluster_problem(network or network_named(question), platform, **found)
+        found = {key: given for key, given in device_options(question).items() if key != "shapes"}
+        return cluster_problem(subject.model or subject.problem or network_named(question), platform, **found)
     from .groups import group_problem
 
     if question.pipelines is not None:
         raise InvalidInputError(
             "--pipelines is about plans in which each device has a chunk of its own: leave --groups away"
         )
+    if subject.problem is not None or isinstance(subject.model, Network):
+        raise InvalidInputError("groups are of a model whose pieces are cut: name it, or open it")
     return group_problem(
-        model,
+        subject.model or name,
         platform,
         groups=question.groups,
         over_graph=bool(question.over_graph),

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from ..formulations.errors import BackendError, InvalidInputError
+from ..formulations.limits import Limits
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
+from ..question.question import Question
 from ..solvers.course import Recorder
-from ..solvers.families import Usual, family_of, runs_of
-from ..solvers.protocol import Backend, Claim, SolveOptions, unwatched
+from ..solvers.families import Usual, family_of, runs_of, takes_start
+from ..solvers.protocol import (
+    Backend,
+    Claim,
+    Clock,
+    SolveOptions,
+    SolveStatus,
+    StopReason,
+    handling_of,
+    unwatched,
+)
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import SolveResult
-from ..solvers.session import solve
+from ..solvers.session import reconcile, solve
 from ..solvers.sources import StartMode, label_of, start_mode
+from .asked import Words, asked_problem, for_backends
 from .comparison import BackendFailure, Comparison, disagreements
-from .problems import given_problem, with_passage, with_pipelines
 
 if TYPE_CHECKING:
     from ..formulations.cluster_platform import ClusterPlatform
@@ -45,20 +56,70 @@ def able_backends(problem: Problem) -> Iterator[str]:
     return (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
 
 
+class Watch(Protocol):
+    """Who is told how far a search is, and keeps what it has shown: an interruption then loses nothing."""
+
+    clock: Clock
+    """Of the searches (`SolveOptions.clock`)."""
+
+    @property
+    def backend(self) -> str:
+        """Label of the run at work (`label_of`), or "" before the first."""
+        ...
+
+    @property
+    def claim(self) -> Claim | None:
+        """What that run has published last."""
+        ...
+
+    @property
+    def recorder(self) -> Recorder:
+        """All that it has published."""
+        ...
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it began."""
+        ...
+
+    def start(self, backend: str) -> None:
+        """Note that a run starts."""
+        ...
+
+    def publish(self, claim: Claim) -> None:
+        """Note an intermediate claim."""
+        ...
+
+
 def plan(
-    problem: Planned,
+    problem: Planned | Question | None = None,
     *,
     platform: ClusterPlatform | str | Path | None = None,
-    batch: int = 1,
+    workload: str | None = None,
+    devices: Mapping[str, int] | None = None,
+    batch: int | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
+    order: str | None = None,
+    execution: str | None = None,
+    mode: str | None = None,
+    task_slots: int | None = None,
+    contention: str | Path | None = None,
+    costs: str | None = None,
+    pipelines: str | int | None = None,
+    passage: str | None = None,
+    groups: str | int | None = None,
+    over_graph: bool | None = None,
+    layer_order: str | None = None,
+    segments: str | None = None,
+    objective: str | Objective | None = None,
+    limits: Limits | None = None,
+    window: Mapping[str, tuple[int, int | None]] | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
     backend: str | Backend | None = None,
     top: int = 1,
     distance: int = 1,
-    pipelines: str | int | None = None,
-    passage: str | None = None,
-    objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
-    rules: Iterable[RuleFunction | AnyRule] = (),
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
@@ -72,11 +133,36 @@ def plan(
     ----------
     problem
         From `load_problem`, `table_problem`, or built from its parts; or its name or file, as for
-        `load_problem`. With a platform, a model, as for `cluster_problem`.
+        `load_problem`, or a `Question`. With a platform, a model, as for `cluster_problem`. None: the
+        workload on the platform.
     platform
-        The cluster that a model is planned over, as for `cluster_problem`: its name, its file or itself.
-    batch
-        As for `cluster_problem`; of no meaning without a platform.
+        The cluster that a model is planned over, as for `cluster_problem`: its name, its file or itself. With
+        a workload, or a network that it has: the name of a shipped platform.
+    workload, order, execution, mode, task_slots, contention, window
+        Requests that share the units, and how they are served, as for `load_workload`.
+    devices, batch, shape
+        As for `cluster_problem`.
+    costs
+        As for `load_problem`.
+    pipelines
+        How many pipelines may run side by side, each on units of its own: "many", "one" or a number
+        (`with_pipelines`). None: as the problem says.
+    passage
+        "any": a unit may have several chunks of a request; "once": one; more for workloads (`with_passage`).
+        None: a problem says it itself; of a name what is known decides, as on the command line
+        (`with_free_passage`).
+    groups, over_graph
+        As for `group_problem`.
+    layer_order, segments
+        What plans cut: "fixed", "best", "free", or an order in numbers (`with_layer_order`), and with "free"
+        and the latency what is one task (`with_side_by_side`).
+    objective
+        Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
+        `Objective`.
+    limits
+        What plans have to keep, besides the limits of the problem.
+    rules
+        Further rules: functions of a `PlanView`, ready-made rules, `OpaqueRule`s.
     backend
         Name of a backend (`gapless doctor` lists them), or a backend of your own: itself, or as
         "module:Class" or "file.py:Class". None: `native`, or where the formulation has no native algorithm
@@ -86,22 +172,11 @@ def plan(
     distance
         On how many layers, at least, each plan is to run on other units than every plan before it; 1: any
         other plan. Of a workload, pairs of requests in the other order count, too.
-    pipelines
-        How many pipelines may run side by side, each on units of its own: "many", "one" or a number
-        (`with_pipelines`). None: as the problem says.
-    passage
-        "any": a unit may have several chunks of a request; "once": one; more for workloads (`with_passage`).
-        None: as the problem says. The command line asks for `with_free_passage` where nothing is said.
-    objective
-        Overrides the objective of the problem: "period", "period,gapness", "paper", "slack:50", or an
-        `Objective`.
     time_limit_s
         Seconds; the best plans so far are returned when it is reached.
     memory_limit_bytes
         Memory that a backend may take, which then runs in a child process. None: a child process may
         take half of the machine's.
-    rules
-        Further rules: functions of a `PlanView`, ready-made rules, `OpaqueRule`s.
     strict_rules
         Refuse backends that merely check or repair plans against the rules.
     seed, threads
@@ -125,7 +200,7 @@ def plan(
     Raises
     ------
     InvalidInputError, ExpressionError
-        The objective, a rule or an option is not valid.
+        The objective, a rule or an option is not valid, or has no meaning for such a problem.
     BackendError
         The backend cannot answer.
 
@@ -135,7 +210,33 @@ def plan(
     >>> result = gapless.plan("pixel7a/alexnet-sparse")
     >>> result.status, result.objective
     (<SolveStatus.OPTIMAL: 'optimal'>, 7648)
+    >>> gapless.plan("pixel7a/alexnet-sparse", limits=gapless.Limits(max_units=2)).objective
+    8615
     """
+    words = Words(
+        platform=platform,
+        workload=workload,
+        devices=devices,
+        batch=batch,
+        shape=shape,
+        order=order,
+        execution=execution,
+        mode=mode,
+        task_slots=task_slots,
+        contention=contention,
+        costs=costs,
+        pipelines=pipelines,
+        passage=passage,
+        groups=groups,
+        over_graph=over_graph,
+        layer_order=layer_order,
+        segments=segments,
+        objective=objective,
+        limits=limits,
+        window=window,
+        rules=rules,
+    )
+    asked = for_backends(asked_problem(problem, words), [] if backend is None else [backend]).problem
     options = SolveOptions(
         top=top,
         distance=distance,
@@ -146,28 +247,61 @@ def plan(
         start=start_mode(start),
         publish=on_progress or unwatched,
     )
-    asked = with_objective_and_rules(
-        _given(problem, platform, batch), objective, rules, pipelines=pipelines, passage=passage
+    worker = backend or default_backend(asked)
+    return solve(asked, worker, options, isolate=isolate, strict_rules=strict_rules)
+
+
+def planned(
+    problem: Problem,
+    backend: str | Backend | None,
+    options: SolveOptions,
+    watch: Watch,
+    *,
+    strict_rules: bool = False,
+) -> SolveResult:
+    """Do what `plan` does while somebody watches; an interruption (KeyboardInterrupt) ends the search.
+
+    Then the answer is the best that the backend had shown until then, judged like any other, and its `stop`
+    says so.
+    """
+    (worker,) = get_backends([backend or default_backend(problem)])
+    watch.start(worker.name)
+    watched = replace(options, publish=watch.publish, clock=watch.clock)
+    try:
+        return solve(problem, worker, watched, strict_rules=strict_rules)
+    except KeyboardInterrupt:
+        begun = options.start if takes_start(worker, problem) else None
+        return _so_far(problem, worker, begun, watch, options.top)
+
+
+def _so_far(
+    problem: Problem, backend: Backend, begun: StartMode | None, watch: Watch, top: int
+) -> SolveResult:
+    """Return what the interrupted backend had shown, as a judged result."""
+    shown = watch.claim or Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.INTERRUPTED)
+    slack = problem.objective.period_slack_permille is not None
+    claim = Claim(
+        status=SolveStatus.FEASIBLE if shown.plans else SolveStatus.NO_SOLUTION,
+        stop=StopReason.INTERRUPTED,
+        plans=shown.plans[:top],
+        # In slack mode the bound may be one on the period, which comes first there.
+        bound=None if slack else shown.bound,
+        plan_source=shown.plan_source,
+        bound_source=shown.bound_source,
+        handling=handling_of(problem, backend.capabilities),
     )
-    return solve(
-        asked, backend or default_backend(asked), options, isolate=isolate, strict_rules=strict_rules
-    )
+    result = reconcile(problem, backend, claim, top, watch.elapsed_s)
+    return replace(result, start=begun, course=watch.recorder.course(result))
 
 
 def compare(
-    problem: Planned,
+    problem: Planned | Question | None = None,
     *,
-    platform: ClusterPlatform | str | Path | None = None,
-    batch: int = 1,
     backends: Sequence[str | Backend] | None = None,
     top: int = 1,
     distance: int = 1,
-    pipelines: str | int | None = None,
-    passage: str | None = None,
-    objective: str | Objective | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
-    rules: Iterable[RuleFunction | AnyRule] = (),
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
@@ -175,14 +309,15 @@ def compare(
     on_backend: Callable[[str], None] | None = None,
     on_progress: Callable[[Claim], None] | None = None,
     on_result: Callable[[SolveResult], None] | None = None,
+    **words: Unpack[Words],
 ) -> Comparison:
     """Solve one problem with several backends, one after the other, on the same integers.
 
     Parameters
     ----------
-    problem, platform, batch, pipelines, passage, top, distance, objective, rules, strict_rules, seed
-        As for `plan`.
-    threads, on_progress
+    problem, words
+        What is asked, as for `plan`: platform, workload, passage, objective, limits, rules, ...
+    top, distance, strict_rules, seed, threads, on_progress
         As for `plan`.
     time_limit_s, memory_limit_bytes
         As for `plan`, for each backend; without a time limit, workloads get the usual one.
@@ -225,9 +360,7 @@ def compare(
         publish=on_progress or unwatched,
     )
     return compare_backends(
-        with_objective_and_rules(
-            _given(problem, platform, batch), objective, rules, pipelines=pipelines, passage=passage
-        ),
+        for_backends(asked_problem(problem, words), backends or ()).problem,
         options,
         backends=backends,
         strict_rules=strict_rules,
@@ -236,20 +369,45 @@ def compare(
     )
 
 
-def _given(
-    problem: Planned, platform: ClusterPlatform | str | Path | None, batch: int
-) -> Problem | str | Path:
-    """Return the problem that is given: as it is, or over the devices of a cluster."""
-    if platform is not None:
-        from .clusters import cluster_problem
+def compared(
+    problem: Problem,
+    options: SolveOptions,
+    watch: Watch,
+    *,
+    backends: Sequence[str | Backend] | None = None,
+    strict_rules: bool = False,
+) -> tuple[Comparison, bool]:
+    """Do what `compare` does while somebody watches.
 
-        return cluster_problem(problem, platform, batch=batch)
-    if not isinstance(problem, Problem | str | Path):
-        raise InvalidInputError(
-            "a model is given, and no problem: name the cluster that it is planned over (platform=...), or "
-            "measure it with gapless.profile"
+    Returns the answers, and whether an interruption came before all were there. If so, the backend that was
+    at work counts with the best that it had shown (`planned`).
+    """
+    usual, results = default_backends(problem), list[SolveResult]()
+    workers = get_backends(usual.names if backends is None else backends)
+    both = runs_of(problem, workers, options.start)
+    runs = {label_of(one.name, begun): (one, begun) for one, begun in both}
+    try:
+        done = compare_backends(
+            problem,
+            replace(options, publish=watch.publish, clock=watch.clock),
+            backends=workers,
+            strict_rules=strict_rules,
+            on_backend=watch.start,
+            on_result=results.append,
         )
-    return problem
+    except KeyboardInterrupt:
+        if watch.backend not in runs:  # not even the first one has started
+            raise
+        stopped = _so_far(problem, *runs[watch.backend], watch, options.top)
+        found = Comparison(
+            problem=problem,
+            results=(*results, stopped),
+            failures=(),
+            disagreements=(),
+            time_limit_s=options.time_limit_s or usual.time_limit_s,
+        )
+        return found, True
+    return done, False
 
 
 def compare_backends(
@@ -292,18 +450,3 @@ def compare_backends(
         disagreements=tuple(disagreements(results)),
         time_limit_s=options.time_limit_s,
     )
-
-
-def with_objective_and_rules(
-    problem: Problem | str | Path,
-    objective: str | Objective | None,
-    rules: Iterable[RuleFunction | AnyRule],
-    *,
-    pipelines: str | int | None = None,
-    passage: str | None = None,
-) -> Problem:
-    """Return a problem, or that of a name, with what else is given."""
-    asked = given_problem(problem)
-    asked = asked if pipelines is None else with_pipelines(asked, pipelines)
-    asked = asked if passage is None else with_passage(asked, passage)
-    return (asked if objective is None else asked.with_objective(objective)).with_rules(*rules)

@@ -84,7 +84,7 @@ def given_problem(problem: Problem | str | Path) -> Problem:
 def load_workload(
     text: str,
     *,
-    problem: str | Path | None = None,
+    problem: Problem | str | Path | None = None,
     platform: str | None = None,
     costs: str | None = None,
     order: RequestOrder = RequestOrder.FREE,
@@ -105,8 +105,8 @@ def load_workload(
         The requests: networks with counts, e.g. "yolov4,bert,mobilenetv2x3"; "mobilenetv2*4" is one
         request of a batch of 4 (on shipped platforms).
     problem
-        A problem whose networks, costs and interference are used, as for `load_problem`; e.g. the file
-        that a profile of several networks was written to.
+        A problem whose networks, costs and interference are used, itself or as for `load_problem`; e.g. the
+        file that a profile of several networks was written to.
     platform
         Or the name of a shipped platform ("kirin990").
     costs
@@ -156,7 +156,8 @@ def load_workload(
             raise InvalidInputError(f"costs={costs!r} chooses between the tables of a shipped problem")
         base = shipped_workload(platform, text)
     else:
-        base = with_workload(load_problem(str(problem), costs=costs), text)
+        made = problem if isinstance(problem, Problem) else load_problem(str(problem), costs=costs)
+        base = with_workload(made, text)
     given = base.data
     assert isinstance(given, Workload)
     served = replace(
@@ -302,7 +303,7 @@ def with_free_passage(problem: Problem) -> Problem:
     --------
     >>> import gapless
     >>> problem = gapless.load_problem("pixel7a/alexnet-sparse")  # of the paper: it has no costs of hops
-    >>> gapless.with_free_passage(problem) is problem
+    >>> gapless.requests.with_free_passage(problem) is problem
     True
     """
     if isinstance(problem.data, Workload):

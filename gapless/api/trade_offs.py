@@ -4,46 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 from ..executor.tuning.result import TuningRow
 from ..formulations.energy import ENERGY, powers_of
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
-from ..formulations.rules import AnyRule, RuleFunction
+from ..question.question import Question
 from ..solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ..solvers.protocol import Backend, SolveOptions
-from .planning import default_backend, with_objective_and_rules
+from .asked import Words, asked_problem, for_backends
+from .planning import default_backend
+
+if TYPE_CHECKING:
+    from .clusters import Planned
 
 
 def pareto(
-    problem: Problem | str | Path,
+    problem: Planned | Question | None,
     terms: str | Sequence[str],
     *,
     backend: str | Backend | None = None,
-    pipelines: str | int | None = None,
     time_limit_s: float | None = None,
     memory_limit_bytes: int | None = None,
-    rules: Iterable[RuleFunction | AnyRule] = (),
     strict_rules: bool = False,
     seed: int = 0,
     threads: int = 1,
     isolate: bool = False,
     on_point: Callable[[ParetoPoint], None] = lambda point: None,
+    **words: Unpack[Words],
 ) -> ParetoFront:
     """Find all plans that no other plan is better than, in two or three terms of the objective.
 
     Parameters
     ----------
-    problem
-        As for `plan`; its objective does not count, its limits and rules do.
+    problem, words
+        What is asked, as for `plan`; its objective does not count, its limits and rules do.
     terms
         Two or three of the terms of the problem, as a list or as "period,energy".
     time_limit_s
         Seconds for all points together; what is known by then is the answer.
     on_point
         Called with each plan that is found.
-    backend, pipelines, memory_limit_bytes, rules, strict_rules, seed, threads, isolate
+    backend, memory_limit_bytes, strict_rules, seed, threads, isolate
         As for `plan`.
 
     Returns
@@ -66,7 +69,8 @@ def pareto(
     >>> front.complete, [point.values for point in front.points][0]
     (True, (7648, 27463))
     """
-    asked = with_objective_and_rules(problem, None, rules, pipelines=pipelines)
+    found = asked_problem(problem, words)
+    asked = for_backends(found, [] if backend is None else [backend]).problem
     options = SolveOptions(
         time_limit_s=time_limit_s, memory_limit_bytes=memory_limit_bytes, seed=seed, threads=threads
     )

@@ -44,6 +44,7 @@ from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
 from ..profiler.quality import ANY_NOISE, defects
 from ..solvers.protocol import SolveOptions
+from .asked import Words, asked_problem
 from .closed_loop import TuningSetup, check_rounds, close_loop
 from .comparison import Comparison
 from .engines import EngineChoice, engines_of, resolve_engine
@@ -62,7 +63,6 @@ from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .layer_orders import check_order_word, with_layer_order
 from .models import open_model
 from .partitions import with_parts
-from .planning import with_objective_and_rules
 from .problems import with_pipelines
 from .rounds import LoopStop
 from .samples import named_with
@@ -512,7 +512,7 @@ def _asked(
     """Return the problem with each table as it is asked for."""
     given = tuple(rules)
     return {
-        name: with_objective_and_rules(table, objective, given, pipelines=pipelines)
+        name: asked_problem(table, Words(objective=objective, pipelines=pipelines, rules=given)).problem
         for name, table in tables.items()
     }
 

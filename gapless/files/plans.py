@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..api.asked import problem_of, settled, with_usual_passage
+from ..api.asked import Asked, ask, problem_of, settled
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.files import (
@@ -23,7 +23,6 @@ from ..formulations.files import (
 )
 from ..formulations.judge import check
 from ..formulations.operation import operation_of
-from ..formulations.passages import Passage
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.schedules import orders_chunks
@@ -134,51 +133,30 @@ def problem_of_plan(
     return problem, (*notes, *lost)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedProblem:
-    """What the user named as a problem."""
-
-    problem: Problem
-    asked: Question  # what is asked, and was chosen
-    notes: tuple[str, ...] = ()  # what was taken, and chosen
-    free: bool = False  # whether units may have several chunks only because nothing else was said
-
-
-def problem_named(given: Question, *, remembered: bool = True) -> NamedProblem:
+def problem_named(given: Question, change: Callable[[Problem], Problem] | None = None) -> Asked:
     """Return the problem that is asked for.
 
     A plan, a list, a deployment and the folder of a run stand for their problem; what else is given counts.
 
-    `given`: what the user asks for; `remembered`: whether the rules that a file of plans remembers count.
+    `given`: what the user asks for; `change`: adds rules, in the place of those that a file of plans
+    remembers; None: these count.
     """
-    name = given.problem
+    name, changed = given.problem, change or (lambda problem: problem)
     if not name or not _stands_for_problem(Path(name)):
-        return _new(given)
+        return ask(given, change=changed)
     own = Path(name) / "problem.json"
     if own.is_file() and not any((Path(name) / known).is_file() for known in _IN_FOLDER):
-        found = _new(replace(given, problem=str(own)))
+        found = ask(replace(given, problem=str(own)), change=changed)
         return replace(found, notes=(f"{own} is taken", *found.notes))
     named = named_plan(name)
     given = replace(given, problem=None).over(_asked(named)[0])
     problem = problem_of(given)
     asked, notes = settled(given, problem)
     notes = (f"the problem of {name} is taken", *notes)
-    if remembered:
+    if change is None:
         problem = with_remembered_rules(problem, named.origin)
         notes += forgotten(named.origin, problem)
-    return NamedProblem(problem=problem, asked=asked, notes=notes)
-
-
-def _new(given: Question) -> NamedProblem:
-    """Return a problem that is no plan's."""
-    usual = with_usual_passage(given)
-    problem = problem_of(usual)
-    free = False
-    if given.passage is None and isinstance(problem.data, Passage):
-        free = problem_of(given).data is None  # or the file says so itself, and nothing was chosen
-        usual = usual if free else given
-    asked, notes = settled(usual, problem)
-    return NamedProblem(problem=problem, asked=asked, notes=notes, free=free)
+    return Asked(problem=changed(problem), question=asked, notes=notes)
 
 
 def _stands_for_problem(path: Path) -> bool:

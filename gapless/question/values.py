@@ -53,6 +53,7 @@ class Form:
     write: Callable[[Any], str] = str
     """From a value to the text that a file keeps."""
     example: str = ""
+    plain: bool = False  # whether a value is a text itself
     choices: type[StrEnum] | None = None
     flag: bool = False  # whether naming it says all
     repeated: bool = False  # whether it may be given several times; its texts are joined by spaces
@@ -164,7 +165,7 @@ def _choice(place: Place, text: str, *, kind: type[StrEnum]) -> StrEnum:
 
 def text_form(metavar: str | None = None) -> Form:
     """Return the form of any text."""
-    return Form(metavar=metavar, read=_text)
+    return Form(metavar=metavar, read=_text, plain=True)
 
 
 def count_form(least: int = 1) -> Form:

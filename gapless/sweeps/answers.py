@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ..api.asked import Subject, settled
 from ..api.asked import problem_of as asked_problem
-from ..api.asked import settled
 from ..api.planning import default_backend, default_backends
 from ..files.rules_file import add_rules
 from ..formulations.errors import BackendFailedError, GaplessError
@@ -128,7 +128,7 @@ def problem_of(task: SweepTask, network: Network | None = None) -> Problem:
     """
     base = task.base
     trust(base.asked.problem or "")  # by whoever made the sweep: its file may name code
-    problem = asked_problem(base.asked, network) if base.made is None else base.made
+    problem = asked_problem(base.asked, Subject(model=network)) if base.made is None else base.made
     return add_rules(problem, task.rules) if task.rules else problem
 
 

@@ -8,10 +8,11 @@ from ...files import documents
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
-from ..options.problem import Asked, OutOption, asking, check_writable
+from ..options.problem import OutOption, asking, check_writable
 from ..options.solving import solving_option
 
 if TYPE_CHECKING:
+    from ...api.asked import Asked
     from ...files.plans import NamedPlan
 
 TotalTimeOption = Annotated[

@@ -13,13 +13,15 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
+from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import Asked, OutOption, ProblemOptions, asking, check_writable
+from ..options.problem import OutOption, ProblemOptions, asking, check_writable
 from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
+    from ...api.asked import Asked
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
     from ...question.question import Question
@@ -145,12 +147,13 @@ def plan(
     problem = asked.problem
     if pareto is not None:
         return _traded(asked, pareto, backend, solving, out)
-    result, interrupted = plan_watched(
+    result = plan_watched(
         problem,
         backend,
         solving.solver_options,
         strict_rules=solving.strict_rules,
     )
+    interrupted = result.stop is StopReason.INTERRUPTED
     notes = ["interrupted: this is the best until then"] if interrupted else []
     notes += _plans_written(out, problem, result, asked.question)
 

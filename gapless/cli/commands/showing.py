@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,7 +21,6 @@ from ..base.answer import Answer, command, takes, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import (
-    Asked,
     OutOption,
     ProblemOptions,
     ask,
@@ -30,6 +29,9 @@ from ..options.problem import (
     check_writable,
     take_question,
 )
+
+if TYPE_CHECKING:
+    from ...api.asked import Asked
 
 _MOST_COUNTED = 10**300
 """Fewer plans are told as a number in JSON: many readers take no longer ones."""
@@ -88,7 +90,7 @@ _show_problem = asking(_of_problem)
 
 def _with_files(function: Any) -> Any:
     """Return the command with its own argument in place of that of problems."""
-    hints = get_type_hints(_of_problem, include_extras=True)
+    hints = get_type_hints(_of_problem, localns={"Asked": object}, include_extras=True)
     first, *rest = inspect.signature(_show_problem).parameters.values()
     files = first.replace(name="files", annotation=ShownArgument)
     takes(function, [files, *(p.replace(annotation=hints.get(p.name, p.annotation)) for p in rest)])

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ...formulations.errors import GaplessError, InvalidInputError
-from ...formulations.passages import Ways
+from ...formulations.errors import InvalidInputError
 from ...formulations.plugins import trust
 from ...question.question import Field, Question, asked_fields
 from ..base.answer import takes
@@ -24,6 +23,7 @@ from ..base.general_options import heading, output_option
 from .solving import SolvingOptions
 
 if TYPE_CHECKING:
+    from ...api.asked import Asked
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
 
@@ -64,24 +64,18 @@ OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A problem as the command line asks for it."""
-
-    problem: Problem  # the problem, with objective, limits and rules
-    question: Question  # how it was named, and what was chosen; a plan file keeps that
-    task_slots: int | None = None
-    """Task slots that were asked for without a workload: they are for who plays the plan."""
-    notes: tuple[str, ...] = ()  # what the user should know about it
-    once: Callable[[], Asked] | None = None
-    """Asks for one chunk per unit, where units may have several only because nothing else was said."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemOptions:
     """Which problem is asked for, as the argument and the options say it."""
 
     question: Question = Question()
     rules: Path | None = None
+
+    @property
+    def change(self) -> Callable[[Problem], Problem] | None:
+        """What adds the rules; None: there are none."""
+        from ...files.rules_file import add_rules
+
+        return None if self.rules is None else partial(add_rules, path=self.rules)
 
     @property
     def names(self) -> list[str]:
@@ -166,44 +160,20 @@ def ask(options: ProblemOptions) -> Asked:
     from ...files.plans import problem_named
 
     trust(options.question.problem or "")
-    named = problem_named(options.question, remembered=options.rules is None)
-    with_once = replace(options.question, passage=Ways.ONCE)
-    once = partial(ask, replace(options, question=with_once)) if named.free else None
-    try:
-        return replace(_asked(named.problem, options, named.asked, named.notes), once=once)
-    except GaplessError as error:
-        if once is None:
-            raise
-        return _in_once(once, str(error))
-
-
-def _in_once(once: Callable[[], Asked], why: str) -> Asked:
-    """Return what is asked with one chunk per unit, and say why."""
-    from ...api.asked import once_note
-
-    found = once()
-    return replace(found, notes=(*found.notes, once_note(why)))
+    return problem_named(options.question, options.change)
 
 
 def _for_backends(asked: Asked, given: Mapping[str, Any]) -> Asked:
-    """Return what is asked with one chunk per unit, where that is all that some named backend knows.
+    """Return what is asked with one chunk per unit, where that is all that is compared.
 
     `given`: the other options of the command.
     """
-    if asked.once is None:
-        return asked
-    if given.get("layer_orders") is not None:
-        return _in_once(asked.once, "--layer-orders compares plans of that kind")
-    from ...solvers.registry import get_backends
+    from ...api.asked import for_backends, in_once
 
+    if asked.once is not None and given.get("layer_orders") is not None:
+        return in_once(asked.once, "--layer-orders compares plans of that kind")
     names = [*(given.get("backends") or "").split(","), given.get("backend") or ""]
-    abilities = {
-        one.name: one.capabilities for one in get_backends([name.strip() for name in names if name.strip()])
-    }
-    lacking = [name for name, able in abilities.items() if able.support(asked.problem) is None]
-    once = asked.once().problem if lacking else asked.problem
-    lacking = [name for name in lacking if not abilities[name].missing(once)]
-    return _in_once(asked.once, f"{', '.join(lacking)} can plan no others") if lacking else asked
+    return for_backends(asked, [name.strip() for name in names if name.strip()])
 
 
 def ask_plan(
@@ -216,6 +186,7 @@ def ask_plan(
     `files`: a plan file, a list, a deployment or the folder of a run; the problem may stand before it.
     `number`: which plan of a list is meant; None: the best.
     """
+    from ...api.asked import Asked
     from ...files.plans import named_plan, problem_of_plan
 
     if len(files) > 2:
@@ -225,20 +196,8 @@ def ask_plan(
     trust(options.question.problem or "")
     named, question = named_plan(files[-1], number), options.question
     problem, notes = problem_of_plan(named, question, remembered=options.rules is None)
-    return _asked(problem, options, question, (*named.notes, *notes)), named
-
-
-def _asked(
-    problem: Problem, options: ProblemOptions, question: Question, notes: tuple[str, ...] = ()
-) -> Asked:
-    from ...files.rules_file import add_rules
-
-    return Asked(
-        problem=problem if options.rules is None else add_rules(problem, options.rules),
-        question=question,
-        task_slots=options.question.task_slots if problem.formulation.one_network else None,
-        notes=notes,
-    )
+    change = options.change or (lambda problem: problem)
+    return Asked(problem=change(problem), question=question, notes=(*named.notes, *notes)), named
 
 
 def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -300,6 +259,8 @@ def check_writable(path: Path | None) -> None:
 
 def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     # Commands name what they get in the place of arguments, and do not load it: no option is of this type.
-    hints = get_type_hints(function, localns={"NamedPlan": object, "Question": object}, include_extras=True)
+    hints = get_type_hints(
+        function, localns=dict.fromkeys(("Asked", "NamedPlan", "Question"), object), include_extras=True
+    )
     parameters = inspect.signature(function).parameters
     return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}

@@ -160,7 +160,7 @@ def _best(known: Known, compared: Comparison | None, asked: ReportOptions) -> Pl
     """Return the best plan of a problem that was given without one."""
     best = None if compared is None else compared.best
     if best is None:
-        best, _ = plan_watched(known.problem, None, replace(asked.solving, start=StartMode.NATIVE))
+        best = plan_watched(known.problem, None, replace(asked.solving, start=StartMode.NATIVE))
     if best.plan is None:
         raise NoPlanError(known.problem, best)
     return best.plan

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 
 from ...api.asked import device_options, problem_of
 from ...api.comparison import Comparison
-from ...api.planning import compare_backends, default_backend, default_backends
+from ...api.planning import compared, default_backend, default_backends, planned
 from ...executor.progress import Step
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...question.question import Question, asked_fields
-from ...solvers.families import runs_of, takes_start
+from ...solvers.families import runs_of
 from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
-from ...solvers.protocol import Backend, Claim, SolveOptions, SolveStatus, StopReason, handling_of
-from ...solvers.registry import get_backend, get_backends
+from ...solvers.protocol import Backend, SolveOptions, StopReason
+from ...solvers.registry import get_backends
 from ...solvers.result import SolveResult
-from ...solvers.session import reconcile, solve
-from ...solvers.sources import StartMode, label_of
+from ...solvers.session import solve
+from ...solvers.sources import label_of
 from ...view.words import other_words, slots_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 
 if TYPE_CHECKING:
+    from ...api.asked import Asked
     from ...api.batches import BatchChoice
     from ...api.kinds import KindResult
     from ...api.layer_orders import OrderResult
-    from ..options.problem import Asked
 
 
 WIDER_S = 0.3
@@ -38,23 +38,10 @@ WIDER_S = 0.3
 
 def plan_watched(
     problem: Problem, backend: str | None, options: SolveOptions, *, strict_rules: bool = False
-) -> tuple[SolveResult, bool]:
-    """Plan with progress; `backend` None: the usual one.
-
-    Returns the answer, and whether the user stopped the search. If so, the answer is the best that the
-    backend had shown until then, judged like any other.
-    """
-    backend = backend or default_backend(problem)
+) -> SolveResult:
+    """Plan with progress (`planned`); `backend` None: the usual one."""
     with Progress(problem, time_limit_s=options.time_limit_s) as progress:
-        watched = replace(options, publish=progress.publish, clock=progress.clock)
-        progress.start(backend)
-        try:
-            result = solve(problem, backend, watched, strict_rules=strict_rules)
-        except KeyboardInterrupt:
-            worker = get_backend(backend)
-            begun = options.start if takes_start(worker, problem) else None
-            return _so_far(problem, worker, begun, progress, options.top), True
-    return result, False
+        return planned(problem, backend, options, progress, strict_rules=strict_rules)
 
 
 def class_notes(asked: Asked, result: SolveResult) -> list[str]:
@@ -111,8 +98,8 @@ def slots_notes(problem: Problem, result: SolveResult) -> list[str]:
 
 def plan_uninterrupted(problem: Problem, backend: str | None, options: SolveOptions) -> SolveResult:
     """Plan with progress one of several problems that are all needed: an interruption ends the command."""
-    result, interrupted = plan_watched(problem, backend, options)
-    if interrupted:
+    result = plan_watched(problem, backend, options)
+    if result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     return result
 
@@ -155,40 +142,13 @@ def compare_watched(
     *,
     strict_rules: bool = False,
 ) -> tuple[Comparison, bool]:
-    """Compare with progress; parameters as for `compare_backends`.
-
-    Returns the answers, and whether the user stopped before all were there. If so, the backend that was at
-    work counts with the best that it had shown.
-    """
-    results: list[SolveResult] = []
+    """Compare with progress (`compared`); `backends` None: the usual ones."""
     usual = default_backends(problem)
-    limit_s = options.time_limit_s or usual.time_limit_s
     workers = get_backends(usual.names if backends is None else backends)
-    runs = runs_of(problem, workers, options.start)
-    names = [label_of(worker.name, begun) for worker, begun in runs]
+    names = [label_of(worker.name, begun) for worker, begun in runs_of(problem, workers, options.start)]
+    limit_s = options.time_limit_s or usual.time_limit_s
     with Progress(problem, time_limit_s=limit_s, backends=names) as progress:
-        try:
-            done = compare_backends(
-                problem,
-                replace(options, publish=progress.publish, clock=progress.clock),
-                backends=workers,
-                strict_rules=strict_rules,
-                on_backend=progress.start,
-                on_result=results.append,
-            )
-        except KeyboardInterrupt:
-            if progress.backend not in names:  # not even the first one has started
-                raise
-            stopped = _so_far(problem, *runs[names.index(progress.backend)], progress, options.top)
-            partial = Comparison(
-                problem=problem,
-                results=(*results, stopped),
-                failures=(),
-                disagreements=(),
-                time_limit_s=limit_s,
-            )
-            return partial, True
-    return done, False
+        return compared(problem, options, progress, backends=workers, strict_rules=strict_rules)
 
 
 def batches_watched(
@@ -267,23 +227,3 @@ def orders_watched(
                 Step(text=f"planning, order of the layers: {word}", done=words.index(word), total=len(words))
             ),
         )
-
-
-def _so_far(
-    problem: Problem, backend: Backend, begun: StartMode | None, progress: Progress, top: int
-) -> SolveResult:
-    """Return what the interrupted backend had shown, as a judged result."""
-    shown = progress.claim or Claim(status=SolveStatus.NO_SOLUTION, stop=StopReason.INTERRUPTED)
-    slack = problem.objective.period_slack_permille is not None
-    claim = Claim(
-        status=SolveStatus.FEASIBLE if shown.plans else SolveStatus.NO_SOLUTION,
-        stop=StopReason.INTERRUPTED,
-        plans=shown.plans[:top],
-        # In slack mode the bound may be one on the period, which comes first there.
-        bound=None if slack else shown.bound,
-        plan_source=shown.plan_source,
-        bound_source=shown.bound_source,
-        handling=handling_of(problem, backend.capabilities),
-    )
-    result = reconcile(problem, backend, claim, top, progress.elapsed_s)
-    return replace(result, start=begun, course=progress.recorder.course(result))

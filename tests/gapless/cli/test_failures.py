@@ -72,8 +72,7 @@ def test_ctrl_c_loses_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_pat
         options.publish(fakes.feasible(best, bound=7000))
         raise KeyboardInterrupt
 
-    for module in ("solvers.registry", "cli.tasks.solving"):
-        monkeypatch.setattr(f"gapless.{module}.get_backend", fake(show_and_stop))
+    monkeypatch.setattr("gapless.solvers.registry.get_backend", fake(show_and_stop))
     out = tmp_path / "best.json"
     run = cli("plan", SPARSE, "--out", out)
     assert run.code == ExitCode.INTERRUPTED
@@ -93,8 +92,7 @@ def test_ctrl_c_before_anything_was_found(cli: Cli, monkeypatch: pytest.MonkeyPa
     def stop(problem: Problem, options: SolveOptions) -> Claim:
         raise KeyboardInterrupt
 
-    for module in ("solvers.registry", "cli.tasks.solving"):
-        monkeypatch.setattr(f"gapless.{module}.get_backend", fake(stop))
+    monkeypatch.setattr("gapless.solvers.registry.get_backend", fake(stop))
     run = cli("plan", SPARSE, "--json")
     assert (run.code, run.document["status"], run.document["candidates"]) == (130, "no_solution", [])
 

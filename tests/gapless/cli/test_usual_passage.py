@@ -57,7 +57,7 @@ def words(text: str) -> str:
 )
 def test_costs_of_hops_are_known_where_they_are_measured_or_given(given: Problem, known: bool) -> None:
     assert given.costs.knows_hops == known
-    free = gapless.with_free_passage(given)
+    free = gapless.requests.with_free_passage(given)
     assert free == (gapless.with_passage(given) if known else given)
 
 

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gapless
+from gapless.api.asked import Words, asked_problem, for_backends
+from gapless.api.planning import plan
+from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.files import dump_problem
+from gapless.formulations.limits import Limits
+from gapless.formulations.passages import Passage
+from gapless.formulations.problem import Problem
+from gapless.question.question import Question
+
+OCTREE = "pixel7a/octree"
+SHARES = f"{Path(__file__).parents[3] / 'docs/examples/shares_backend.py'}:SharesBackend"
+"""A heuristic that knows one chunk per unit, and no other plans."""
+
+
+def hopping() -> Problem:
+    """Return a problem that knows what a hop costs, and where coming back pays."""
+    rows = {"a": [1.0, 9.0], "b": [9.0, 2.0], "c": [1.0, 9.0]}
+    problem = gapless.table_problem(rows, ["npu", "cpu"])
+    measured = replace(problem.costs.provenance, hops=True)
+    return replace(problem, costs=replace(problem.costs, provenance=measured))
+
+
+def test_the_words_of_python_are_the_fields_of_a_question() -> None:
+    names = [each.name for each in fields(Question) if each.name != "problem"]
+    assert set(Words.__annotations__) == {*names, "rules"}
+    given = list(inspect.signature(plan).parameters)
+    assert given[: len(names) + 2] == ["problem", *Words.__annotations__]
+
+
+def test_python_and_a_question_ask_for_the_same_problem() -> None:
+    words = Words(objective="latency", limits=Limits(max_units=2), layer_order="fixed")
+    asked = asked_problem(OCTREE, words)
+    question = Question(problem=OCTREE, objective="latency", limits=Limits(max_units=2), layer_order="fixed")
+    assert asked.question == question
+    assert asked_problem(question, {}).problem == asked.problem
+    assert asked_problem(gapless.load_problem(OCTREE), words).problem == asked.problem
+    assert gapless.plan(question).best == gapless.plan(OCTREE, **words).best
+    front = gapless.pareto(question, "period,latency")
+    assert front.points[0].candidate.plan == gapless.plan(question, objective="period,latency").plan
+
+
+def test_a_workload_is_asked_for_by_words() -> None:
+    words = Words(workload="yolov4,bert", platform="kirin990", window={"bert": (20_000, None)})
+    asked = asked_problem(None, words)
+    assert asked.question.passage == "any"
+    assert asked.problem == gapless.load_workload(
+        "yolov4,bert", platform="kirin990", windows={"bert": (20_000, None)}
+    )
+    late = asked_problem(None, Words(**{**words, "window": "bert=20ms.."}))  # type: ignore[typeddict-item]
+    assert late.problem == asked.problem, "values may be texts, as in files"
+    ordered = asked_problem(None, Words(**{**words, "order": "fixed", "passage": "ordered"}))
+    assert str(ordered.problem.data.order) == "fixed"
+
+
+def test_a_model_is_planned_over_devices_by_words() -> None:
+    found = asked_problem("squeezenet", Words(platform="raspberry-pis", devices={"pi4": 0}, batch=2)).problem
+    model = gapless.open_model("squeezenet")
+    assert (
+        found.costs.networks[0].layer_us
+        == asked_problem(model, Words(platform="raspberry-pis", devices={"pi4": 0}, batch=2))
+        .problem.costs.networks[0]
+        .layer_us
+    )
+    with pytest.raises(InvalidInputError, match="a model is given, and no problem"):
+        asked_problem(model, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"colour": "red"}, "colour is nothing that can be asked"),
+        ({"order": "fre", "workload": "bert", "platform": "kirin990"}, "order is 'fre'; did you mean free"),
+        ({"batch": 2}, "--batch is about a network over devices"),
+        ({"costs": "heavy"}, "this one is made"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(words: Any, said: str) -> None:
+    problem = None if "workload" in words else gapless.load_problem(OCTREE)
+    with pytest.raises(InvalidInputError, match=said):
+        asked_problem(problem, words)
+
+
+def test_a_name_is_asked_about_as_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "problem.json"
+    path.write_text(dump_problem(hopping()))
+    asked = asked_problem(path, {})
+    assert isinstance(asked.problem.data, Passage)
+    assert asked_problem(hopping(), {}).problem.data is None, "a problem says it itself"
+    assert gapless.plan(path).objective < gapless.plan(hopping()).objective  # type: ignore[operator]
+    assert gapless.plan(path, passage="once").objective == gapless.plan(hopping()).objective
+    assert for_backends(asked, ["native"]) is asked
+    once = for_backends(asked, [SHARES])
+    assert once.problem.data is None
+    assert "shares can plan no others" in once.notes[-1]
