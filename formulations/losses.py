@@ -89,6 +89,11 @@ class Losses:
             found = self._known[key] = self._lost(*key)
         return found
 
+    def is_high(self, chain: int, start: int, stop: int, unit: int) -> bool:
+        """Return whether the layers [start, stop) of a chain are of high contention on a unit."""
+        least = None if self.interference is None else self.interference.high_from_permille
+        return least is not None and start < stop and self.mark(chain, start, stop, unit)[1] >= least
+
     @cached_property
     def least_permille(self) -> LossTable:
         """What a chunk of chain a on unit u loses at least to any chunk of chain b on v, by [a][u][b][v]."""

@@ -14,7 +14,7 @@ from .formulation import CodeT, Formulation, TablesT
 from .hardware import Platform
 from .history import History, Interval, simulated
 from .job_requests import Jobs
-from .losses import Losses
+from .losses import Losses, Mark
 from .network import Network
 from .operation import Operation, whole_requests
 from .plan import Chunk, Plan
@@ -72,6 +72,21 @@ class RequestTables(ServedTables):
         """Return a chunk by name."""
         own = self.asked.requests[request]
         return Chunk(request=own.name, network=own.network, start=start, stop=stop, unit=self.units[unit])
+
+    def mark_of(self, chunk: Chunk) -> Mark:
+        """Return how sensitive and how intense a chunk is."""
+        unit, chain = self.units.index(chunk.unit), self.losses.networks.index(chunk.network)
+        return self.losses.mark(chain, chunk.start, chunk.stop, unit)
+
+    def loss_permille(self, victim: Chunk, aggressor: Chunk) -> int:
+        """Return the share of its speed that a chunk loses while another one runs."""
+        units = self.units.index(victim.unit), self.units.index(aggressor.unit)
+        return self.losses.loss(units[0], self.mark_of(victim), units[1], self.mark_of(aggressor))
+
+    def is_high(self, chunk: Chunk) -> bool:
+        """Return whether a chunk is of high contention."""
+        unit, chain = self.units.index(chunk.unit), self.losses.networks.index(chunk.network)
+        return self.losses.is_high(chain, chunk.start, chunk.stop, unit)
 
     def too_large(self, request: int, start: int, stop: int, unit: int) -> Iterator[Violation]:
         """Yield that a chunk has no room on its unit."""

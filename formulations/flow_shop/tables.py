@@ -99,13 +99,11 @@ class FlowShop(RequestTables):
 
         Where its layers differ, that is where its chunk is; else it is on all units, or on none.
         """
-        least = None if self.losses.interference is None else self.losses.interference.high_from_permille
-        if least is None or not self.losses.sliced[self.chain_of[request]]:
+        chain = self.chain_of[request]
+        if not self.losses.sliced[chain]:
             return (self.high[request],) * self.unit_count
-        return tuple(
-            start < stop and self.mark(request, unit, start, stop)[1] >= least
-            for unit, (start, stop) in enumerate(pairwise(cuts))
-        )
+        ends = enumerate(pairwise(cuts))
+        return tuple(self.losses.is_high(chain, start, stop, unit) for unit, (start, stop) in ends)
 
     @cached_property
     def horizon_us(self) -> int:

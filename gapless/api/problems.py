@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..formulations.cluster import Pipelines, parse_pipelines
-from ..formulations.costs import CostTable, NetworkCosts, Provenance
+from ..formulations.costs import CostTable, Interference, NetworkCosts, Provenance
 from ..formulations.deployment import Mode
 from ..formulations.errors import GaplessError, InvalidInputError, InvalidProblemError, SchemaVersionError
-from ..formulations.files import load
+from ..formulations.files import INTERFERENCE, load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.job_requests import ORDERED, Jobs
-from ..formulations.json_files import load_tree
+from ..formulations.json_files import format_of, load_tree
 from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network
 from ..formulations.objective import Objective
@@ -115,8 +115,8 @@ def load_workload(
         How the requests are served; see `Workload`. `load_policy` None: all weights resident, and on the
         shipped phones those of running chunks, as in Hetero2Pipe.
     contention
-        A file of `measure_contention` (`gapless contention --out`), whose slowdowns take the place of
-        those of the problem.
+        A file of `gapless contention --out`, measured or estimated, whose slowdowns take the place of those
+        of the problem.
     windows
         From names of requests to when they come and when they have to be done, microseconds from the start;
         None for no end.
@@ -169,12 +169,19 @@ def load_workload(
         task_slots=task_slots,
     )
     if contention is not None:
-        from ..profiler.slowdown.contention.result import CONTENTION
-
-        base = replace(base, interference=load(contention, CONTENTION).interference)
+        base = replace(base, interference=_slowdowns(contention))
     served = served if windows is None else with_windows(served, windows)
     asked = replace(base, data=served).with_objective(objective)
     return with_free_passage(asked) if passage is None else with_passage(asked, passage)
+
+
+def _slowdowns(path: str | Path) -> Interference:
+    """Return what a file says of slowdown: measured, or estimated."""
+    from ..profiler.slowdown.contention.result import CONTENTION
+
+    if format_of(path) == INTERFERENCE.format:
+        return load(path, INTERFERENCE)
+    return load(path, CONTENTION).interference
 
 
 def with_workload(problem: Problem, text: str) -> Problem:

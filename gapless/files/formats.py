@@ -209,9 +209,9 @@ FORMATS = (
     ),
     FileFormat(
         name="slowdowns",
-        what="base slowdowns between units, intensity and sensitivity of networks",
-        written_by=_PACKAGE,
-        read_by="gapless itself; a problem holds the same",
+        what="base slowdowns between units, intensity and sensitivity of networks and their slices",
+        written_by="contention --platform --out",
+        read_by="plan --contention; a problem holds the same",
     ),
     FileFormat(
         name="analytic",

@@ -186,8 +186,8 @@ class Question:
     contention: Annotated[
         str | None,
         _said(
-            "Measured slowdowns between the units, as written by `gapless contention --out`; instead of "
-            "those of the problem.",
+            "Slowdowns between the units, measured or estimated, as written by `gapless contention --out`; "
+            "instead of those of the problem.",
             text_form("FILE"),
             About.WORKLOADS,
         ),

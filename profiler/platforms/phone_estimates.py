@@ -19,7 +19,8 @@ from ..analytic.model import UnitModel
 from ..analytic.work import works_of
 from ..slowdown.contention.features import Features
 from ..slowdown.contention.paper import paper_rank_one
-from ..slowdown.contention.parts import choose_parts
+from ..slowdown.contention.parts import PartContention, choose_parts, with_slices
+from ..slowdown.contention.result import Part
 from ..slowdown.contention.ridge import Form, Ridge, fit_ridge
 from .shipped import read_shipped
 from .workloads import phone_model, phone_names, phone_network
@@ -139,6 +140,23 @@ class EstimatedContention:
     interference: Interference
     networks: tuple[EstimatedPart, ...]
     parts: tuple[EstimatedPart, ...]
+
+    @property
+    def by_slice(self) -> Interference:
+        """What plans are made with by slice: as by network, the parts being slices.
+
+        Eq. (1) is about intensities; sensitivities stay those of the networks.
+        """
+        own = [
+            PartContention(
+                part=Part(network=each.network, start=each.start, stop=each.stop),
+                time_us=each.time_us,
+                causes=each.intensity,
+                suffers=1.0,
+            )
+            for each in self.parts
+        ]
+        return with_slices(self.interference, own)
 
 
 def estimate_contention(

@@ -190,7 +190,7 @@ COMMANDS = {
         SLOWDOWN,
         (
             "gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",
-            "gapless contention vgg16 --platform kirin990 --form printed",
+            "gapless contention vgg16 --platform kirin990 --parts 4 --out slow.json",
         ),
     ),
     "predict": CommandEntry(

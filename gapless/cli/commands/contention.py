@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,7 +48,10 @@ PairsOption = Annotated[
 PartsOption = Annotated[
     int,
     measuring_option(
-        min=0, max=64, help="Also measure each network in so many parts against the probe.", show_default=True
+        min=0,
+        max=64,
+        help="Also measure each network in so many parts against the probe: plans go by slice.",
+        show_default=True,
     ),
 ]
 PercentileOption = Annotated[
@@ -111,9 +115,9 @@ def contention(
     from ..tasks import measuring
 
     if platform is not None:
-        if estimate or out is not None:
-            raise InvalidInputError("--platform estimates: it takes neither --estimate nor --out")
-        return _estimated(networks or (), platform, form=form, parts=parts)
+        if estimate:
+            raise InvalidInputError("--platform estimates by itself: leave --estimate out")
+        return _estimated(networks or (), platform, form=form, parts=parts, out=out)
     check_writable(out)
     options = ContentionOptions(
         rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile, form=form
@@ -141,12 +145,15 @@ def contention(
     )
 
 
-def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int) -> Answer:
+def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int, out: Path | None) -> Answer:
     from ...api.slowdown.contention import estimate_contention
+    from ...formulations.files import INTERFERENCE, dump
     from ...view.terminal.estimated_contention import estimated_contention_view
 
+    check_writable(out)
     found = estimate_contention(names, platform=platform, form=form, parts=parts)
     return Answer(
         document=lambda: {**documents.header("estimated_contention"), **documents.plain_data(found)},
         view=lambda: estimated_contention_view(found, parts=bool(parts) or len(found.networks) == 1),
+        notes=write_out(out, lambda: dump(found.by_slice, INTERFERENCE)),
     )

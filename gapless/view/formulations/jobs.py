@@ -23,7 +23,7 @@ from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import UnitTime
 from ..terminal.gantt import block_name, titled_chart
-from ..words import counted, millis, part_of, share
+from ..words import counted, millis, part_of, percent, share
 from .requests import MOST_REQUESTS, RequestPresenter, add_hidden, chunk_words, network_parts
 
 
@@ -101,6 +101,7 @@ class JobsPresenter(RequestPresenter):
         if busy_us > work_us:
             lost = busy_us - work_us
             words += f" Slowdown takes {millis(lost)} ({part_of(lost, work_us)} of the work) over all units."
+            words += _pressing(values)
         late = sum(map(bool, values.request_late_us))
         due = sum(time is not None for time in tables.due_us)
         return f"{words} {late} of {counted(due, 'request')} with a deadline end late." if due else words
@@ -131,10 +132,28 @@ class JobsPresenter(RequestPresenter):
             yield "passage", f"passage {jobs.passage}"
         if jobs.cuts is Cuts.ALL:
             yield "cuts", "cut at any legal cut"
+        losses = tables_of(problem).losses
+        names = [name for name, sliced in zip(losses.networks, losses.sliced, strict=True) if sliced]
+        if names:
+            yield "slowdown", f"slowdown by slice of {', '.join(names)}"
 
     def unit_times(self, problem: Problem, plan: Plan) -> tuple[UnitTime, ...]:
         """Return the work of each unit, and what it waits for until all requests are done."""
         return times_of(_values(problem, plan))
+
+
+def _pressing(values: JobValues) -> str:
+    """Return which chunk presses hardest on the others, where slowdown is by slice; else nothing."""
+    tables = values.tables
+    if not any(tables.losses.sliced):
+        return ""
+    hardest = max(values.runs, key=lambda run: tables.mark(run.request, run.part)[1])
+    start, stop = tables.layers(hardest.request, hardest.part)
+    intensity = percent(tables.mark(hardest.request, hardest.part)[1])
+    return (
+        f" It goes by slice: layers {start}-{stop - 1} of {tables.jobs.names[hardest.request]} on "
+        f"{tables.units[hardest.part[2]]} press hardest, with an intensity of {intensity}."
+    )
 
 
 def times_of(values: PlayedPlan) -> tuple[UnitTime, ...]:

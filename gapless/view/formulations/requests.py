@@ -109,8 +109,19 @@ def _contention(problem: Problem, network: str) -> tuple[str, str]:
     if problem.interference is None:
         return "-", "-"
     known = problem.interference.of(network)
+    if known.slices:
+        intensities = [own.intensity_permille for own in known.slices]
+        least = problem.interference.high_from_permille
+        high = " in part high" if least is not None and max(intensities) >= least else ""
+        return _range(intensities) + high, _range([own.sensitivity_permille for own in known.slices])
     high = " high" if problem.interference.is_high(network) else ""
     return percent(known.intensity_permille) + high, percent(known.sensitivity_permille)
+
+
+def _range(permille: Sequence[int]) -> str:
+    """Return between which numbers those of slices are."""
+    low, high = min(permille), max(permille)
+    return percent(low) if low == high else f"{percent(low)} to {percent(high)}"
 
 
 def _slowdown(problem: Problem) -> Table:

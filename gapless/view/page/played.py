@@ -8,6 +8,7 @@ from statistics import median_low
 
 from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk
+from ...formulations.requests import RequestTables
 from ..words import microseconds, millis
 from .subject import Subject
 
@@ -24,7 +25,7 @@ class Lane:
     colour: int  # what tells it from its neighbours; requests of one stream are told apart by their numbers
     alone: bool = False
     """Whether it is a request of a workload: then its name, not a number, tells it from others."""
-    high: bool = False  # whether its network is of high contention
+    high: tuple[bool, ...] = ()  # by chunk, whether it is of high contention; empty: none is
     apart: bool = False  # whether it has rows of its own, with its name above them
 
 
@@ -50,7 +51,7 @@ def lanes_of(subject: Subject) -> tuple[Lane, ...]:
     """Return the streams of a subject; colours follow the order of arrival, whatever the plan's order is."""
     problem, streams = subject.problem, subject.deployment.streams
     arrival = problem.formulation.arrivals(problem) or tuple(stream.name for stream in streams)
-    interference = problem.interference
+    tables = problem.tables if problem.interference is not None else None
     return tuple(
         Lane(
             name=stream.name,
@@ -58,7 +59,7 @@ def lanes_of(subject: Subject) -> tuple[Lane, ...]:
             colour=arrival.index(stream.name) if stream.name in arrival else index,
             alone=subject.deployment.rounds is not None,
             apart=subject.deployment.rounds is None and len(streams) > 1 and subject.plan is not None,
-            high=interference is not None and interference.is_high(stream.network),
+            high=tuple(map(tables.is_high, stream.chunks)) if isinstance(tables, RequestTables) else (),
         )
         for index, stream in enumerate(streams)
     )
@@ -114,11 +115,11 @@ def _makespan_us(events: Sequence[Interval]) -> float:
 
 
 def together(events: Sequence[Interval], lanes: Sequence[Lane]) -> Iterator[tuple[float, float]]:
-    """Yield the times at which two or more requests of high contention run (start, end), in order."""
+    """Yield the times at which two or more chunks of high contention run (start, end), in order."""
     changes = sorted(
         (time, change)
         for event in events
-        if lanes[event.stream].high
+        if any(lanes[event.stream].high) and lanes[event.stream].high[event.chunk]
         for time, change in ((event.start_us, 1), (event.end_us, -1))
     )
     running, since = 0, 0.0

@@ -123,7 +123,7 @@ def timeline(subject: Subject) -> Timeline | None:
     units = _units(subject, traces)
     requests = subject.problem.formulation.arrivals(subject.problem)
     above = _headings(subject, traces, units)
-    strip = bool(requests) and sum(lane.high for lane in lanes) > 1
+    strip = bool(requests) and sum(any(lane.high) for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
         band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formulations.history import Interval, is_message
 from ...formulations.network import Network
+from ...formulations.requests import RequestTables
 from .played import Played, lanes_of
 from .scale import time_unit
 from .subject import Subject
@@ -52,20 +53,15 @@ def _waits_us(subject: Subject, trace: Played) -> dict[Interval, float]:
 def _company(subject: Subject, events: Sequence[Interval]) -> dict[Interval, list[tuple[Interval, float]]]:
     """Return who takes how much from whom by what is known: time together times loss, not yet scaled."""
     found: dict[Interval, list[tuple[Interval, float]]] = {event: [] for event in events}
-    known, streams = subject.problem.interference, subject.deployment.streams
-    if known is None or subject.deployment.rounds is None:
+    tables, streams = subject.problem.tables, subject.deployment.streams
+    if not isinstance(tables, RequestTables) or subject.deployment.rounds is None:
         return found
     for one, other in _meetings(events):
         met_us = min(one.end_us, other.end_us) - other.start_us
         for victim, aggressor in ((one, other), (other, one)):
-            slowdown = known.slowdown_of(
-                streams[victim.stream].network,
-                known.units.index(victim.unit),
-                streams[aggressor.stream].network,
-                known.units.index(aggressor.unit),
-            )
-            if slowdown:
-                found[victim].append((aggressor, met_us * slowdown / (1000 + slowdown)))
+            mine, theirs = (streams[each.stream].chunks[each.chunk] for each in (victim, aggressor))
+            if loss := tables.loss_permille(mine, theirs):
+                found[victim].append((aggressor, met_us * loss))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -71,9 +72,22 @@ def _networks(found: Contention) -> RenderableType:
 
 
 def _parts(found: Contention) -> RenderableType:
-    table = plain_table("network", "layers", "slows the probe by", numbers=("slows the probe by",))
+    numbers = ("slows the probe by", "is slowed by it by", "intensity", "sensitivity")
+    table = plain_table("network", "layers", *numbers, "contention", numbers=numbers)
+    known = found.interference
+    slices = {(entry.network, own.start): own for entry in known.networks for own in entry.slices}
     for part in found.parts:
-        table.add_row(part.network, f"{part.start}-{part.stop - 1}", _percent(found.caused(part.label)))
+        own = slices.get((part.network, part.start))
+        high = own is not None and own.intensity_permille >= (known.high_from_permille or math.inf)
+        table.add_row(
+            part.network,
+            f"{part.start}-{part.stop - 1}",
+            _percent(found.caused(part.label)),
+            _percent(found.suffered(part.label)),
+            "-" if own is None else f"{own.intensity_permille / 1000:.2f}",
+            "-" if own is None else f"{own.sensitivity_permille / 1000:.2f}",
+            "-" if own is None else "high" if high else "low",
+        )
     return table
 
 

@@ -7,17 +7,18 @@ piece: what other programs take of a core is not contention. Where they took par
 from it, the slowdown is extrapolated to an aggressor that always runs.
 
 Simplification: the aggressor runs in a loop, all the time and all of its layers. In a plan it pauses, and
-only some of its layers run at once. The simulation takes the first into account; parts of networks
-(`ContentionOptions.parts`) show how much the second matters.
+only some of its layers run at once. The simulation takes the first into account; where parts of networks are
+measured (`ContentionOptions.parts`), it goes by the slices that run.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from statistics import fmean
+from statistics import fmean, median
 
 from ....executor.engine import Engine
 from ....executor.joined import join
@@ -33,9 +34,10 @@ from ...records import MeasuringProgress, setting_of
 from .bench import ContentionBench
 from .features import EVENTS
 from .observations import CoRun
+from .parts import PartContention, with_slices
 from .probe import PROBE, sweep_bytes
 from .rank_one import NetworkFactors, RankOne, fit_rank_one, judged
-from .result import Calibration, Contention, ContentionOptions, CountedFeatures
+from .result import Calibration, Contention, ContentionOptions, CountedFeatures, Part
 from .ridge import Form, Ridge, fit_ridge
 from .split import high_from
 from .survey import ContentionSurvey, unit_pairs
@@ -133,22 +135,23 @@ def _concluded(
     ]
     regression = _regression(coruns, counted, survey.options.form)
     clipped = [f"{label}: the slowdown does not stand out from the noise" for label in used.clipped]
+    by_network = with_estimated(used, survey, coruns, counted, regression).interference(
+        survey.platform.unit_names,
+        provenance=replace(
+            provenance,
+            method="co-runs of networks" if pair_fit else "co-runs with a memory probe",
+            notes=_notes(survey.options, used),
+        ),
+        high_from_permille=high_from(
+            [round(1000 * factors.intensity) for factors in used.networks],
+            percentile=survey.options.percentile,
+        ),
+    )
     return Contention(
         platform=survey.platform,
         networks=survey.networks,
         options=survey.options,
-        interference=with_estimated(used, survey, coruns, counted, regression).interference(
-            survey.platform.unit_names,
-            provenance=replace(
-                provenance,
-                method="co-runs of networks" if pair_fit else "co-runs with a memory probe",
-                notes=_notes(survey.options, used),
-            ),
-            high_from_permille=high_from(
-                [round(1000 * factors.intensity) for factors in used.networks],
-                percentile=survey.options.percentile,
-            ),
-        ),
+        interference=with_slices(by_network, _measured_parts(survey.parts, coruns)),
         calibrations=calibrations,
         coruns=coruns,
         probe_fit=probe_fit,
@@ -159,6 +162,26 @@ def _concluded(
         estimated=survey.estimated,
         warnings=(*survey.warnings, *unsteady, *clipped),
     )
+
+
+def _measured_parts(parts: Sequence[Part], coruns: Sequence[CoRun]) -> list[PartContention]:
+    """Return what parts do to the probe, and the probe to them; of networks all of whose parts could run."""
+    found: list[PartContention] = []
+    for part in parts:
+        causes = [one.slowdown for one in coruns if (one.victim, one.aggressor) == (PROBE, part.label)]
+        beside = [one for one in coruns if (one.victim, one.aggressor) == (part.label, PROBE)]
+        if causes and beside:
+            found.append(
+                PartContention(
+                    part=part,
+                    time_us=median(time_us for one in beside for time_us in one.alone_us),
+                    causes=median(causes),
+                    suffers=median(one.slowdown for one in beside),
+                )
+            )
+    there = Counter(each.part.network for each in found)
+    whole = {name for name, count in Counter(part.network for part in parts).items() if there[name] == count}
+    return [each for each in found if each.part.network in whole]
 
 
 def with_estimated(

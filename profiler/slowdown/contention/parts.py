@@ -1,11 +1,29 @@
-"""Parts of a network, to see whether all of it presses on memory alike."""
+"""Parts of a network: whether all of it presses on memory alike, and slices where it does not."""
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, pairwise
 
+from ....formulations.costs import (
+    MOST_SLOWDOWN_PERMILLE,
+    Interference,
+    NetworkContention,
+    SliceContention,
+)
 from ....formulations.network import Network
 from .result import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartContention:
+    """What a part does to others and minds of them, in whatever unit all parts of its network have."""
+
+    part: Part
+    time_us: float  # how long it takes alone
+    causes: float
+    suffers: float
 
 
 def choose_parts(network: Network, *, count: int) -> tuple[Part, ...]:
@@ -21,3 +39,46 @@ def choose_parts(network: Network, *, count: int) -> tuple[Part, ...]:
         target = done[-1] * border / count
         ends |= set(sorted(network.legal_cuts, key=lambda cut: abs(done[cut] - target))[:1])
     return tuple(Part(network=network.name, start=a, stop=b) for a, b in pairwise(sorted(ends)))
+
+
+def with_slices(known: Interference, parts: Sequence[PartContention]) -> Interference:
+    """Return how networks slow each other down, by the slices that some of them have as parts.
+
+    A slice has the numbers of its network times what it causes, or suffers, over the mean of all parts by
+    their time: so a chunk of the whole network is what it was. Networks that are not listed stay as they are.
+
+    `parts`: of each network from the first layer to the last.
+    """
+    entries = {entry.network: entry for entry in known.networks}
+    for name, group in groupby(parts, key=lambda each: each.part.network):
+        own = list(group)
+        if name in entries:
+            entries[name] = _sliced(entries[name], own)
+    return replace(known, networks=tuple(entries.values()))
+
+
+def _sliced(network: NetworkContention, own: Sequence[PartContention]) -> NetworkContention:
+    intensities = _scaled(network.intensity_permille, own, lambda each: each.causes)
+    sensitivities = _scaled(network.sensitivity_permille, own, lambda each: each.suffers)
+    return replace(
+        network,
+        slices=tuple(
+            SliceContention(
+                start=each.part.start,
+                stop=each.part.stop,
+                intensity_permille=intensity,
+                sensitivity_permille=sensitivity,
+            )
+            for each, intensity, sensitivity in zip(own, intensities, sensitivities, strict=True)
+        ),
+    )
+
+
+def _scaled(permille: int, own: Sequence[PartContention], of: Callable[[PartContention], float]) -> list[int]:
+    """Return a number of a network for each of its parts; the same one where none of them stands out."""
+    values = [max(0.0, of(each)) for each in own]
+    mean = sum(value * each.time_us for value, each in zip(values, own, strict=True))
+    mean /= sum(each.time_us for each in own)
+    if mean <= 0:
+        return [permille] * len(own)
+    return [min(MOST_SLOWDOWN_PERMILLE, round(permille * value / mean)) for value in values]

@@ -37,7 +37,8 @@ class ContentionOptions:
         Whether every network is measured beside every other one. Without, each is measured beside the
         probe and beside itself only: that takes time in proportion to their number, not to its square.
     parts
-        In how many consecutive parts each network is measured against the probe as well; 0: none.
+        In how many consecutive parts each network is measured against the probe as well; plans go by them
+        (`Interference.networks`, slices). 0: none.
     percentile
         Networks with an intensity above this percentile are high.
     form

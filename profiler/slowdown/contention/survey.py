@@ -195,8 +195,9 @@ class ContentionSurvey:
     def _combinations(self) -> Iterator[tuple[str, str]]:
         networks = self.networks
         yield from product(networks, networks) if self.options.pairs else zip(networks, networks, strict=True)
-        yield from product(networks, [PROBE])
-        yield from product([PROBE], (*networks, PROBE, *(part.label for part in self.parts)))
+        parts = tuple(part.label for part in self.parts)
+        yield from product((*networks, *parts), [PROBE])
+        yield from product([PROBE], (*networks, PROBE, *parts))
 
     def _runs(self, name: str, piece: PreparedPiece, unit: str) -> bool:
         try:

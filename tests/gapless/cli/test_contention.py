@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-import gapless.cli.commands.contention  # noqa: F401 - registers the command
+import gapless
+import gapless.cli.commands.contention
 from gapless.api.device import this_device
 from gapless.api.slowdown.contention import measure_contention
 from gapless.cli.base.console import console
@@ -17,6 +19,7 @@ from gapless.formulations.files import load
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.slowdown.contention.result import CONTENTION, ContentionOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.view.presenter import presenter_of
 from gapless.view.terminal.contention import contention_view
 from tests.executor.graph.models import residual
 from tests.profiler.slowdown.contention.worlds import WorldBench, measured
@@ -80,7 +83,7 @@ def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> 
         (["squeezenet", "--units", this_device().unit_names[0]], "no two of the units"),
         (["squeezenet", "squeezenet"], "NAME=... before a model"),
         (["bert", "--platform", "kirin"], "did you mean kirin990"),
-        (["bert", "--platform", "kirin990", "--out", "x.json"], "takes neither --estimate nor --out"),
+        (["bert", "--platform", "kirin990", "--estimate", "vit"], "leave --estimate out"),
         (["squeezenot"], "did you mean squeezenet"),
         (["squeezenet", "--seconds", "0"], "--seconds"),
         (["squeezenet", "--out", "nowhere/x.json"], "the folder nowhere does not exist"),
@@ -114,6 +117,25 @@ def test_a_phone_is_estimated(cli: Cli) -> None:
     run = cli("contention", "bert", "--platform", "kirin990", "--json")
     assert run.document["format"] == "gapless.estimated_contention"
     assert len(run.document["parts"]) == 98
+
+
+def test_an_estimate_by_slice_is_planned_with(cli: Cli, tmp_path: Path) -> None:
+    out, saved = tmp_path / "slow.json", tmp_path / "problem.json"
+    run = cli("contention", "vgg16", "vit", "--platform", "kirin990", "--parts", "4", "--out", str(out))
+    assert run.code == 0, run.err
+    known = json.loads(out.read_text())
+    assert known["format"] == "gapless.slowdowns"
+    (vgg16,) = (entry for entry in known["networks"] if entry["network"] == "vgg16")
+    assert [(own["start"], own["stop"]) for own in vgg16["slices"]][-1][1] == 15
+    # Fully connected layers press hardest; the mean by time is that of the network.
+    assert vgg16["slices"][-1]["intensity_permille"] > 2 * vgg16["slices"][0]["intensity_permille"]
+    words = ("--workload", "vgg16,vit", "--platform", "kirin990", "--contention", str(out))
+    run = cli("plan", *words, "--backend", "sel", "--out", str(saved))
+    assert run.code == 0, run.err
+    assert "It goes by slice: layers" in " ".join(run.out.split())
+    problem = gapless.load_workload("vgg16,vit", platform="kirin990", contention=out)
+    assert problem.tables.losses.sliced == (True, True)
+    assert dict(presenter_of(problem).facts(problem))["slowdown"] == "slowdown by slice of vgg16, vit"
 
 
 def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

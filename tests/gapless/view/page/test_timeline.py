@@ -121,7 +121,7 @@ def test_lost_time_is_at_the_end_of_its_block() -> None:
 
 
 def test_contention_is_when_two_requests_of_high_contention_run() -> None:
-    lanes = [Lane(name=name, chunks=(), colour=0, high=name != "low") for name in ("a", "b", "low")]
+    lanes = [Lane(name=name, chunks=(), colour=0, high=(name != "low",)) for name in ("a", "b", "low")]
 
     def work(start_us: int, end_us: int, stream: int) -> Interval:
         return Interval(

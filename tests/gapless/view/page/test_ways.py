@@ -32,21 +32,15 @@ def test_what_company_costs_adds_up_to_the_slowdown(name: str) -> None:
 
 def test_a_loss_is_shared_by_time_together_and_by_what_each_takes() -> None:
     subject = samples.returning()
-    known, streams = subject.problem.interference, subject.deployment.streams
-    assert known is not None
+    tables, streams = subject.problem.tables, subject.deployment.streams
     found = steps(subject)
     step = max(found.values(), key=lambda step: len({other.stream for other, _ in step.beside}))
     assert len({other.stream for other, _ in step.beside}) > 1
     takes = {}
     for other, cost_us in step.beside:
         together_us = min(step.event.end_us, other.end_us) - max(step.event.start_us, other.start_us)
-        slowdown = known.slowdown_of(
-            streams[step.event.stream].network,
-            known.units.index(step.event.unit),
-            streams[other.stream].network,
-            known.units.index(other.unit),
-        )
-        takes[other] = cost_us / (together_us * slowdown / (1000 + slowdown))
+        mine, theirs = (streams[each.stream].chunks[each.chunk] for each in (step.event, other))
+        takes[other] = 1000 * cost_us / (together_us * tables.loss_permille(mine, theirs))
     assert list(takes.values()) == pytest.approx([next(iter(takes.values()))] * len(takes))
     assert next(iter(takes.values())) == pytest.approx(1, rel=0.01)
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 
 from gapless.executor.progress import Step
+from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.errors import InvalidInputError, ProfilingError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform
 from gapless.profiler.sampling import TimeBase
-from gapless.profiler.slowdown.contention.measure import measure_contention
-from gapless.profiler.slowdown.contention.parts import choose_parts
+from gapless.profiler.slowdown.contention.measure import _measured_parts, measure_contention
+from gapless.profiler.slowdown.contention.observations import CoRun
+from gapless.profiler.slowdown.contention.parts import PartContention, choose_parts, with_slices
 from gapless.profiler.slowdown.contention.probe import PROBE
-from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration, ContentionOptions
+from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration, ContentionOptions, Part
 from gapless.profiler.slowdown.contention.ridge import Form
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from tests.profiler.fakes import FakeEngine, FakeModel
@@ -134,8 +136,57 @@ def test_parts_are_measured_against_the_probe() -> None:
     assert [part.label for part in found.parts] == ["one[0:3)", "one[3:5)", "two[0:2)", "two[2:3)"]
     for part in found.parts:
         assert found.caused(part.label) == pytest.approx(found.caused(part.network))
-        assert found.suffered(part.label) is None
+        assert found.suffered(part.label) == pytest.approx(found.suffered(part.network))
+    for entry in found.interference.networks:  # the parts of this world are all alike
+        assert {(own.intensity_permille, own.sensitivity_permille) for own in entry.slices} == {
+            (entry.intensity_permille, entry.sensitivity_permille)
+        }
+        assert [(own.start, own.stop) for own in entry.slices] == [
+            (part.start, part.stop) for part in found.parts if part.network == entry.network
+        ]
     assert {factors.network for factors in (found.probe_fit or found.pair_fit).networks} == {"one", "two"}  # type: ignore[union-attr]
+
+
+def test_slices_have_what_their_parts_cause_and_suffer_and_the_mean_of_their_network() -> None:
+    known = Interference(
+        units=("a", "b"),
+        slowdown_permille=((0, 100), (100, 0)),
+        networks=(
+            NetworkContention(network="one", intensity_permille=1500, sensitivity_permille=800),
+            NetworkContention(network="two"),
+        ),
+    )
+    first, second = (Part(network="one", start=start, stop=start + 2) for start in (0, 2))
+    parts = [
+        PartContention(part=first, time_us=30.0, causes=0.1, suffers=0.0),
+        PartContention(part=second, time_us=10.0, causes=0.3, suffers=-0.02),
+    ]
+    one, two = with_slices(known, parts).networks
+    # A mean of (30 x 0.1 + 10 x 0.3) / 40 = 0.15 stands for 1500.
+    assert [own.intensity_permille for own in one.slices] == [1000, 3000]
+    assert [own.sensitivity_permille for own in one.slices] == [800, 800]  # none stands out
+    assert (one.intensity_permille, one.sensitivity_permille) == (1500, 800)
+    assert two.slices == ()
+    assert with_slices(known, [replace(parts[0], part=Part(network="new", start=0, stop=1))]) == known
+
+
+def test_a_network_with_a_part_that_no_unit_runs_has_no_slices() -> None:
+    found = measured(WorldBench(unable={"big": ["one"], "little": ["one"]}), replace(OPTIONS, parts=2))
+    by_name = {entry.network: entry for entry in found.interference.networks}
+    assert len(by_name["two"].slices) == 2
+    beside = CoRun(
+        victim="one[0:3)",
+        aggressor=PROBE,
+        victim_unit="big",
+        aggressor_unit="gpu",
+        alone_us=(10.0,),
+        beside_us=(12.0,),
+    )
+    felt = replace(beside, victim=PROBE, aggressor="one[0:3)", victim_unit="gpu", aggressor_unit="big")
+    parts = [Part(network="one", start=0, stop=3), Part(network="one", start=3, stop=5)]
+    assert _measured_parts(parts, [beside, felt]) == []
+    (whole,) = _measured_parts(parts[:1], [beside, felt])
+    assert (whole.time_us, whole.causes, whole.suffers) == pytest.approx((10.0, 0.2, 0.2))
 
 
 def test_parts_have_about_as_many_operations() -> None:
