@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ..expr import BoolVar, Expr
+from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, UNIT, most_us
 from ..terms import Dimension as D
 from ..terms import Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from .tables import FlowShop
@@ -99,10 +100,7 @@ def most_energy_nj(shop: FlowShop) -> int:
     return 0 if shop.powers is None else shop.powers.energy_nj(every, shop.horizon_us)
 
 
-_REQUEST = Index(name="request", allowed=lambda shop, *_: range(shop.request_count))
 _OTHER = Index(name="other request", allowed=_others)
-_UNIT = Index(name="unit", allowed=lambda shop, *_: range(shop.unit_count))
-_LAYER = Index(name="layer", allowed=lambda shop, request: range(shop.chain(request).layer_count))
 _CUT = Index(name="boundary", allowed=lambda shop, request: range(1, shop.chain(request).layer_count))
 
 TERMS = table(
@@ -112,13 +110,13 @@ TERMS = table(
             "largest load of a unit; of a stream with slowdown or task slots the time of a round, "
             "if that is more",
             D.MICROSECONDS,
-            most=lambda shop, *_: shop.horizon_us,
+            most=most_us,
         ),
         TermInfo(
             FlowTerm.GAPNESS,
             "largest minus smallest load of the units in use",
             D.MICROSECONDS,
-            most=lambda shop, *_: shop.horizon_us,
+            most=most_us,
         ),
         TermInfo(
             FlowTerm.LATENCY,
@@ -147,24 +145,14 @@ TERMS = table(
             label="idle share",
             excess=idle_excess,
         ),
-        TermInfo(
-            FlowTerm.MAKESPAN,
-            "end of the last request",
-            D.MICROSECONDS,
-            most=lambda shop, *_: shop.horizon_us,
-        ),
+        MAKESPAN,
         TermInfo(
             FlowTerm.BOTTLENECK,
             "sum over the requests of their longest chunk: each request's own slicing (P1)",
             D.MICROSECONDS,
-            most=lambda shop, *_: shop.horizon_us,
+            most=most_us,
         ),
-        TermInfo(
-            FlowTerm.WORK,
-            "busy time of all chunks, without slowdown",
-            D.MICROSECONDS,
-            most=lambda shop, *_: shop.horizon_us,
-        ),
+        TermInfo(FlowTerm.WORK, "busy time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
         TermInfo(
             FlowTerm.CONTENTION,
             "sum over pairs of high requests at distance d < K in the order of K - d (P3)",
@@ -189,50 +177,35 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(FlowQuantity.ON, "the unit runs the layer of the request", (_REQUEST, _LAYER, _UNIT)),
-        QuantityInfo(FlowQuantity.USES, "the unit runs at least one layer of the request", (_REQUEST, _UNIT)),
+        *REQUEST_QUANTITIES,
         QuantityInfo(
             FlowQuantity.CUT,
             "a chunk of the request ends at this boundary and the next one starts",
-            (_REQUEST, _CUT),
+            (REQUEST, _CUT),
             read=lambda plan, request, boundary: int(boundary in plan.schedule.cuts[request]),
         ),
         QuantityInfo(
             FlowQuantity.POSITION,
             "place of the request in the order, 0 is first",
-            (_REQUEST,),
+            (REQUEST,),
             most=lambda shop, _: shop.request_count - 1,
         ),
-        QuantityInfo(
-            FlowQuantity.BEFORE, "the first request is served before the second", (_REQUEST, _OTHER)
-        ),
+        QuantityInfo(FlowQuantity.BEFORE, "the first request is served before the second", (REQUEST, _OTHER)),
         QuantityInfo(
             FlowQuantity.CHUNK_US,
             "time of the request on the unit without slowdown, 0 when not used",
-            (_REQUEST, _UNIT),
+            (REQUEST, UNIT),
             most=lambda shop, request, unit: shop.chain(request).most_busy_us(unit),
             read=lambda plan, request, unit: plan.times_us[request][unit],
         ),
         QuantityInfo(
-            FlowQuantity.LOAD, "time of all chunks on the unit without slowdown", (_UNIT,), most=_most_load_us
+            FlowQuantity.LOAD, "time of all chunks on the unit without slowdown", (UNIT,), most=_most_load_us
         ),
-        QuantityInfo(
-            FlowQuantity.START,
-            "when the first chunk of the request starts",
-            (_REQUEST,),
-            most=lambda shop, *_: shop.horizon_us,
-        ),
-        QuantityInfo(
-            FlowQuantity.FINISH,
-            "when the last chunk of the request ends",
-            (_REQUEST,),
-            most=lambda shop, *_: shop.horizon_us,
-        ),
-        QuantityInfo(FlowQuantity.BESIDE, "chunks of both requests run at the same time", (_REQUEST, _OTHER)),
+        QuantityInfo(FlowQuantity.BESIDE, "chunks of both requests run at the same time", (REQUEST, _OTHER)),
         QuantityInfo(
             FlowQuantity.MEMORY_WHILE,
             "most bytes in use while a chunk of the request runs",
-            (_REQUEST,),
+            (REQUEST,),
             most=_most_bytes,
             read=lambda plan, request: plan.usage.while_bytes[request],
         ),

@@ -151,6 +151,10 @@ class JobValues(PlayedPlan):
         pairs = zip(self.tables.jobs.requests, values, strict=True)
         return sum(request.weight * value for request, value in pairs)
 
+    def uses(self, request: int, unit: int) -> int:
+        """Return whether the unit runs a layer of the request."""
+        return int(any(unit == part[2] for part in self.code.parts[request]))
+
     def on(self, request: int, layer: int, unit: int) -> int:
         """Return whether the unit runs the layer of the request."""
         tables = self.tables
@@ -171,13 +175,22 @@ def _most_weighted_us(tables: JobTables) -> int:
     return _weights(tables) * tables.horizon_us
 
 
-_REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
-_UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
+REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
+UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
 _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
+
+MAKESPAN = TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us)
+REQUEST_QUANTITIES = (
+    QuantityInfo(JobQuantity.ON, "the unit runs the layer of the request", (REQUEST, _LAYER, UNIT)),
+    QuantityInfo(JobQuantity.USES, "the unit runs at least one layer of the request", (REQUEST, UNIT)),
+    QuantityInfo(JobQuantity.START, "when the first chunk of the request starts", (REQUEST,), most=most_us),
+    QuantityInfo(JobQuantity.FINISH, "when the last chunk of the request ends", (REQUEST,), most=most_us),
+)
+"""What rules can speak about wherever requests are served, in whatever order."""
 
 TERMS = table(
     (
-        TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us),
+        MAKESPAN,
         TermInfo(JobTerm.LATE, "sum of the weights of late requests", most=_weights),
         TermInfo(
             JobTerm.LATENESS,
@@ -199,30 +212,18 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(JobQuantity.ON, "the unit runs the layer of the request", (_REQUEST, _LAYER, _UNIT)),
-        QuantityInfo(
-            JobQuantity.USES,
-            "the unit runs at least one layer of the request",
-            (_REQUEST, _UNIT),
-            read=lambda plan, request, unit: int(any(unit == part[2] for part in plan.code.parts[request])),
-        ),
-        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (_UNIT,), most=most_us),
-        QuantityInfo(
-            JobQuantity.START, "when the first chunk of the request starts", (_REQUEST,), most=most_us
-        ),
-        QuantityInfo(
-            JobQuantity.FINISH, "when the last chunk of the request ends", (_REQUEST,), most=most_us
-        ),
+        *REQUEST_QUANTITIES,
+        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (UNIT,), most=most_us),
         QuantityInfo(
             JobQuantity.IS_LATE,
             "the request misses its deadline",
-            (_REQUEST,),
+            (REQUEST,),
             read=lambda plan, request: int(plan.request_late_us[request] > 0),
         ),
         QuantityInfo(
             JobQuantity.CHUNKS,
             "number of chunks of the request",
-            (_REQUEST,),
+            (REQUEST,),
             most=lambda tables, request: tables.section_count(request),
             read=lambda plan, request: len(plan.code.parts[request]),
         ),
