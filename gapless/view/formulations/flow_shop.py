@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.deployment import FROM_ARRIVAL, Deployment, Mode
+from ...formulations.deployment import Deployment, Mode
 from ...formulations.flow_shop.tables import shop_of, workload_of
-from ...formulations.history import History, Interval, SteadyState, executed
+from ...formulations.history import History, SteadyState, executed
 from ...formulations.judge import score
 from ...formulations.operation import operation_of
-from ...formulations.plan import Chunk, Plan
+from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.shares import unit_shares
 from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import UnitTime
-from ..terminal.gantt import block_name, gantt_view, titled_chart
+from ..terminal.gantt import gantt_view
 from ..traces import letter
 from ..words import capital, millis, part_of, share, size
-from .requests import MOST_REQUESTS, RequestPresenter, add_hidden, chunk_words, network_parts
+from .requests import (
+    MOST_REQUESTS,
+    RequestPresenter,
+    add_hidden,
+    chunks_words,
+    lost_words,
+    network_parts,
+)
 
 _ROUNDS = 3
 """Periods of a stream that a chart shows."""
@@ -34,6 +41,7 @@ class FlowShopPresenter(RequestPresenter):
     """Requests of several networks, in one order."""
 
     plan_title: ClassVar[str] = "order"
+    ordered: ClassVar[str] = "request"
 
     def shown_terms(self, problem: Problem) -> tuple[str, ...]:
         """Return what is asked for most; a stream has no end, and no bubbles before it."""
@@ -57,12 +65,6 @@ class FlowShopPresenter(RequestPresenter):
         """Return that layers and pairs of requests are counted."""
         return "layers on other units than in plan 1, and pairs of requests in the other order"
 
-    def plan_text(self, plan: Plan) -> str:
-        """Return the requests in the order of a plan; long orders are cut short."""
-        shown = " ".join(plan.order[:MOST_REQUESTS])
-        hidden = len(plan.order) > MOST_REQUESTS
-        return f"{shown} ... ({len(plan.order)} requests)" if hidden else shown
-
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
@@ -78,16 +80,9 @@ class FlowShopPresenter(RequestPresenter):
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
         """Return the requests and units of a plan, and the plan at work; a stream in its steady state."""
         if _is_stream(problem):
-            return [*self._steady_parts(problem, plan), "", indented(_units(problem, plan, judged))]
-        trace = simulate(problem, plan)
-        title = f"simulation of {len(plan.order)} requests"
-        return [
-            indented(_requests(problem, trace)),
-            "",
-            indented(_units(problem, plan, judged)),
-            "",
-            *titled_chart(trace, title),
-        ]
+            units = indented(self.units_table(problem, plan, judged))
+            return [*self._steady_parts(problem, plan), "", units]
+        return super().plan_parts(problem, plan, judged)
 
     def _steady_parts(self, problem: Problem, plan: Plan) -> list[RenderableType]:
         deployment = self.arranged(problem, plan)
@@ -111,7 +106,7 @@ class FlowShopPresenter(RequestPresenter):
         """Return the requests."""
         if _is_stream(problem) and trace.plan is not None:
             return self._steady_parts(problem, trace.plan)
-        return ["", indented(_requests(problem, trace))]
+        return super().trace_parts(problem, trace)
 
     def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
         """Yield the longest latency, and what slowdown takes; of a stream the period."""
@@ -122,10 +117,30 @@ class FlowShopPresenter(RequestPresenter):
             for unit, one in shares.items():
                 yield f"{unit} busy, of each period", share(one.busy_us, one.whole_us)
             return
-        slowed = sum(event.slowdown_ns for event in trace.events) // 1000
-        yield "makespan", millis(trace.makespan_us)
-        yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
-        yield "time lost to slowdown", millis(slowed)
+        yield from super().trace_rows(problem, trace)
+
+    def units_table(self, problem: Problem, plan: Plan, judged: Score) -> Table:
+        """Return how busy units are, with what slowdown takes: of the makespan, of a stream of the period."""
+        stream = _is_stream(problem)
+        shares = unit_shares(problem, self.arranged(problem, plan))
+        idle, whole = ("idle", "of the period") if stream else ("bubbles", "of the makespan")
+        numbers = ("busy", whole, "by slowdown", idle, "largest chunk")
+        table = plain_table("unit", *numbers, numbers=numbers)
+        rows = zip(problem.platform.unit_names, judged.bubble_us, judged.memory_bytes, strict=True)
+        for unit, bubble_us, memory in rows:
+            one = shares.get(unit)
+            if one is None:
+                table.add_row(unit, *["-"] * len(numbers), style="dim")
+                continue
+            table.add_row(
+                unit,
+                millis(round(one.busy_us)),
+                share(one.busy_us, one.whole_us),
+                millis(round(one.lost_us)),
+                millis(round(one.idle_us) if stream else bubble_us),
+                size(memory),
+            )
+        return table
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what bubbles and slowdown take."""
@@ -198,64 +213,12 @@ def _steady_requests(problem: Problem, deployment: Deployment, state: SteadyStat
     """Return one line a request, in the order of the plan: what it takes in each round."""
     numbers = ("busy", "slowdown")
     table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
-    layer_counts = {network.name: len(network.layers) for network in problem.networks}
     for index, stream in enumerate(deployment.streams[:MOST_REQUESTS]):
         own = [event for event in state.events if event.stream == index]
-        runs, slowdown = _request_cells(stream.chunks, own, layer_counts)
-        busy = sum(event.end_ns - event.start_ns for event in own) // 1000
-        table.add_row(letter(index), Text(stream.name, style="bold"), runs, millis(busy), slowdown)
+        busy = millis(sum(event.end_ns - event.start_ns for event in own) // 1000)
+        name, runs = Text(stream.name, style="bold"), chunks_words(problem, stream.chunks)
+        table.add_row(letter(index), name, runs, busy, lost_words(own))
     add_hidden(table, len(deployment.streams))
-    return table
-
-
-def _requests(problem: Problem, trace: History) -> Table:
-    """Return one line a request, in the order of the plan."""
-    table = plain_table(
-        "", "request", "layers by unit", "start", "end", "slowdown", numbers=("start", "end", "slowdown")
-    )
-    index = {name: request for request, name in enumerate(trace.names)}
-    layer_counts = {network.name: len(network.layers) for network in problem.networks}
-    assert trace.plan is not None
-    for name in trace.plan.order[:MOST_REQUESTS]:
-        own = [event for event in trace.events if event.stream == index[name]]
-        runs, slowdown = _request_cells(trace.plan.of(name), own, layer_counts)
-        ends_ns = (min(event.start_ns for event in own), max(event.end_ns for event in own))
-        times = (millis(time_ns // 1000) for time_ns in ends_ns)
-        table.add_row(block_name(trace, index[name]), Text(name, style="bold"), runs, *times, slowdown)
-    add_hidden(table, len(trace.plan.order))
-    return table
-
-
-def _request_cells(
-    chunks: Sequence[Chunk], own: Sequence[Interval], layers: Mapping[str, int]
-) -> tuple[str, str]:
-    """Return what a request runs where, and what slowdown adds to its work."""
-    lost = sum(event.slowdown_ns for event in own)
-    work = sum(event.end_ns - event.start_ns for event in own) - lost
-    return " | ".join(chunk_words(chunk, layers[chunk.network]) for chunk in chunks), share(lost, work)
-
-
-def _units(problem: Problem, plan: Plan, judged: Score) -> Table:
-    """Return how busy units are, with what slowdown takes: of the makespan, of a stream of the period."""
-    stream = _is_stream(problem)
-    shares = unit_shares(problem, PRESENTER.arranged(problem, plan))
-    idle = "idle" if stream else "bubbles"
-    numbers = ("busy", "of the period" if stream else "of the makespan", "by slowdown", idle, "largest chunk")
-    table = plain_table("unit", *numbers, numbers=numbers)
-    rows = zip(problem.platform.unit_names, judged.bubble_us, judged.memory_bytes, strict=True)
-    for unit, bubble_us, memory in rows:
-        one = shares.get(unit)
-        if one is None:
-            table.add_row(unit, *["-"] * len(numbers), style="dim")
-            continue
-        table.add_row(
-            unit,
-            millis(round(one.busy_us)),
-            share(one.busy_us, one.whole_us),
-            millis(round(one.lost_us)),
-            millis(round(one.idle_us) if stream else bubble_us),
-            size(memory),
-        )
     return table
 
 

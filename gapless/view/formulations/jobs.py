@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
 from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...formulations.deployment import FROM_ARRIVAL, Deployment
-from ...formulations.history import History
+from ...formulations.deployment import Deployment
 from ...formulations.job_requests import Cuts
 from ...formulations.jobs.quantities import JobValues, PlayedPlan
 from ...formulations.jobs.tables import jobs_of, tables_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import UnitTime
-from ..terminal.gantt import block_name, titled_chart
 from ..words import counted, millis, part_of, percent, share
-from .requests import MOST_REQUESTS, RequestPresenter, add_hidden, chunk_words, network_parts
+from .requests import RequestPresenter, network_parts
 
 
 class JobsPresenter(RequestPresenter):
     """Single requests, each on the units that suit it."""
 
     plan_title: ClassVar[str] = "requests, in the order of their chunks"
+    ordered: ClassVar[str] = "chunk"
     alternatives: ClassVar[int] = 32
     """Equal requests in each other's place do not count."""
 
@@ -43,16 +40,6 @@ class JobsPresenter(RequestPresenter):
         """Return that layers are counted."""
         return "layers of requests on other units than in plan 1"
 
-    def plan_text(self, plan: Plan) -> str:
-        """Return the requests in the order of their chunks; one after the other count as one.
-
-        Long orders are cut short.
-        """
-        names = [name for name, _ in groupby(plan.order)]
-        shown = " ".join(names[:MOST_REQUESTS])
-        hidden = len(names) > MOST_REQUESTS
-        return f"{shown} ... ({counted(len(plan.order), 'chunk')})" if hidden else shown
-
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
     ) -> list[RenderableType]:
@@ -63,28 +50,26 @@ class JobsPresenter(RequestPresenter):
         return [facts, "", indented(_sections(problem))]
 
     def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
-        """Return the requests and units of a plan, and the plan at work."""
-        trace = simulate(problem, plan)
-        return [
-            indented(_requests(problem, trace)),
-            "",
-            indented(_units(problem, plan)),
-            "",
-            *titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}"),
-            "",
-            Text(self.pace_words(problem, plan)),
-        ]
+        """Return the requests and units of a plan, the plan at work, and what it is about."""
+        return [*super().plan_parts(problem, plan, judged), "", Text(self.pace_words(problem, plan))]
 
-    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
-        """Return the requests."""
-        return ["", indented(_requests(problem, trace))]
-
-    def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
-        """Yield the makespan, and the longest latency."""
-        yield "makespan", millis(trace.makespan_us)
-        yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
-        if problem.interference is not None:
-            yield "time lost to slowdown", millis(sum(event.slowdown_ns for event in trace.events) // 1000)
+    def units_table(self, problem: Problem, plan: Plan, judged: Score) -> Table:
+        """Return how busy units are, and what slowdown takes of that."""
+        values = _values(problem, plan)
+        slowed = ("by slowdown",) if values.tables.losses.contended else ()
+        numbers = ("busy", "of the makespan", *slowed)
+        table = plain_table("unit", *numbers, numbers=numbers)
+        work_us: Counter[int] = Counter()
+        for run in values.runs:
+            work_us[run.part[2]] += run.work_us
+        for unit, name in enumerate(problem.platform.unit_names):
+            busy_us = values.busy_us.get(unit)
+            if busy_us is None:
+                table.add_row(name, "not used", style="dim")
+            else:
+                lost = (millis(busy_us - work_us[unit]) for _ in slowed)
+                table.add_row(name, millis(busy_us), share(busy_us, values.makespan_us), *lost)
+        return table
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what is late."""
@@ -182,69 +167,6 @@ def _sections(problem: Problem) -> Table:
             )
             head = (Text("" if place else chain.network, style="bold"), "" if place else asked)
             table.add_row(*head, f"{section.start}-{section.stop - 1}", *times)
-    return table
-
-
-def _requests(problem: Problem, trace: History) -> Table:
-    """Return one line a request, in the order of their starts."""
-    assert trace.plan is not None
-    values, index = _values(problem, trace.plan), {name: i for i, name in enumerate(trace.names)}
-    layers = {network.name: len(network.layers) for network in problem.networks}
-    slowed_us, work_us = [0] * len(trace.names), [0] * len(trace.names)
-    for run in values.runs:
-        work_us[run.request] += run.work_us
-        slowed_us[run.request] += run.end_us - run.start_us - run.work_us
-    requests = values.tables.jobs.requests
-    due = any(due_us is not None for due_us in values.tables.due_us)
-    columns = {
-        "release": any(request.release_us for request in requests),
-        "start": True,
-        "end": True,
-        "due": due,
-        "late by": due,
-        "slowdown": values.tables.losses.contended,
-    }
-    numbers = [name for name, shown in columns.items() if shown]
-    table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
-    names = list(dict.fromkeys(trace.plan.order))
-    for name in names[:MOST_REQUESTS]:
-        request = index[name]
-        chunks = trace.plan.of(name)
-        late_us = values.request_late_us[request]
-        cells: dict[str, str | Text] = {
-            "release": millis(requests[request].release_us),
-            "start": millis(values.start_us[request]),
-            "end": millis(values.finish_us[request]),
-            "due": millis(values.tables.due_us[request]),
-            "late by": Text(millis(late_us), style="red") if late_us else Text("-"),
-            "slowdown": share(slowed_us[request], work_us[request]),
-        }
-        table.add_row(
-            block_name(trace, request),
-            Text(name, style="bold"),
-            " | ".join(chunk_words(chunk, layers[chunk.network]) for chunk in chunks),
-            *(cells[column] for column in numbers),
-        )
-    add_hidden(table, len(names))
-    return table
-
-
-def _units(problem: Problem, plan: Plan) -> Table:
-    """Return how busy units are, and what slowdown takes of that."""
-    values = _values(problem, plan)
-    slowed = ("by slowdown",) if values.tables.losses.contended else ()
-    numbers = ("busy", "of the makespan", *slowed)
-    table = plain_table("unit", *numbers, numbers=numbers)
-    work_us: Counter[int] = Counter()
-    for run in values.runs:
-        work_us[run.part[2]] += run.work_us
-    for unit, name in enumerate(problem.platform.unit_names):
-        busy_us = values.busy_us.get(unit)
-        if busy_us is None:
-            table.add_row(name, "not used", style="dim")
-        else:
-            lost = (millis(busy_us - work_us[unit]) for _ in slowed)
-            table.add_row(name, millis(busy_us), share(busy_us, values.makespan_us), *lost)
     return table
 
 

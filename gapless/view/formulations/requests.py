@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -12,14 +14,16 @@ from rich.text import Text
 
 from ...formulations.chain import Chain
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
-from ...formulations.history import History
+from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.requests import asked_of
 from ...formulations.scores import Score
+from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import Presenter
-from ..words import counted, listed, millis, percent
+from ..terminal.gantt import block_name, titled_chart
+from ..words import counted, listed, millis, percent, share
 
 MOST_REQUESTS = 40
 """Requests that a table shows."""
@@ -30,12 +34,43 @@ class RequestPresenter(Presenter):
 
     short_plans: ClassVar[bool] = False
     busy_span: ClassVar[str] = "of each unit until all requests are done"
+    ordered: ClassVar[str]
+    """What the order of a plan is about."""
 
     def shape(self, problem: Problem, plan: Plan) -> object:
         """Return a plan with what a request is in place of its name: equal requests are interchangeable."""
         requests = {request.name: replace(request, name="-") for request in asked_of(problem).requests}
         chunks = {name: tuple((c.start, c.stop, c.unit) for c in plan.of(name)) for name in requests}
         return [(requests[name], chunks[name]) for name in plan.order]
+
+    def plan_text(self, plan: Plan) -> str:
+        """Return the requests in the order of their chunks; one after the other count as one.
+
+        Long orders are cut short.
+        """
+        names = [name for name, _ in groupby(plan.order)]
+        shown = " ".join(names[:MOST_REQUESTS])
+        hidden = len(names) > MOST_REQUESTS
+        return f"{shown} ... ({counted(len(plan.order), self.ordered)})" if hidden else shown
+
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        """Return the requests and units of a plan, and the plan at work."""
+        trace = simulate(problem, plan)
+        return [
+            indented(requests_table(problem, trace)),
+            "",
+            indented(self.units_table(problem, plan, judged)),
+            "",
+            *titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}"),
+        ]
+
+    @abstractmethod
+    def units_table(self, problem: Problem, plan: Plan, judged: Score) -> Table:
+        """Return how busy the units are."""
+
+    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
+        """Return the requests."""
+        return ["", indented(requests_table(problem, trace))]
 
     def trace_title(self, trace: History) -> str:
         """Return nothing: the table of requests says it."""
@@ -50,6 +85,13 @@ class RequestPresenter(Presenter):
         """Return that of the slowest request."""
         return max(judged.request_latency_us), FROM_ARRIVAL
 
+    def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
+        """Yield the makespan, the longest latency, and what slowdown takes where there is any."""
+        yield "makespan", millis(trace.makespan_us)
+        yield f"longest {FROM_ARRIVAL}", millis(max(trace.latency_us))
+        if problem.interference is not None:
+            yield "time lost to slowdown", millis(sum(event.slowdown_ns for event in trace.events) // 1000)
+
 
 def network_parts(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[int]) -> list[RenderableType]:
     """Return the networks with their times, and what units cost each other.
@@ -63,14 +105,59 @@ def network_parts(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[
     return parts
 
 
+def requests_table(problem: Problem, trace: History) -> Table:
+    """Return one line a request, in the order of their first chunks: what runs where, and when.
+
+    There is no column about releases, deadlines or slowdown where no request has one.
+    """
+    assert trace.plan is not None
+    asked, names = asked_of(problem), list(dict.fromkeys(trace.plan.order))
+    due = any(request.deadline_us is not None for request in asked.requests)
+    shown = {"release": any(asked.entered_us), "start": True, "end": True, "due": due, "late by": due}
+    shown["slowdown"] = problem.tables.losses.contended
+    columns = [name for name, there in shown.items() if there]
+    table = plain_table("", "request", "layers by unit", *columns, numbers=columns)
+    for name in names[:MOST_REQUESTS]:
+        index = trace.names.index(name)
+        own = [event for event in trace.events if event.stream == index]
+        released_us, deadline_us = asked.entered_us[index], asked.requests[index].deadline_us
+        end_us = max(event.end_ns for event in own) // 1000
+        due_us = None if deadline_us is None else released_us + deadline_us
+        late_us = 0 if due_us is None else max(0, end_us - due_us)
+        cells: dict[str, str | Text] = {
+            "release": millis(released_us),
+            "start": millis(min(event.start_ns for event in own) // 1000),
+            "end": millis(end_us),
+            "due": millis(due_us),
+            "late by": Text(millis(late_us), style="red") if late_us else Text("-"),
+            "slowdown": lost_words(own),
+        }
+        head = (block_name(trace, index), Text(name, style="bold"))
+        runs = chunks_words(problem, trace.plan.of(name))
+        table.add_row(*head, runs, *(cells[column] for column in columns))
+    add_hidden(table, len(names))
+    return table
+
+
+def lost_words(events: Sequence[Interval]) -> str:
+    """Return what slowdown adds to the work of what ran."""
+    lost = sum(event.slowdown_ns for event in events)
+    return share(lost, sum(event.end_ns - event.start_ns for event in events) - lost)
+
+
+def chunks_words(problem: Problem, chunks: Sequence[Chunk]) -> str:
+    """Return the units and layers of the chunks of a request."""
+    layers = {network.name: len(network.layers) for network in problem.networks}
+    return " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks)
+
+
 def add_hidden(table: Table, count: int) -> None:
     """Add a line about the requests that a table has no room for."""
     if count > MOST_REQUESTS:
         table.add_row("", f"... and {count - MOST_REQUESTS} more (--json shows all)")
 
 
-def chunk_words(chunk: Chunk, layers: int) -> str:
-    """Return the unit and layers of a chunk; `layers`: how many its network has."""
+def _chunk_words(chunk: Chunk, layers: int) -> str:
     whole = (chunk.start, chunk.stop) == (0, layers)
     return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
 

@@ -12,6 +12,7 @@ from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.simulate import simulate
+from gapless.formulations.workload import Request, Workload
 from gapless.view.formulations.jobs import PRESENTER
 from gapless.view.page.page import report_page
 from gapless.view.page.subjects import subject
@@ -61,6 +62,17 @@ def test_problems_in_words() -> None:
     text = text_of(PRESENTER.problem_parts(PROBLEM))
     assert "net 1 0-0 40.000 ms 12.000 ms 1-1 5.000 ms no" in text
     assert PRESENTER.shown_terms(PROBLEM) == ("makespan", "late", "lateness", "latency")
+
+
+def test_requests_of_a_workload_have_the_same_table() -> None:
+    late = Request(name="s", network="small", arrival_us=1_000, deadline_us=9_000)
+    problem = replace(PROBLEM, data=Workload(requests=(Request(name="t", network="small"), late)))
+    chunk = Chunk(network="small", start=0, stop=1, unit="u0", request="t")
+    trace = simulate(problem, Plan(chunks=(chunk, replace(chunk, request="s")), order=("t", "s")))
+    text = text_of(presenter_of(problem).trace_parts(problem, trace))
+    assert "request layers by unit release start end due late by A t u0 whole" in text
+    assert "t u0 whole 0.000 ms 0.000 ms 6.000 ms - -" in text
+    assert "s u0 whole 1.000 ms 6.000 ms 12.000 ms 10.000 ms 2.000 ms" in text
 
 
 def test_equal_requests_look_alike() -> None:
