@@ -1,6 +1,6 @@
 """How well costs are predicted on networks and devices that had no part in the training, and what plans lose.
 
-    gapless learn-costs DATA --no-train          # measures the data set first; go on whenever you like
+    gapless costs learn DATA --no-train          # measures the data set first; go on whenever you like
     python -m benchmarks.cost_predictor DATA     # trains a dozen times; 5 to 10 minutes
     python -m benchmarks.cost_predictor DATA --shipped     # what is shipped, on networks new to it
 
@@ -76,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, help="folder of a data set (gapless learn-costs DATA --no-train)")
+    parser.add_argument("data", type=Path, help="folder of a data set (gapless costs learn DATA --no-train)")
     parser.add_argument("--shipped", action="store_true", help="judge the predictor that is shipped, no more")
     asked = parser.parse_args()
     folder: Path = asked.data

@@ -1,8 +1,8 @@
 """EPipe's comparisons on its four device groups: `python -m benchmarks.epipe` (a minute).
 
 Every planner plans on its own cost model and is judged on one table. Costs are *estimated* from operations
-and bytes (`gapless platforms` says how): the devices were not there. So only ratios can be compared with what
-the paper prints, and the paper's numbers stand beside ours, marked as such.
+and bytes (`gapless list problems` says how): the devices were not there. So only ratios can be compared with
+what the paper prints, and the paper's numbers stand beside ours, marked as such.
 
 1. Single tasks (Fig. 7): items a second of each planner, as a share of the proven optimum.
 2. One pipeline against several (Table 3, "EPipe" over "& TDC").

@@ -1,4 +1,4 @@
-"""What a pipeline of functions and models looks like to the planner: `gapless inspect path.py:NAME`."""
+"""What a pipeline of functions and models looks like to the planner: `gapless tools inspect path.py:NAME`."""
 
 from __future__ import annotations
 

@@ -342,7 +342,7 @@ def _pin(unit: ProcessingUnit) -> None:
         usable = sorted(os.sched_getaffinity(0))
         raise PlacementError(
             f"unit {unit.name!r} needs the cores {list(unit.cores)}, but this process may only use {usable} "
-            f"({error.strerror}); `gapless platforms --detect` builds units from the usable cores"
+            f"({error.strerror}); `gapless device detect` builds units from the usable cores"
         ) from None
 
 

@@ -39,9 +39,9 @@ _IN_FOLDER = {
 
 _INSTEAD = {
     (PLAN, PROBLEM): "it holds a plan. A problem comes first and the plan behind it; "
-    "`gapless check {name}` looks at the plan alone",
+    "`gapless tools check {name}` looks at the plan alone",
     (PLANS, PROBLEM): "it holds a list of plans. A problem comes first and the list behind it; "
-    "`gapless check {name}` looks at the best of them alone",
+    "`gapless tools check {name}` looks at the best of them alone",
     (PROBLEM, PLAN): "it holds a problem. A plan comes behind its problem; "
     "`gapless plan {name} --out plan.json` makes one",
     (_DEPLOYMENT, PLAN): "it holds a deployment: `gapless run {name}` runs it",

@@ -43,6 +43,7 @@ from tempfile import TemporaryDirectory
 from gapless import api
 from gapless.api.device import this_device
 from gapless.cli import tasks
+from gapless.cli.base.catalog import called
 from gapless.cli.main import commands, main
 from gapless.formulations.errors import EngineUnavailableError
 
@@ -74,7 +75,10 @@ REASONS = {
 HOW_LONG = {"--budget", "--seconds", "--time-limit"}
 """Options that a command may be tested with and not be shown with."""
 
-MEASURING = ("bench-engine", "contention", "doctor", "interference", "links", "profile", "run", "tune")
+MEASURING = (
+    "costs contention", "costs interference", "device bench", "device links", "doctor", "profile", "run",
+    "tune",
+)  # fmt: skip
 """Commands of gapless that measure this machine."""
 
 BRIEF = {"run": ("--seconds", "0.3")}
@@ -156,7 +160,7 @@ class Block:
 
 def measures(command: str) -> bool:
     """Return whether a command measures this machine."""
-    return command.split()[1:2] in [[name] for name in MEASURING] and "--engine simulated" not in command
+    return called(command.split()[1:]) in MEASURING and "--engine simulated" not in command
 
 
 def blocks_of(page: Path) -> list[Block]:

@@ -103,7 +103,7 @@ def fuzz(
                 yield Failure(case=f"{found.kind}:{number}", verdict=verdict, path=kept)
 
 
-_CONTAINED = "ended its child, refused by gapless inspect"
+_CONTAINED = "ended its child, refused by gapless tools inspect"
 
 
 def _is_death(verdict: str) -> bool:
@@ -111,14 +111,14 @@ def _is_death(verdict: str) -> bool:
 
 
 def _by_the_command(path: Path, verdict: str) -> str:
-    """Return what `gapless inspect` makes of a model that ended its child here."""
-    words = [sys.executable, "-m", "gapless", "inspect", str(path)]
+    """Return what `gapless tools inspect` makes of a model that ended its child here."""
+    words = [sys.executable, "-m", "gapless", "tools", "inspect", str(path)]
     try:
         run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=5 * PATIENCE_S)
     except subprocess.TimeoutExpired:
-        return f"{verdict}; gapless inspect hangs"
+        return f"{verdict}; gapless tools inspect hangs"
     clean = run.returncode in (0, 2) and "Traceback" not in run.stderr
-    return _CONTAINED if clean else f"{verdict}; gapless inspect: {run.returncode} {run.stderr[-300:]}"
+    return _CONTAINED if clean else f"{verdict}; gapless tools inspect: {run.returncode} {run.stderr[-300:]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

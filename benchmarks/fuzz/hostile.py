@@ -1,7 +1,7 @@
 """Models that are made to take all time or memory: `python -m benchmarks.fuzz.hostile` shows what they take.
 
-Each is opened by `gapless inspect`, with the limits that everybody has. Peak memory is that of the larger of
-the two processes, the command and the child in which it opens the file.
+Each is opened by `gapless tools inspect`, with the limits that everybody has. Peak memory is that of the
+larger of the two processes, the command and the child in which it opens the file.
 """
 
 from __future__ import annotations
@@ -179,10 +179,10 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
 
 
 def taken(path: Path) -> tuple[int, float, float, str]:
-    """Return exit code, seconds, peak memory in MiB, and what `gapless inspect` complained of."""
+    """Return exit code, seconds, peak memory in MiB, and what `gapless tools inspect` complained of."""
     started = time.monotonic()
     with tempfile.TemporaryFile() as said:
-        words = [sys.executable, "-m", "gapless", "inspect", str(path)]
+        words = [sys.executable, "-m", "gapless", "tools", "inspect", str(path)]
         child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)

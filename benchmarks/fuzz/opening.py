@@ -45,7 +45,7 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
 
 
 def open_model(path: Path, case: int) -> str:
-    """Open a model as the child of `gapless inspect` does, then divide and cut it as its parent does.
+    """Open a model as the child of `gapless tools inspect` does, then divide and cut it as its parent does.
 
     Here nothing hides an exception: what `gapless` would turn into an error without a traceback, because
     its child has failed, is a failure.

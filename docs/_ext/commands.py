@@ -10,8 +10,9 @@ from typing import Any
 
 import typer
 
+from gapless.cli.base.catalog import GROUPS
 from gapless.cli.base.general_options import WORDS
-from gapless.cli.main import commands
+from gapless.cli.main import commands, every_command
 
 _FURTHER = "Options"
 """Panel of options that name none."""
@@ -32,12 +33,21 @@ def general() -> str:
 
 def reference() -> str:
     """Return one section for each command: what it does, usage, arguments, options, examples."""
-    shown = [item for item in commands().commands.items() if not item[1].hidden]
+    shown = [item for item in every_command().items() if not item[1].hidden]
     parts = []
-    for panel, members in groupby(shown, key=lambda item: item[1].rich_help_panel or "Commands"):
+    for panel, members in groupby(shown, key=_heading):
         parts.append(f"## {panel}\n")
+        if panel in GROUPS:
+            parts.append(f"{GROUPS[panel]}\n")
         parts += ["\n".join(_command(name, command)) for name, command in members]
     return "\n\n".join(parts)
+
+
+def _heading(item: tuple[str, Any]) -> str:
+    """Return the heading of a command: its group, or the panel of the help."""
+    name, command = item
+    group, space, _ = name.partition(" ")
+    return group if space else command.rich_help_panel or "Commands"
 
 
 def _command(name: str, command: Any) -> Iterator[str]:

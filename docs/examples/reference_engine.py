@@ -1,6 +1,6 @@
 """An engine of your own: ONNX pieces run by the reference evaluator of the `onnx` package.
 
-    gapless bench-engine model.onnx --engine reference_engine:ReferenceEngine
+    gapless device bench model.onnx --engine reference_engine:ReferenceEngine
 
 It is slow, runs on one thread of one core, and shows everything that an engine has to do.
 """

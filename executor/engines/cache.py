@@ -187,7 +187,8 @@ class Cache:
             if error.errno in _FULL:
                 raise StoreError(
                     f"the cache {self.folder} cannot take another file: {error.strerror}; make room "
-                    "(`gapless cache --clear` empties it), or set GAPLESS_CACHE to a folder on another disk"
+                    "(`gapless tools cache --clear` empties it), or set GAPLESS_CACHE to a folder on another "
+                    "disk"
                 ) from error
             raise StoreError(
                 f"the cache {self.folder} cannot be written to: {error.strerror or error}; "

@@ -6,7 +6,7 @@
         def make_engine(self):
             return MyEngine()
 
-or says `gapless bench-engine --engine my.py:Mine --check`. The engine runs in worker processes that are
+or says `gapless device bench --engine my.py:Mine --check`. The engine runs in worker processes that are
 pinned to the cores of a unit, as in a pipeline, on small pieces whose right numbers numpy knows. What it
 says of itself is compared with what the kernel says: on which cores its threads may run, and which did. A
 test that could not try anything fails. Plain asserts and method names that pytest collects; nothing here

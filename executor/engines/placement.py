@@ -57,7 +57,7 @@ def require_match(receipt: PlacementReceipt) -> None:
         raise PlacementError(
             f"{receipt.engine} did not place {receipt.piece!r} on unit {receipt.unit!r} as asked: "
             f"{'; '.join(receipt.mismatches)}. Ask for what this device has: `gapless doctor` lists the "
-            "backends of each engine, `gapless platforms --detect` builds units that fit"
+            "backends of each engine, `gapless device detect` builds units that fit"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a model looks like to the planner: `gapless inspect`."""
+"""What a model looks like to the planner: `gapless tools inspect`."""
 
 from __future__ import annotations
 

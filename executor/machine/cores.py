@@ -113,7 +113,7 @@ def pinning() -> Availability:
     return Availability(
         ok=False,
         reason="this system cannot pin processes to cores; plans run on Linux and Android, "
-        "elsewhere gapless plans for described platforms (`gapless platforms`)",
+        "elsewhere gapless plans for described platforms (`gapless list problems`)",
     )
 
 

@@ -29,7 +29,8 @@ def load_trace(path: str | Path) -> History:
     found = read_trace(path)
     if not found.measured:
         raise InvalidInputError(
-            f"{path} is a simulated trace, a measured one is needed: `gapless trace` without --simulated"
+            f"{path} is a simulated trace, a measured one is needed: `gapless tools trace` without "
+            "--simulated"
         )
     return found
 
@@ -59,7 +60,7 @@ def _changed(path: str | Path, defects: list[str]) -> InvalidInputError:
     hidden = len(defects) - MAX_DEFECTS
     more = [f"... and {hidden} more"] if hidden > 0 else []
     return InvalidInputError(
-        f"{path} is not as gapless wrote it; write it again with `gapless trace`:",
+        f"{path} is not as gapless wrote it; write it again with `gapless tools trace`:",
         defects[:MAX_DEFECTS] + more,
     )
 

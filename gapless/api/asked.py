@@ -321,7 +321,7 @@ def _named(question: Question, subject: Subject) -> Problem:
         question = replace(question, platform=None, problem=shipped)
     if subject == Subject() and question.problem is None:
         raise InvalidInputError(
-            "no problem is named: give a problem file or a shipped name (`gapless platforms` lists them), "
+            "no problem is named: give a problem file or a shipped name (`gapless list problems`), "
             "a model with --platform and a cluster, or --workload with --platform"
         )
     if question.platform is not None or subject.cluster is not None:

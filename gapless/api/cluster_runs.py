@@ -59,7 +59,7 @@ def profile_on_cluster(
     model
         An ONNX model, or its locator.
     platform
-        The cluster as it is planned for (`gapless links` writes it): its devices and links.
+        The cluster as it is planned for (`gapless device links` writes it): its devices and links.
     engine
         Who runs the layers; None: MNN.
     options

@@ -47,7 +47,7 @@ def cluster_problem(
         network (also of those that are tables without weights, such as "vit-large"), of a shipped problem, or
         the path of an ONNX file, or of a file of a network or a problem.
     platform
-        A shipped cluster by name (`gapless platforms` lists them), the path of a cluster file, or a
+        A shipped cluster by name (`gapless list problems` lists them), the path of a cluster file, or a
         `ClusterPlatform`.
     batch
         Inferences that pass the devices together as one item.

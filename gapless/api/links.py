@@ -96,7 +96,7 @@ def measure_links(
 
 
 def load_links(path: str | Path) -> Links:
-    """Return the messages that `gapless links` kept in a file.
+    """Return the messages that `gapless device links` kept in a file.
 
     Raises
     ------

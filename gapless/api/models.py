@@ -52,7 +52,7 @@ def open_model(
     Parameters
     ----------
     locator
-        The path of an ONNX file; the name of a built-in network or application (`gapless networks` lists
+        The path of an ONNX file; the name of a built-in network or application (`gapless list networks` lists
         them); or "path.py:NAME" for a `CallableModel`, "package.module:NAME" where an installed package
         holds it. "NAME=..." before it gives it a name of your own.
     shapes

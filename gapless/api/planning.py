@@ -211,7 +211,7 @@ def plan(
     >>> result.status, result.objective
     (<SolveStatus.OPTIMAL: 'optimal'>, 7648)
     >>> gapless.plan("pixel7a/alexnet-sparse", limits=gapless.Limits(max_units=2)).objective
-    8615
+    11953
     """
     words = Words(
         platform=platform,

@@ -36,7 +36,7 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
     Parameters
     ----------
     name
-        A shipped name such as "pixel7a/alexnet-sparse" (`gapless platforms` lists them), or the path
+        A shipped name such as "pixel7a/alexnet-sparse" (`gapless list problems` lists them), or the path
         of a file: a problem, or a layer graph in the JSON format of device placement
         (`import_placement`). A path that exists wins over a name.
     costs
@@ -115,8 +115,8 @@ def load_workload(
         How the requests are served; see `Workload`. `load_policy` None: all weights resident, and on the
         shipped phones those of running chunks, as in Hetero2Pipe.
     contention
-        A file of `gapless contention --out`, measured or estimated, whose slowdowns take the place of those
-        of the problem.
+        A file of `gapless costs contention --out`, measured or estimated, whose slowdowns take the place of
+        those of the problem.
     windows
         From names of requests to when they come and when they have to be done, microseconds from the start;
         None for no end.
@@ -373,15 +373,15 @@ def _no_such_problem(name: str) -> str:
         )
     if name in coordinated_phone_names():
         return (
-            f"{name!r} is a phone for requests as they come, not a problem: `gapless coordinate eagleeye "
-            f"--platform {name}` serves some"
+            f"{name!r} is a phone for requests as they come, not a problem: `gapless requests coordinate "
+            f"eagleeye --platform {name}` serves some"
         )
     if near(name, shipped_names()):
         hint = meant(name, shipped_names())
     elif near(name, built_in_names()):
         hint = meant(name, built_in_names())
     else:
-        hint = "`gapless platforms` lists the shipped ones"
+        hint = "`gapless list problems` lists the shipped ones"
     return f"{shown(name)} is neither a file nor the name of a shipped problem; {hint}"
 
 

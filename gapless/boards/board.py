@@ -128,11 +128,11 @@ class Board:
         Parameters
         ----------
         options
-            Those of `gapless platforms --detect`: units, emulate, engine.
+            Those of `gapless device detect`: units, emulate, engine.
         """
         with _folder() as folder:
             out = folder / "platform.json"
-            self._run("platforms", {"detect": True, "out": out, **options}, silent)
+            self._run("device detect", {"out": out, **options}, silent)
             return load(out, PLATFORM)
 
     def profile(
@@ -200,7 +200,7 @@ class Board:
     def bench_engine(
         self, model: str | Path, *, report: Report = silent, **options: Any
     ) -> dict[str, EngineBench]:
-        """Run a whole model on each unit alone, as `gapless bench-engine` does; return the results by unit.
+        """Run a whole model on each unit alone, as `gapless device bench` does; return the results by unit.
 
         Parameters
         ----------
@@ -209,10 +209,10 @@ class Board:
         report
             As for `profile`.
         options
-            Those of `gapless bench-engine`, e.g. units, seconds, engine.
+            Those of `gapless device bench`, e.g. units, seconds, engine.
         """
-        found = self._run("bench-engine", {**options, "model": model}, report).document()
-        board, what = str(self.address), "a result of `gapless bench-engine`"
+        found = self._run("device bench", {**options, "model": model}, report).document()
+        board, what = str(self.address), "a result of `gapless device bench`"
         units = sent(found, _Benches, board, what).units
         named = [(each.pop("unit", None), each) for each in units]
         if not all(isinstance(unit, str) for unit, _ in named):

@@ -82,7 +82,7 @@ class Packing:
         _refuse(options)
         if command == "run":
             options = self._planned(options)
-        words = [command]
+        words = command.split()
         if command in IN_FOLDERS:
             there, out = f"{RUNS}/{self.run}", options.pop("out", self.scratch)
             self.printed[there] = str(out)

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Annotated, Any
@@ -20,8 +20,8 @@ from ..formulations.printing import printable
 from ..question.question import renamed
 from ..version import __version__
 from .base import catalog
-from .base.answer import Answer, app, outline
-from .base.catalog import COMMANDS, SYNONYMS
+from .base.answer import REGISTERED, Answer, app, in_order, outline
+from .base.catalog import COMMANDS, GROUPS, RENAMED, SYNONYMS
 from .base.console import console, discard_output, using_style
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import (
@@ -58,8 +58,11 @@ _ONE_PROBLEM = (
 def unknown_command(name: str) -> InvalidInputError:
     """Return the error for a command that is not there."""
     listed = "`gapless --help` lists the commands"
-    hint = SYNONYMS.get(name.lower())
-    words = f"did you mean {hint}?" if hint else meant(name, COMMANDS, listed_by=listed)
+    today, hint = RENAMED.get(name), SYNONYMS.get(name.lower())
+    if today:
+        new = " or ".join(f"`gapless {each}`" for each in today)
+        return InvalidInputError(f"no command {shown(name)}: it is now {new}")
+    words = f"did you mean {hint}?" if hint else meant(name, (*COMMANDS, *GROUPS), listed_by=listed)
     return InvalidInputError(f"no command {shown(name)}; {words}")
 
 
@@ -185,13 +188,22 @@ def _opened_within(said: Sequence[str]) -> AbstractContextManager[None]:
 def commands() -> Any:
     """Return all commands as the click group that the command line is, e.g. to write a reference."""
     catalog.load()
-    app.registered_commands.sort(key=lambda info: catalog.place(info.name))
+    in_order()
     return _loaded()
+
+
+def every_command() -> dict[str, Any]:
+    """Return all commands as click commands, by their names: "plan", "device bench"."""
+    found: dict[str, Any] = {}
+    for name, command in commands().commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {last}": one for last, one in inner.items()}
+    return {name: found[name] for name in COMMANDS}
 
 
 def _loaded() -> Any:
     """Return the commands that are loaded."""
-    return _group(*(info.name for info in app.registered_commands))
+    return _group(*REGISTERED)
 
 
 @cache
@@ -201,23 +213,32 @@ def _group(*names: str | None) -> Any:
     A command remembers its option for help as it is first asked for; here it is, with the names of the group.
     """
     found = typer.main.get_command(app)
-    for name, command in getattr(found, "commands", {}).items():
+    for name, command in _leaves(found):
         command.context_settings["help_option_names"] = found.context_settings["help_option_names"]
         command.make_context(name, [], resilient_parsing=True)
     return found
 
 
+def _leaves(group: Any) -> Iterator[tuple[str, Any]]:
+    for name, command in getattr(group, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command)
+        else:
+            yield name, command
+
+
 def _called(words: list[str]) -> Any:
     """Return the commands, of which only those are loaded that the words need."""
     if words[:1] == ["help"]:  # as in other programs
-        words[:] = [*words[1:2], _HELP]
+        words[:] = [*words[1:3], _HELP]
     said = words[: words.index("--")] if "--" in words else words
     whole.set(ALL in said)
     words[:] = [_HELP if word == ALL and place < len(said) else word for place, word in enumerate(words)]
-    name = next((word for word in words if not word.startswith("-")), None)
-    if name is None:
+    name = catalog.called(words)
+    if not name or name in GROUPS:
+        words += [] if _HELP in words or not name else [_HELP]
         return typer.main.get_command(outline())
-    if name in catalog.COMMANDS:
+    if name in COMMANDS:
         catalog.load([name])
         return _loaded()
     everything = commands()
@@ -245,9 +266,10 @@ def _print(answer: Answer, general: General) -> int:
 
 def _resumes(words: list[str]) -> bool:
     """Return whether the command that was called can go on with what it has finished."""
-    group = _loaded()
-    found = getattr(group, "commands", {}).get(next((word for word in words if not word.startswith("-")), ""))
-    return found is not None and any(parameter.name == "resume" for parameter in found.params)
+    found: Any = _loaded()
+    for word in catalog.called(words).split():
+        found = getattr(found, "commands", {}).get(word)
+    return any(parameter.name == "resume" for parameter in getattr(found, "params", ()))
 
 
 def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:

@@ -17,7 +17,7 @@ from ..formulations.limits import LIMIT_NAMES
 from ..formulations.registry import data_keys
 from ..version import __version__
 
-if TYPE_CHECKING:  # what a command does not print it does not load: `gapless version`, shell completion
+if TYPE_CHECKING:  # what a command does not print it does not load: `gapless tools version`, shell completion
     from ..api.batches import BatchChoice
     from ..api.comparison import Comparison
     from ..api.rounds import Loop
@@ -248,7 +248,7 @@ def of_file(text: str) -> Document:
 def check_document(
     problem: Problem, plan: Plan, score: Score | None, violations: Sequence[Violation]
 ) -> Document:
-    """Return the document of `gapless check`; the score is None for a plan that is not well formed."""
+    """Return the document of `gapless tools check`; the score is None for a plan that is not well formed."""
     return {
         **header("check"),
         "problem": problem_data(problem),

@@ -42,14 +42,15 @@ FORMATS = (
     FileFormat(
         name="problem",
         what="what is asked: device, networks, costs, objective, limits, rules, workload",
-        written_by="tune, profile, show --out, predict --out, import --out",
+        written_by="tune, profile, show --out, costs predict --out, tools import --out",
         read_by="every command that takes a PROBLEM",
     ),
     FileFormat(
         name="plan",
         what="an answer: which layers run where, and in which order requests are served",
         written_by="plan --out, tune",
-        read_by="check, simulate, run, trace, explain, compare, report, export, interference, show",
+        read_by="simulate, run, explain, compare, report, export, show, tools check, tools trace, "
+        "costs interference",
     ),
     FileFormat(
         name="plans",
@@ -66,20 +67,20 @@ FORMATS = (
     FileFormat(
         name="platform",
         what="the processing units of one device",
-        written_by="platforms --detect --out",
+        written_by="device detect --out",
         read_by="show, and your Python",
     ),
     FileFormat(
         name="cluster",
         what="devices of a few types with their speeds and memories, and what joins them",
-        written_by="you, links --out; several are shipped with gapless",
+        written_by="you, device links --out; several are shipped with gapless",
         read_by="--platform of the planning commands, show",
     ),
     FileFormat(
         name="links",
         what="messages between devices, and what they took",
-        written_by="links --out, as FILE.links.json",
-        read_by="links --samples",
+        written_by="device links --out, as FILE.links.json",
+        read_by="device links --samples",
     ),
     FileFormat(
         name="scenario",
@@ -114,7 +115,7 @@ FORMATS = (
     FileFormat(
         name="pieces",
         what="a network as a chain of pieces: the piece of each operator, and what halos inside pieces cost",
-        written_by="inspect --pieces and --granularity piece, in the cache",
+        written_by="tools inspect --pieces and --granularity piece, in the cache",
         read_by="gapless itself",
     ),
     FileFormat(
@@ -127,37 +128,37 @@ FORMATS = (
         name="profile",
         what="a measured network: tables of costs, fits, checks, receipts, warnings",
         written_by="profile, tune",
-        read_by="interference, show",
+        read_by="costs interference, show",
     ),
     FileFormat(
         name="device",
         what="times of a few networks on the units of a device, and the embeddings made from them",
-        written_by="describe-device --out, learn-costs",
-        read_by="predict-costs, learn-costs, show",
+        written_by="device describe --out, costs learn",
+        read_by="costs predict, costs learn, show",
     ),
     FileFormat(
         name="predictor",
         what="how a predictor of costs came about, and how good it is",
-        written_by="learn-costs",
-        read_by="predict-costs, show",
+        written_by="costs learn",
+        read_by="costs predict, show",
     ),
     FileFormat(
         name="deployment",
         what="what a device runs: the streams of a plan, or replicas of a network",
         written_by="tune",
-        read_by="run, trace, report, show",
+        read_by="run, tools trace, report, show",
     ),
     FileFormat(
         name="measurement",
         what="a measured run: periods, latencies, receipts, the busy times of chunks",
         written_by="run --out",
-        read_by="report, interference --measured, show",
+        read_by="report, costs interference --measured, show",
     ),
     FileFormat(
         name="run",
         what="what the run of a folder is about, and how far it has come",
         written_by="tune, profile",
-        read_by="runs, show, report, and the next run in that folder",
+        read_by="list runs, show, report, and the next run in that folder",
     ),
     FileFormat(
         name="comparison",
@@ -181,24 +182,24 @@ FORMATS = (
         name="executions",
         what="executed plans beside the tables that foretold them",
         written_by="tune",
-        read_by="predict, show",
+        read_by="costs judge, show",
     ),
     FileFormat(
         name="interference",
         what="how much longer each layer or chunk takes while other units are busy",
-        written_by="interference --out",
-        read_by="interference, show",
+        written_by="costs interference --out",
+        read_by="costs interference, show",
     ),
     FileFormat(
         name="contention",
         what="how much networks slow each other down on two units, and their intensities",
-        written_by="contention --out",
+        written_by="costs contention --out",
         read_by="--contention of the planning commands, show",
     ),
     FileFormat(
         name="chrome_trace",
         what="a trace for ui.perfetto.dev that also says what ran",
-        written_by="tune, trace",
+        written_by="tune, tools trace",
         read_by="report, show, Perfetto",
     ),
     FileFormat(
@@ -271,7 +272,7 @@ def file_format(name: str) -> FileFormat:
     """
     short = name.removeprefix("gapless.")
     if short not in _BY_NAME:
-        hint = meant(short, _BY_NAME, listed_by="`gapless schema` lists them")
+        hint = meant(short, _BY_NAME, listed_by="`gapless tools schema` lists them")
         raise InvalidInputError(f"no kind of file is called {shown(name)}; {hint}")
     return _BY_NAME[short]
 

@@ -144,7 +144,7 @@ def is_run(place: Path) -> bool:
 
 def _run_folders(top: Path) -> Iterator[Path]:
     if not top.is_dir():
-        raise InvalidInputError(f"{top} is no folder; `gapless runs` lists the runs below folders")
+        raise InvalidInputError(f"{top} is no folder; `gapless list runs` lists the runs below folders")
     start = len(top.parts)
     for name, folders, _ in os.walk(top):
         place = Path(name)

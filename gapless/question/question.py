@@ -137,7 +137,7 @@ class Question:
         _said(
             "The devices that a model is planned over: a cluster file, or a shipped cluster such as "
             "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
-            "(see `gapless platforms`)."
+            "(see `gapless list problems`)."
         ),
     ] = None
     devices: Annotated[
@@ -186,8 +186,8 @@ class Question:
     contention: Annotated[
         str | None,
         _said(
-            "Slowdowns between the units, measured or estimated, as written by `gapless contention --out`; "
-            "instead of those of the problem.",
+            "Slowdowns between the units, measured or estimated, as written by `gapless costs contention "
+            "--out`; instead of those of the problem.",
             text_form("FILE"),
             About.WORKLOADS,
         ),

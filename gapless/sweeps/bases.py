@@ -139,7 +139,7 @@ def _price(cluster: ClusterPlatform, prices: _Prices) -> float | None:
 def _cluster(name: str) -> ClusterPlatform:
     if not os.path.exists(name) and name not in cluster_names():
         known = (*platform_names(), *phone_names(), *cluster_names())
-        hint = meant(name, known, listed_by="`gapless platforms` lists them")
+        hint = meant(name, known, listed_by="`gapless list problems` lists them")
         raise InvalidInputError(f"{shown(name)} is neither a cluster file nor a shipped platform; {hint}")
     return load_cluster(name)
 

@@ -169,7 +169,7 @@ def _listed(given: str | Mapping[str, str], folder: Path) -> Iterator[tuple[str,
         names = [name for name in shipped_names() if fnmatchcase(name, given)]
         if not names:
             raise InvalidInputError(
-                f"{shown(given)} matches no shipped problem; `gapless platforms` lists them"
+                f"{shown(given)} matches no shipped problem; `gapless list problems` lists them"
             )
         for name in names:
             yield name, load_problem(name)

@@ -32,8 +32,8 @@ def load_cluster(name: str | Path) -> ClusterPlatform:
     Parameters
     ----------
     name
-        A shipped name such as "epipe-case-1" (`gapless platforms` lists them), or the path of a file. A path
-        that exists wins over a name.
+        A shipped name such as "epipe-case-1" (`gapless list problems` lists them), or the path of a file. A
+        path that exists wins over a name.
 
     Raises
     ------
@@ -44,5 +44,5 @@ def load_cluster(name: str | Path) -> ClusterPlatform:
         return load(name, CLUSTER)
     if str(name) in cluster_names():
         return shipped_cluster(str(name))
-    hint = meant(str(name), cluster_names(), listed_by="`gapless platforms` lists them")
+    hint = meant(str(name), cluster_names(), listed_by="`gapless list problems` lists them")
     raise InvalidInputError(f"{shown(str(name))} is neither a cluster file nor a shipped cluster; {hint}")

@@ -120,7 +120,7 @@ CARD = Schema(format="gapless.predictor", version=1, content=PredictorCard)
 class Predictor:
     """A trained predictor.
 
-    `folder`: where `gapless learn-costs` wrote it; None: the one that is shipped. `extended`: whether it was
+    `folder`: where `gapless costs learn` wrote it; None: the one that is shipped. `extended`: whether it was
     trained on more than Table 1.
     """
 
@@ -133,7 +133,7 @@ class Predictor:
         """How it came about."""
         if self._folder is not None and not (self._folder / CARD_FILE).is_file():
             raise InvalidInputError(
-                f"{self._folder} holds no predictor ({CARD_FILE} is missing): `gapless learn-costs` makes one"
+                f"{self._folder} holds no predictor ({CARD_FILE} is missing): `gapless costs learn` makes one"
             )
         with self._path(CARD_FILE) as path:
             return load(path, CARD)

@@ -65,7 +65,7 @@ def load_dataset(folder: Path) -> tuple[DeviceDescription, ...]:
     """Return what was measured, in the order of the files."""
     paths = sorted((folder / MEASURED).glob("*.json"))
     if not paths:
-        raise InvalidInputError(f"{folder} holds no data set: `gapless learn-costs {folder}` measures one")
+        raise InvalidInputError(f"{folder} holds no data set: `gapless costs learn {folder}` measures one")
     return tuple(load(path, DEVICE) for path in paths)
 
 
@@ -166,7 +166,7 @@ def train(
     if len(data.networks) < FEWEST_NETWORKS:
         raise InvalidInputError(
             f"{len(data.networks)} networks are too few to learn from, {FEWEST_NETWORKS} are needed: measure "
-            "more of them (`gapless learn-costs FOLDER --networks ...`)"
+            "more of them (`gapless costs learn FOLDER --networks ...`)"
         )
     rows = cross_validated(data, report=report)
     write_files(data, folder, report=report)

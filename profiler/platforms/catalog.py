@@ -84,7 +84,7 @@ def shipped_tables(name: str) -> tuple[CostTable, ...]:
 
 def _split(name: str) -> tuple[str, str]:
     if not is_shipped_name(name):
-        hint = meant(name, shipped_names(), listed_by="`gapless platforms` lists them")
+        hint = meant(name, shipped_names(), listed_by="`gapless list problems` lists them")
         raise InvalidInputError(f"no shipped problem is called {name!r}; {hint}")
     platform, _, network = name.partition("/")
     return platform, network

@@ -41,7 +41,7 @@ def zoo_entry(name: str) -> ZooEntry:
 def zoo_hint(name: str, *, also: Iterable[str] = ()) -> str:
     """Return what someone who typed `name` may have meant, in words: a built-in network, or one of `also`."""
     known = (*ENTRIES, *also)
-    return meant(name, known, listed_by="`gapless networks` lists them")
+    return meant(name, known, listed_by="`gapless list networks` lists them")
 
 
 def build(name: str) -> bytes:

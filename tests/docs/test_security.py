@@ -6,7 +6,7 @@ import re
 
 from gapless.cli.base.exits import ExitCode
 from gapless.cli.base.general_options import OPEN_SECONDS, TRUST, WORDS
-from gapless.cli.main import commands
+from gapless.cli.main import every_command
 
 from ..documents import ROOT
 
@@ -29,7 +29,7 @@ OF_DOCKER = {
 def test_its_options_are_options_of_a_command() -> None:
     known = {
         option
-        for command in commands().commands.values()
+        for command in every_command().values()
         for parameter in command.params
         for option in parameter.opts
     }

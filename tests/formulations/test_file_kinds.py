@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_plan_is_no_problem_and_the_other_way_round(folder: Path) -> None:
     with pytest.raises(
-        SchemaVersionError, match=r"plan\.json is no .*it holds a plan.*`gapless check /.*plan\.json`"
+        SchemaVersionError, match=r"plan\.json is no .*it holds a plan.*`gapless tools check /.*plan\.json`"
     ):
         load_problem(folder / "plan.json")
     with pytest.raises(SchemaVersionError, match=r"it holds a problem.*`gapless plan /.*problem\.json --out"):

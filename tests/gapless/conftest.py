@@ -40,7 +40,8 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def call(*words: str | Path) -> Run:
         capsys.readouterr()
-        code = main([str(word) for word in words])
+        first = str(words[0]).split() if words else []  # "tools check" is one command
+        code = main([*first, *map(str, words[1:])])
         printed = capsys.readouterr()
         return Run(int(code), printed.out, printed.err)
 

@@ -41,14 +41,14 @@ def plan_text(*chunks: dict[str, Any], **more: object) -> str:
 def test_bad_plan_files(cli: Cli, tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    for command in ("check", "simulate"):
+    for command in ("tools check", "simulate"):
         expect(cli(command, SPARSE, path), 2, *words)
 
 
 def test_a_plan_for_another_network(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(plan_text(CHUNK))
-    run = cli("check", "pixel7a/octree", path)
+    run = cli("tools", "check", "pixel7a/octree", path)
     assert run.code == 6
     assert "network 'alexnet-sparse'; the problem has 'octree'" in run.out
     expect(cli("simulate", "pixel7a/octree", path), 2, "the problem has 'octree'")
@@ -58,7 +58,7 @@ def test_a_plan_that_a_unit_cannot_run(cli: Cli, tmp_path: Path) -> None:
     problem, path = tmp_path / "problem.json", tmp_path / "plan.json"
     problem.write_bytes(edited(lambda t: rows(t)[1].__setitem__(1, None)))
     path.write_text(plan_text({"network": "net", "start": 0, "stop": 2, "unit": "gpu"}))
-    run = cli("check", problem, path)
+    run = cli("tools", "check", problem, path)
     assert run.code == 6
     assert "cannot run layers [1]" in run.out
 

@@ -188,7 +188,7 @@ def test_near_misses_are_understood(name: str, near: str) -> None:
 
 
 def test_far_misses_get_the_list() -> None:
-    with pytest.raises(InvalidInputError, match="`gapless platforms` lists them"):
+    with pytest.raises(InvalidInputError, match="`gapless list problems` lists them"):
         shipped_problem("zzz")
     with pytest.raises(InvalidInputError, match="'warm'; choose one of isolated, heavy, interpolated"):
         shipped_problem("pixel7a/octree", method="warm")

@@ -141,15 +141,15 @@ def test_compare(cli: Cli, problem_file: Path) -> None:
 
 
 def test_check(cli: Cli, problem_file: Path, plan_file: Path) -> None:
-    found = cli("check", plan_file)
+    found = cli("tools", "check", plan_file)
     assert found.code == 0
     assert found.out.startswith("VALID")
     assert "c" in next(line for line in found.out.splitlines() if line.split()[:1] == ["gpu"])
-    broken = cli("check", plan_file, "--max-period", "100us")
+    broken = cli("tools", "check", plan_file, "--max-period", "100us")
     assert broken.code == 6
     assert "VIOLATED" in broken.out
     assert "max_period_us" in broken.out
-    document = cli("check", plan_file, "--json").document
+    document = cli("tools", "check", plan_file, "--json").document
     assert document["valid"]
     assert document["score"]["throughput_per_s"] is None
 
@@ -158,7 +158,7 @@ def test_impossible_plans_say_why(cli: Cli, problem_file: Path, tmp_path: Path) 
     plan = Plan(chunks=tuple(Chunk(network=name, start=0, stop=1, unit="gpu") for name in TIMES_US))
     path = tmp_path / "wrong.json"
     path.write_text(dump_plan(plan, jobs()))
-    found = cli("check", problem_file, path)
+    found = cli("tools", "check", problem_file, path)
     assert found.code == 6
     assert "'gpu' cannot run 'b'" in found.out
 

@@ -90,7 +90,7 @@ def estimate_contention(
     networks
         Names of the ten shipped networks, or any others as for `open_model`; none: the ten.
     platform
-        A phone, see `gapless platforms`.
+        A phone, see `gapless list problems`.
     form
         What Hetero2Pipe's Eq. (1) is applied to: "printed", features as they are, or "centred" and scaled.
     parts

@@ -235,7 +235,7 @@ def _judged(problem: Problem | Profile) -> dict[str, Problem]:
     if not problem.formulation.correctable:
         raise InvalidInputError(
             "interference is measured of plans of one network without a workload; with a workload, "
-            "`gapless contention` measures how its networks slow each other down"
+            "`gapless costs contention` measures how its networks slow each other down"
         )
     return {problem.costs.provenance.method or "the problem": problem}
 

@@ -14,7 +14,7 @@ import typer
 from rich.console import RenderableType
 from typer.core import TyperGroup
 
-from .catalog import COMMANDS, entry, summary
+from .catalog import COMMANDS, GROUP, GROUPS, command_name, entry, summary
 from .console import stdout_kept_clean
 from .exits import ExitCode
 from .general_options import ColorOption, OpenSecondsOption, QuietOption
@@ -23,8 +23,8 @@ from .help import CommandWithHelp
 
 class _InOrder(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the catalog; old generations of typer sort them."""
-        return list(self.commands)
+        """Return the names in the order of the catalog, groups last; old generations of typer sort them."""
+        return sorted(self.commands, key=lambda name: name in GROUPS)
 
 
 _OLD_NAMES = {"no-check": "unchecked"}
@@ -69,7 +69,7 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
     Its heading and its examples stand in `catalog`.
     """
-    name = function.__name__.rstrip("_").replace("_", "-")
+    name = command_name(function.__name__)
     known = entry(name)
     signature = inspect.signature(function)
     general = _GENERAL | (_OF_MODELS if "simplify" in signature.parameters else {})
@@ -90,16 +90,56 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
         for key, (option, default) in general.items()
     ]
     takes(registered, parameters)
-    app.command(name=name, cls=CommandWithHelp, rich_help_panel=known.panel, epilog=known.epilog)(registered)
+    place, panel = _group_of(name), known.panel if " " not in name else None
+    last = name.rpartition(" ")[2]
+    place.command(name=last, cls=CommandWithHelp, rich_help_panel=panel, epilog=known.epilog)(registered)
+    REGISTERED[name] = registered
     return registered
+
+
+REGISTERED: dict[str, Callable[..., Answer]] = {}
+"""The commands that are loaded, by name."""
+
+
+def _new_group(name: str) -> typer.Typer:
+    return typer.Typer(
+        cls=_InOrder,
+        no_args_is_help=True,
+        help=GROUPS[name],
+        rich_help_panel=GROUP,
+        context_settings={"token_normalize_func": _today},
+    )
+
+
+_groups = {name: _new_group(name) for name in GROUPS}
+for _name, _group in _groups.items():
+    app.add_typer(_group, name=_name, rich_help_panel=GROUP)
+
+
+def _group_of(name: str) -> typer.Typer:
+    return _groups[name.partition(" ")[0]] if " " in name else app
+
+
+def in_order() -> None:
+    """Bring the commands that are loaded into the order of the catalog."""
+    names = list(COMMANDS)
+    app.registered_commands.sort(key=lambda info: names.index(str(info.name)))
+    for first, group in _groups.items():
+        group.registered_commands.sort(key=lambda info, first=first: names.index(f"{first} {info.name}"))  # type: ignore[misc]
 
 
 def outline() -> typer.Typer:
     """Return what lists all commands, without loading them."""
     listed = copy(app)
-    listed.registered_commands = []
+    listed.registered_commands, listed.registered_groups = [], []
+    groups = {name: _new_group(name) for name in GROUPS}
+    for name, group in groups.items():
+        listed.add_typer(group, name=name, rich_help_panel=GROUP)
     for name, known in COMMANDS.items():
-        listed.command(name=name, rich_help_panel=known.panel, help=summary(name))(lambda: None)
+        first, space, last = name.partition(" ")
+        place = groups[first] if space else listed
+        panel = None if space else known.panel
+        place.command(name=last or name, rich_help_panel=panel, help=summary(name))(lambda: None)
     return listed
 
 

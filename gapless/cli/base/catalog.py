@@ -1,6 +1,7 @@
 """Which commands there are: in which module, under which heading, with which examples.
 
-`gapless --help` shows the commands in this order. A module is loaded when one of its commands is asked for.
+`gapless --help` shows the commands in this order, and groups of the rest. A module is loaded when one of its
+commands is asked for.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 PLAN = "Plan"
 HERE = "On this machine"
 LOOK = "Look"
-MODELS = "Models and devices"
-SLOWDOWN = "Who slows whom"
-ABOUT = "About gapless"
+
+
+GROUP = "More, by subject"
 OTHER = "Other"
 
 
@@ -59,6 +60,10 @@ COMMANDS = {
             "gapless compare --instances 'pixel7a/*' --backends native,exhaustive",
         ),
     ),
+    "simulate": CommandEntry(
+        "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
+    ),
+    "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
     "sweep": CommandEntry(
         "sweeping",
         PLAN,
@@ -66,53 +71,6 @@ COMMANDS = {
             "gapless sweep boards.json --out boards",
             "gapless sweep boards.json --out boards --resume --plans",
         ),
-    ),
-    "check": CommandEntry(
-        "planning",
-        PLAN,
-        (
-            "gapless check plan.json --plan 2",
-            "gapless check pixel7a/alexnet-sparse plan.json --min-balance 60%",
-        ),
-    ),
-    "simulate": CommandEntry(
-        "planning", PLAN, ("gapless simulate plan.json --requests 5", "gapless simulate batch.json")
-    ),
-    "stream": CommandEntry(
-        "streams",
-        PLAN,
-        ("gapless stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
-    ),
-    "coordinate": CommandEntry(
-        "coordinating",
-        PLAN,
-        (
-            "gapless coordinate",
-            "gapless coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
-            "gapless coordinate four-apps --platform pixel4 --policy lst,edf --multipliers 1,2,3,4",
-        ),
-    ),
-    "explain": CommandEntry("explaining", PLAN, ("gapless explain plan.json",)),
-    "import": CommandEntry(
-        "importing",
-        PLAN,
-        ("gapless import pipeedge models.yml device_types.yml devices.yml --model net",),
-    ),
-    "describe-device": CommandEntry(
-        "estimates",
-        HERE,
-        ("gapless describe-device --units core0 --networks squeezenet --out device.json",),
-    ),
-    "predict-costs": CommandEntry(
-        "estimates",
-        HERE,
-        (
-            "gapless predict-costs resnet50 --device device.json --out estimated.json",
-            "gapless predict-costs vit-large --device device.json --model transformer",
-        ),
-    ),
-    "learn-costs": CommandEntry(
-        "estimates", HERE, ("gapless learn-costs predictor", "gapless learn-costs predictor --no-measure")
     ),
     "tune": CommandEntry(
         "tuning",
@@ -140,8 +98,8 @@ COMMANDS = {
             "gapless serve squeezenet --deadline squeezenet=50 --late drop --seconds 1 --port 0",
         ),
     ),
-    "trace": CommandEntry("running", HERE, ("gapless trace plan.json --simulated --out trace.json",)),
     "export": CommandEntry("exporting", HERE, ("gapless export gapless-out --to onnx",)),
+    "doctor": CommandEntry("about", HERE, ("gapless doctor",)),
     "report": CommandEntry(
         "reporting",
         LOOK,
@@ -159,92 +117,189 @@ COMMANDS = {
             'gapless show --workload "yolov4,bert" --platform kirin990',
         ),
     ),
-    "runs": CommandEntry("runs", LOOK, ("gapless runs", "gapless runs gapless-out --json")),
-    "platforms": CommandEntry("about", MODELS, ("gapless platforms", "gapless platforms --detect")),
-    "networks": CommandEntry("about", MODELS, ("gapless networks",)),
-    "inspect": CommandEntry(
+    "device detect": CommandEntry(
+        "about", GROUP, ("gapless device detect", "gapless device detect --units core0 --out device.json")
+    ),
+    "device describe": CommandEntry(
+        "estimates",
+        GROUP,
+        ("gapless device describe --units core0 --networks squeezenet --out device.json",),
+    ),
+    "device bench": CommandEntry(
         "models",
-        MODELS,
+        GROUP,
         (
-            "gapless inspect squeezenet",
-            "gapless inspect squeezenet --split 4",
-            "gapless inspect squeezenet --pieces exact",
-            "gapless inspect retinaface --support pixel4",
+            "gapless device bench squeezenet --units core0 --seconds 0.2",
+            "gapless device bench --engine onnxruntime --check",
         ),
     ),
-    "bench-engine": CommandEntry(
-        "models",
-        MODELS,
-        (
-            "gapless bench-engine squeezenet --units core0 --seconds 0.2",
-            "gapless bench-engine --engine onnxruntime --check",
-        ),
-    ),
-    "interference": CommandEntry(
-        "interference",
-        SLOWDOWN,
-        ("gapless interference pixel7a --svg map.svg", "gapless interference squeezenet --beside core1"),
-    ),
-    "contention": CommandEntry(
-        "contention",
-        SLOWDOWN,
-        (
-            "gapless contention squeezenet mobilenetv2 --no-pairs --out slow.json",
-            "gapless contention vgg16 --platform kirin990 --parts 4 --out slow.json",
-        ),
-    ),
-    "predict": CommandEntry(
-        "prediction", SLOWDOWN, ("gapless predict gapless-out/executions.json --costs heavy",)
-    ),
-    "links": CommandEntry(
+    "device links": CommandEntry(
         "links",
-        MODELS,
+        GROUP,
         (
-            "gapless links --local 2 --rounds 2 --shards 60 --out cluster.json",
-            "gapless links --address 192.168.1.10:6379 --out cluster.json",
-            "gapless links --samples cluster.links.json --out cluster.json",
+            "gapless device links --local 2 --rounds 2 --shards 60 --out cluster.json",
+            "gapless device links --address 192.168.1.10:6379 --out cluster.json",
+            "gapless device links --samples cluster.links.json --out cluster.json",
         ),
     ),
-    "doctor": CommandEntry("about", ABOUT, ("gapless doctor",)),
-    "schema": CommandEntry("formats", ABOUT, ("gapless schema plan --out plan.schema.json",)),
-    "cache": CommandEntry("models", ABOUT, ("gapless cache",)),
-    "completion": CommandEntry(
+    "costs predict": CommandEntry(
+        "estimates",
+        GROUP,
+        (
+            "gapless costs predict resnet50 --device device.json --out estimated.json",
+            "gapless costs predict vit-large --device device.json --model transformer",
+        ),
+    ),
+    "costs learn": CommandEntry(
+        "estimates", GROUP, ("gapless costs learn predictor", "gapless costs learn predictor --no-measure")
+    ),
+    "costs judge": CommandEntry(
+        "prediction", GROUP, ("gapless costs judge gapless-out/executions.json --costs heavy",)
+    ),
+    "costs interference": CommandEntry(
+        "interference",
+        GROUP,
+        (
+            "gapless costs interference pixel7a --svg map.svg",
+            "gapless costs interference squeezenet --beside core1",
+        ),
+    ),
+    "costs contention": CommandEntry(
+        "contention",
+        GROUP,
+        (
+            "gapless costs contention squeezenet mobilenetv2 --no-pairs --out slow.json",
+            "gapless costs contention vgg16 --platform kirin990 --parts 4 --out slow.json",
+        ),
+    ),
+    "list problems": CommandEntry("about", GROUP, ("gapless list problems",)),
+    "list networks": CommandEntry("about", GROUP, ("gapless list networks",)),
+    "list runs": CommandEntry("runs", GROUP, ("gapless list runs", "gapless list runs gapless-out --json")),
+    "requests coordinate": CommandEntry(
+        "coordinating",
+        GROUP,
+        (
+            "gapless requests coordinate",
+            "gapless requests coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
+            "gapless requests coordinate four-apps --platform pixel4 --policy lst --multipliers 1,2",
+        ),
+    ),
+    "requests stream": CommandEntry(
+        "streams",
+        GROUP,
+        ("gapless requests stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
+    ),
+    "tools check": CommandEntry(
+        "planning",
+        GROUP,
+        (
+            "gapless tools check plan.json --plan 2",
+            "gapless tools check pixel7a/alexnet-sparse plan.json --min-balance 60%",
+        ),
+    ),
+    "tools inspect": CommandEntry(
+        "models",
+        GROUP,
+        (
+            "gapless tools inspect squeezenet",
+            "gapless tools inspect squeezenet --split 4",
+            "gapless tools inspect squeezenet --pieces exact",
+            "gapless tools inspect retinaface --support pixel4",
+        ),
+    ),
+    "tools trace": CommandEntry(
+        "running", GROUP, ("gapless tools trace plan.json --simulated --out trace.json",)
+    ),
+    "tools import": CommandEntry(
+        "importing",
+        GROUP,
+        ("gapless tools import pipeedge models.yml device_types.yml devices.yml --model net",),
+    ),
+    "tools schema": CommandEntry("formats", GROUP, ("gapless tools schema plan --out plan.schema.json",)),
+    "tools cache": CommandEntry("models", GROUP, ("gapless tools cache",)),
+    "tools completion": CommandEntry(
         "completion",
-        ABOUT,
+        GROUP,
         (
-            "gapless completion bash > gapless.bash    # then: source gapless.bash",
-            "gapless completion zsh > ~/.zfunc/_gapless",
-            "gapless completion fish > ~/.config/fish/completions/gapless.fish",
+            "gapless tools completion bash > gapless.bash    # then: source gapless.bash",
+            "gapless tools completion zsh > ~/.zfunc/_gapless",
+            "gapless tools completion fish > ~/.config/fish/completions/gapless.fish",
         ),
     ),
-    "version": CommandEntry("about", ABOUT, ("gapless version",)),
+    "tools version": CommandEntry("about", GROUP, ("gapless tools version",)),
 }
 """In the order of `gapless --help`."""
 
+GROUPS = {
+    "device": "This device and its links: find units, measure engines, describe it for predictions.",
+    "costs": "Costs that are predicted or learned, and how units slow each other down.",
+    "list": "What is there: shipped problems, built-in networks, runs.",
+    "requests": "Requests as they come, and networks one after the other.",
+    "tools": "Check plans, look into models, file formats, import, caches, completion.",
+}
+"""Groups of commands: "device bench" is a command of the group "device"."""
+
+RENAMED = {
+    "bench-engine": ("device bench",),
+    "cache": ("tools cache",),
+    "check": ("tools check",),
+    "completion": ("tools completion",),
+    "contention": ("costs contention",),
+    "coordinate": ("requests coordinate",),
+    "describe-device": ("device describe",),
+    "import": ("tools import",),
+    "inspect": ("tools inspect",),
+    "interference": ("costs interference",),
+    "learn-costs": ("costs learn",),
+    "links": ("device links",),
+    "networks": ("list networks",),
+    "platforms": ("list problems", "device detect"),
+    "predict": ("costs judge",),
+    "predict-costs": ("costs predict",),
+    "runs": ("list runs",),
+    "schema": ("tools schema",),
+    "stream": ("requests stream",),
+    "trace": ("tools trace",),
+    "version": ("tools version",),
+}
+"""What commands were called before there were groups, and are called now."""
+
 SYNONYMS = {
-    "bench": "bench-engine",
-    "benchmark": "bench-engine",
-    "device": "platforms",
-    "devices": "platforms",
+    "bench": "device bench",
+    "benchmark": "device bench",
+    "devices": "device detect",
     "draw": "report",
     "execute": "run",
     "html": "report",
-    "history": "runs",
-    "list": "platforms",
+    "history": "list runs",
     "measure": "profile",
-    "models": "networks",
+    "models": "list networks",
     "optimise": "tune",
     "optimize": "tune",
+    "problems": "list problems",
     "schedule": "plan",
-    "score": "check",
+    "score": "tools check",
     "solve": "plan",
-    "validate": "check",
+    "validate": "tools check",
     "view": "show",
     "why": "explain",
 }
 """What people try first, and the command that does it."""
 
 _UNKNOWN = CommandEntry("", OTHER)
+
+
+def called(words: Sequence[str]) -> str:
+    """Return the command that words name, "plan" or "device bench"; or a group, or what is no command."""
+    names = [word for word in words if not word.startswith("-")]
+    return " ".join(names[: 2 if names[:1] and names[0] in GROUPS else 1])
+
+
+def command_name(function: str) -> str:
+    """Return the name of the command that a function is: `device_bench` is "device bench"."""
+    words = function.rstrip("_").replace("_", "-")
+    group, dash, rest = words.partition("-")
+    return f"{group} {rest}" if dash and group in GROUPS else words
 
 
 def entry(name: str) -> CommandEntry:
@@ -264,9 +319,8 @@ def summary(name: str) -> str:
     path = Path(__file__).parents[1] / "commands" / f"{COMMANDS[name].module}.py"
     if not path.is_file():
         return ""
-    written = name.replace("-", "_")
     for node in _parsed(path).body:
-        if isinstance(node, ast.FunctionDef) and node.name.rstrip("_") == written:
+        if isinstance(node, ast.FunctionDef) and command_name(node.name) == name:
             return (ast.get_docstring(node) or "").split("\n")[0]
     return ""
 
@@ -274,8 +328,3 @@ def summary(name: str) -> str:
 @cache
 def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def place(name: str | None) -> int:
-    """Return the place of a command in the help."""
-    return list(COMMANDS).index(name) if name in COMMANDS else len(COMMANDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,13 +24,13 @@ _PLATFORMS_NEXT = (
     "CLUSTER` plans a model over devices."
 )
 _NETWORKS_NEXT = (
-    "\n`gapless inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too large "
-    "for one file, and only planned over the devices of a cluster: "
+    "\n`gapless tools inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too "
+    "large for one file, and only planned over the devices of a cluster: "
 )
 
 
 @command
-def version(*, json: JsonOption = False) -> Answer:
+def tools_version(*, json: JsonOption = False) -> Answer:
     """Print the version."""
     return Answer(
         document=lambda: documents.header("version"),
@@ -84,24 +83,35 @@ def _board(on: str) -> Answer:
 
 
 @command
-@on_boards(detect=True)
-def platforms(
+@on_boards()
+def device_detect(
     *,
-    detect: Annotated[
-        bool, typer.Option("--detect", help="Show this machine instead: its clusters and cores as units.")
-    ] = False,
     engine: EngineOption = None,
     units: UnitsOption = None,
     emulate: EmulateOption = None,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
-    """List the shipped problems; or --detect this machine as a platform.
+    """Show this machine as a platform: its clusters and cores as units."""
+    from ...api.device import this_device
+    from ...api.engines import DEFAULT_ENGINE
+    from ...formulations.files import PLATFORM, dump
+    from ...view.terminal import describe
 
-    Phones and clusters, which --platform names, are listed, too.
-    """
-    if detect or units or emulate:
-        return _detected(engine, units, emulate, out)
+    platform = this_device(
+        engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)
+    )
+    text = dump(platform, PLATFORM)
+    return Answer(
+        document=lambda: {**documents.header("platform"), **json_module.loads(text)},
+        view=lambda: describe.platform_view(platform),
+        notes=write_out(out, lambda: text),
+    )
+
+
+@command
+def list_problems(*, json: JsonOption = False) -> Answer:
+    """List the shipped problems, and the phones and clusters that --platform names."""
     from ...formulations.co_run import possible_models
     from ...profiler.clusters.catalog import cluster_names, shipped_cluster
     from ...profiler.coordination.catalog import (
@@ -144,7 +154,7 @@ def platforms(
 
 
 @command
-def networks(*, json: JsonOption = False) -> Answer:
+def list_networks(*, json: JsonOption = False) -> Answer:
     """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
     from ...profiler.applications.catalog import applications
     from ...profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
@@ -167,21 +177,4 @@ def networks(*, json: JsonOption = False) -> Answer:
             ],
         },
         view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT + rest)),
-    )
-
-
-def _detected(engine: str | None, units: str | None, emulate: list[str] | None, out: Path | None) -> Answer:
-    from ...api.device import this_device
-    from ...api.engines import DEFAULT_ENGINE
-    from ...formulations.files import PLATFORM, dump
-    from ...view.terminal import describe
-
-    platform = this_device(
-        engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)
-    )
-    text = dump(platform, PLATFORM)
-    return Answer(
-        document=lambda: {**documents.header("platform"), **json_module.loads(text)},
-        view=lambda: describe.platform_view(platform),
-        notes=write_out(out, lambda: text),
     )

@@ -82,7 +82,7 @@ ShellArgument = Annotated[
 
 
 @command
-def completion(shell: ShellArgument, *, json: JsonOption = False) -> Answer:
+def tools_completion(shell: ShellArgument, *, json: JsonOption = False) -> Answer:
     """Print the script that lets a shell complete commands, options and names; nothing is installed."""
     script = SCRIPTS[shell]
     return Answer(

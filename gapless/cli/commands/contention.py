@@ -30,9 +30,9 @@ NetworksArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NETWORK...",
-        help="ONNX files, built-in networks (see `gapless networks`), or path.py:NAME of CallableModels; "
-        "NAME=... before one gives it a name of your own. With --platform: none means all networks of the "
-        "phone.",
+        help="ONNX files, built-in networks (see `gapless list networks`), or path.py:NAME of "
+        "CallableModels; NAME=... before one gives it a name of your own. With --platform: none means all "
+        "networks of the phone.",
         show_default=False,
     ),
 ]
@@ -84,7 +84,7 @@ PhoneOption = Annotated[
 
 
 @command
-def contention(
+def costs_contention(
     networks: NetworksArgument = None,
     *,
     shape: ShapeOption = None,

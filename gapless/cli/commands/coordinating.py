@@ -128,7 +128,7 @@ PageOption = Annotated[Path | None, output_option("--report", help="Also write a
 
 
 @command
-def coordinate(
+def requests_coordinate(
     scenario: ScenarioArgument = None,
     *,
     policy: PoliciesOption = "lst",

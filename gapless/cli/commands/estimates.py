@@ -33,7 +33,7 @@ _learning_option = heading("How to learn")
 
 DescriptionOption = Annotated[
     Path,
-    _prediction_option("--device", metavar="FILE", help="The device, as `gapless describe-device` wrote it."),
+    _prediction_option("--device", metavar="FILE", help="The device, as `gapless device describe` wrote it."),
 ]
 MethodOption = Annotated[
     PredictionMethod | None,
@@ -45,7 +45,7 @@ PredictorOption = Annotated[
     Path | None,
     _prediction_option(
         metavar="FOLDER",
-        help="A predictor of your own, as `gapless learn-costs` wrote it; otherwise the shipped one.",
+        help="A predictor of your own, as `gapless costs learn` wrote it; otherwise the shipped one.",
     ),
 ]
 MeasuredOption = Annotated[
@@ -70,7 +70,7 @@ FolderArgument = Annotated[
 
 
 @command
-def describe_device(
+def device_describe(
     *,
     networks: NetworksOption = None,
     engine: EngineOption = None,
@@ -110,7 +110,7 @@ def describe_device(
 
 
 @command
-def predict_costs(
+def costs_predict(
     model: ModelArgument,
     *,
     device: DescriptionOption,
@@ -157,7 +157,7 @@ def predict_costs(
 
 
 @command
-def learn_costs(
+def costs_learn(
     folder: FolderArgument,
     *,
     networks: NetworksOption = None,

@@ -18,7 +18,7 @@ FormatArgument = Annotated[
 
 
 @command
-def schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOption = False) -> Answer:
+def tools_schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOption = False) -> Answer:
     """List the kinds of files; or show the keys of one: --json or --out give its JSON Schema."""
     from ...files.formats import FORMATS, file_format
     from ...files.schema import json_schema, object_tables
@@ -28,7 +28,7 @@ def schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOp
     if format is None:
         if out is not None:
             raise InvalidInputError(
-                "--out needs the name of a format, e.g. `gapless schema plan --out plan.schema.json`"
+                "--out needs the name of a format, e.g. `gapless tools schema plan --out plan.schema.json`"
             )
         return Answer(
             document=lambda: {

@@ -24,7 +24,7 @@ class Foreign(StrEnum):
 
 
 @command
-def import_(
+def tools_import(
     form: Annotated[Foreign, typer.Argument(metavar="FORM", help="Whose files: pipeedge.")],
     models: Annotated[Path, typer.Argument(metavar="MODELS", help="models.yml: layers of models.")],
     device_types: Annotated[

@@ -31,7 +31,7 @@ InterferenceSubjectsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="NETWORK...|PLATFORM|FILE",
-        help="Networks to measure here: ONNX files, built-in networks (see `gapless networks`), or "
+        help="Networks to measure here: ONNX files, built-in networks (see `gapless list networks`), or "
         "path.py:NAME of CallableModels, with NAME=... before one to give it a name of your own. Or without "
         "measuring: a shipped platform or problem such as pixel7a, the profile.json of `gapless profile`, or "
         "a file of --out. With --plan: a problem file, or the profile.json that it was made from.",
@@ -67,7 +67,7 @@ SvgOption = Annotated[Path | None, output_option(help="Also draw the heat map in
 
 
 @command
-def interference(
+def costs_interference(
     subjects: InterferenceSubjectsArgument,
     *,
     shape: ShapeOption = None,

@@ -41,7 +41,7 @@ NetworkOption = Annotated[
 
 
 @command
-def links(
+def device_links(
     *,
     local: LocalOption = None,
     address: AddressOption = None,

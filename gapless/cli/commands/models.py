@@ -57,7 +57,7 @@ class AxisName(StrEnum):
 
 
 @command
-def inspect(
+def tools_inspect(
     model: ModelArgument,
     *,
     shape: ShapeOption = None,
@@ -243,7 +243,7 @@ def _onnx(opened: Model) -> Answer:
 
 @command
 @on_boards()
-def bench_engine(
+def device_bench(
     model: OptionalModelArgument = None,
     *,
     shape: ShapeOption = None,
@@ -354,7 +354,7 @@ def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None)
 
 
 @command
-def cache(
+def tools_cache(
     *,
     clear: Annotated[bool, typer.Option("--clear", help="Remove everything that is in it.")] = False,
     json: JsonOption = False,

@@ -74,8 +74,8 @@ InstancesOption = Annotated[
     _many_option(
         metavar="FOLDER|SPEC",
         help="Compare on many problems instead of one: a folder of problem files; a file that names "
-        "problems, or has them drawn by size and seed (`gapless schema instances`, or Python with a function "
-        "`problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
+        "problems, or has them drawn by size and seed (`gapless tools schema instances`, or Python with "
+        "a function `problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
     ),
 ]
 ContestJobsOption = Annotated[
@@ -384,7 +384,7 @@ def _orders_compared(
 
 @command
 @asking
-def check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> Answer:
+def tools_check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
     from ...formulations.judge import score as score_of
     from ...view.terminal import tables

@@ -32,7 +32,7 @@ LearnedCostsOption = Annotated[
 
 
 @command
-def predict(
+def costs_judge(
     executions: ExecutionsArgument,
     *,
     costs: LearnedCostsOption = None,

@@ -335,7 +335,7 @@ def _measured(
 
 
 @command
-def trace(
+def tools_trace(
     files: FilesArgument,
     *,
     number: NumberOption = None,

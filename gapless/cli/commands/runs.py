@@ -21,7 +21,7 @@ FoldersArgument = Annotated[
 
 
 @command
-def runs(folders: FoldersArgument = None, *, json: JsonOption = False) -> Answer:
+def list_runs(folders: FoldersArgument = None, *, json: JsonOption = False) -> Answer:
     """List runs, the latest first: what was tuned or profiled, when, how far it came, and what won."""
     from ...files.runs import find_runs
     from ...view.terminal.runs import runs_view

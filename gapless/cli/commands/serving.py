@@ -49,7 +49,7 @@ SubjectsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL...|PLAN",
-        help="Models: ONNX files, built-in networks (see `gapless networks`), or path.py:NAME of a "
+        help="Models: ONNX files, built-in networks (see `gapless list networks`), or path.py:NAME of a "
         "CallableModel; NAME=... before one gives it a name of your own. Or a plan, or the folder of a run: "
         "every request then takes its chunks.",
         show_default=False,
@@ -58,8 +58,8 @@ SubjectsArgument = Annotated[
 PolicyOption = Annotated[
     str,
     _served_option(
-        help="Who decides (`gapless coordinate` lists the policies), or my_file.py:NAME of one of your own, "
-        "which is run."
+        help="Who decides (`gapless requests coordinate` lists the policies), or my_file.py:NAME of one of "
+        "your own, which is run."
     ),
 ]
 DeadlineOption = Annotated[

@@ -42,7 +42,7 @@ PictureOption = Annotated[Path | None, output_option(help="Also draw it into thi
 
 @command
 @with_question("platform")
-def stream(
+def requests_stream(
     tasks: TasksArgument,
     *,
     question: Question,

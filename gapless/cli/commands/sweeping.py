@@ -25,7 +25,7 @@ SpecArgument = Annotated[
     Path,
     typer.Argument(
         metavar="SPEC",
-        help="A sweep file: JSON (`gapless schema sweep`), or Python that defines `sweep`, a "
+        help="A sweep file: JSON (`gapless tools schema sweep`), or Python that defines `sweep`, a "
         "gapless.studies.Sweep, or a function `problems` that yields problems. A Python file is run: "
         "use only files that you trust.",
         show_default=False,

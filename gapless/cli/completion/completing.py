@@ -1,8 +1,9 @@
 """Shell completion: what an unfinished command line can become.
 
-A script of `gapless completion` calls the program with the environment variable `VARIABLE`; then nothing but
-completions is printed, one a line: the value, a tab, and what it means. zsh and fish quote what they insert;
-bash inserts it as it is, and gets text that is quoted already: a file may be called `a;reboot.onnx`.
+A script of `gapless tools completion` calls the program with the environment variable `VARIABLE`; then
+nothing but completions is printed, one a line: the value, a tab, and what it means. zsh and fish quote what
+they insert; bash inserts it as it is, and gets text that is quoted already: a file may be called
+`a;reboot.onnx`.
 """
 
 from __future__ import annotations
@@ -65,20 +66,25 @@ def complete(words: Sequence[str]) -> int:
 def choices(words: Sequence[str]) -> Iterator[Choice]:
     """Yield what the last word can become, given those before it."""
     *before, word = words
-    name = next((each for each in before if not each.startswith("-")), None)
-    if name == HELP and word not in catalog.COMMANDS:
-        name, before = None, []
-    if name is None:
+    if HELP in before[:1] and word not in catalog.COMMANDS:
+        before = before[1:]
+    name = catalog.called(before)
+    if not name:
         yield from _options(_command(None), before, word) if word.startswith("-") else _commands(word)
-        return
-    if name in catalog.COMMANDS:
-        yield from _in_command(name, before[before.index(name) + 1 :], word)
+    elif name in catalog.GROUPS:
+        yield from _commands(word, f"{name} ")
+    elif name in catalog.COMMANDS:
+        yield from _in_command(name, before[before.index(name.rpartition(" ")[2]) + 1 :], word)
 
 
-def _commands(word: str) -> Iterator[Choice]:
-    for name in catalog.COMMANDS:
-        if name.startswith(word):
-            yield Choice(value=name, help=_sentence(catalog.summary(name)))
+def _commands(word: str, group: str = "") -> Iterator[Choice]:
+    """Yield the commands of a group, or those of none, and all groups."""
+    groups = {} if group else catalog.GROUPS
+    known = {name: catalog.summary(name) for name in catalog.COMMANDS if name.startswith(group)}
+    for name, text in {**known, **groups}.items():
+        last = name.removeprefix(group)
+        if last.startswith(word) and " " not in last:
+            yield Choice(value=last, help=_sentence(text))
 
 
 def _command(name: str | None) -> Any:
@@ -89,8 +95,10 @@ def _command(name: str | None) -> Any:
 
     if name is not None:
         catalog.load([name])
-    group: Any = typer.main.get_command(app)
-    return group if name is None else group.commands[name]
+    found: Any = typer.main.get_command(app)
+    for word in [] if name is None else name.split():
+        found = found.commands[word]
+    return found
 
 
 def _in_command(name: str, before: Sequence[str], word: str) -> Iterator[Choice]:
@@ -171,9 +179,9 @@ def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Ite
 
 def _choices_of(command: str, parameter: str, word: str) -> list[str]:
     """Return the words of a parameter that is one of a few."""
-    from ..base.answer import app
+    from ..base.answer import REGISTERED
 
-    callback: Any = next(info.callback for info in app.registered_commands if info.name == command)
+    callback: Any = REGISTERED[command]
     pending, found = [callback.__annotations__.get(parameter)], []
     while pending:
         each = pending.pop()

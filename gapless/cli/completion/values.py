@@ -184,11 +184,11 @@ VALUES: Mapping[str, Values] = {
 """What may stand as a value, by the name of the parameter; for others the shell offers files."""
 
 VALUES_OF_COMMAND: Mapping[tuple[str, str], Values] = {
-    ("coordinate", "platform"): Values(names=_from("phones of requests")),
-    ("import", "devices"): Values(suffixes=YAML),
-    ("import", "models"): Values(suffixes=YAML),
-    ("import", "model"): Values(),
-    ("interference", "subjects"): Values(
+    ("requests coordinate", "platform"): Values(names=_from("phones of requests")),
+    ("tools import", "devices"): Values(suffixes=YAML),
+    ("tools import", "models"): Values(suffixes=YAML),
+    ("tools import", "model"): Values(),
+    ("costs interference", "subjects"): Values(
         names=_from("networks", "platforms", "problems"), suffixes=(".onnx", ".py", ".json")
     ),
 }

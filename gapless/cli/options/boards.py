@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 from ..base.answer import Answer, takes
+from ..base.catalog import command_name
 from ..base.console import output_style
 from ..base.general_options import heading
 from .problem import check_writable
@@ -47,7 +48,7 @@ def on_boards(**always: Any) -> Callable[[Callable[..., Answer]], Callable[..., 
             if on is None:
                 return function(**given)
             said = {name: value for name, value in given.items() if name == "out" or value != defaults[name]}
-            return forwarded(function.__name__.replace("_", "-"), said | always, on=on)
+            return forwarded(command_name(function.__name__), said | always, on=on)
 
         kind = inspect.Parameter.KEYWORD_ONLY
         takes(called, [*own, inspect.Parameter("on", kind, default=None, annotation=OnOption)])

@@ -38,7 +38,9 @@ AllowNoTokenOption = Annotated[
 ]
 ClusterFileOption = Annotated[
     Path | None,
-    cluster_option("--cluster", metavar="FILE", help="Its devices and links as `gapless links` wrote them."),
+    cluster_option(
+        "--cluster", metavar="FILE", help="Its devices and links as `gapless device links` wrote them."
+    ),
 ]
 
 

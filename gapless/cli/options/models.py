@@ -25,7 +25,7 @@ SIMULATED = "simulated"
 """The engine of `tune`, `run` and `trace` that plays a cost table (`executor.engine.SIMULATED`)."""
 
 _LOCATOR_HELP = (
-    "An ONNX file, a built-in network or application (see `gapless networks`), or path.py:NAME of a "
+    "An ONNX file, a built-in network or application (see `gapless list networks`), or path.py:NAME of a "
     "CallableModel; "
     "NAME=... before it gives it a name of your own."
 )
@@ -107,7 +107,7 @@ EngineOption = Annotated[
     str | None,
     _device_option(
         help="Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or "
-        "file.py:Class of your own; in `profile`, `tune` and `bench-engine` several that compete, with "
+        "file.py:Class of your own; in `profile`, `tune` and `device bench` several that compete, with "
         "commas between. Otherwise mnn for ONNX files, there beside onnxruntime, and callable for Python "
         "functions; in `run` and `trace` those of the profile. `tune`, `run` and `trace` also take "
         "simulated: no device, a cost table is played.",
@@ -116,14 +116,14 @@ EngineOption = Annotated[
 UnitsOption = Annotated[
     str | None,
     _device_option(
-        metavar="NAME,NAME", help="Units to use (`gapless platforms --detect` shows them); otherwise all."
+        metavar="NAME,NAME", help="Units to use (`gapless device detect` shows them); otherwise all."
     ),
 ]
 DeviceOption = Annotated[
     Path | None,
     _device_option(
         metavar="FILE",
-        help="The units of this device as a platform file describes them: `gapless platforms --detect --out "
+        help="The units of this device as a platform file describes them: `gapless device detect --out "
         "FILE` writes one to edit (clusters, threads, memory, quotas).",
     ),
 ]

@@ -33,9 +33,10 @@ OptionalProblemArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="PROBLEM",
-        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless platforms`); a "
-        "plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a model, "
-        "an ONNX file or a built-in network (see `gapless networks`). Not needed with --workload.",
+        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless list "
+        "problems`); a plan or a folder of `gapless tune` stands for its problem. With --platform and a "
+        "cluster: a model, an ONNX file or a built-in network (see `gapless list networks`). Not needed with "
+        "--workload.",
         show_default=False,
     ),
 ]

@@ -28,7 +28,7 @@ def profile_on(
     """Measure a network on every device of a cluster; return the profile, and notes."""
     if file is None:
         raise InvalidInputError(
-            "what joins the devices is not said: give --cluster FILE, which `gapless links` writes"
+            "what joins the devices is not said: give --cluster FILE, which `gapless device links` writes"
         )
     platform = load(file, CLUSTER)
     runs = resolve_engine(engine, model)

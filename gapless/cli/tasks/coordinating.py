@@ -1,4 +1,4 @@
-"""What `gapless coordinate` does, besides reading its options."""
+"""What `gapless requests coordinate` does, besides reading its options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .serving import parse_cannot
 
 
 def coordination_document(runs: Sequence[Coordination], bound: CoordinationBound | None = None) -> Document:
-    """Return what several policies made of a scenario, as `gapless coordinate --json` prints it."""
+    """Return what several policies made of a scenario, as `gapless requests coordinate --json` prints it."""
     return {
         **header("coordination"),
         "runs": [_coordination_data(found) for found in runs],

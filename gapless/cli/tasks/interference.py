@@ -131,5 +131,5 @@ def _of_file(path: str) -> InterferenceRatios:
     except SchemaVersionError as error:
         raise SchemaVersionError(
             f"{error}; without --plan, name the profile.json of `gapless profile` or what "
-            "`gapless interference --out` wrote"
+            "`gapless costs interference --out` wrote"
         ) from None

@@ -64,7 +64,9 @@ def kind_of(name: str) -> str:
     except (OSError, ValueError):  # a name that no file can have
         return PROBLEM
     if path.suffix in _MODELS:
-        raise InvalidInputError(f"{name} is a model, no result: `gapless inspect {name}` shows what is in it")
+        raise InvalidInputError(
+            f"{name} is a model, no result: `gapless tools inspect {name}` shows what is in it"
+        )
     try:
         kind = format_of(path)
     except InvalidInputError as error:
@@ -88,7 +90,7 @@ def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | 
     """
     if not kind.startswith("gapless.") and kind not in _READERS:
         raise InvalidInputError(
-            f"{name} has the format {kind!r}, which is none of gapless; `gapless schema` lists them all"
+            f"{name} has the format {kind!r}, which is none of gapless; `gapless tools schema` lists them all"
         )
     asked = _Asked(path=Path(name), problem=problem, layers=layers)
     view = _view(kind)
@@ -189,7 +191,7 @@ def _executions(asked: _Asked) -> Shown:
     from ...view.terminal.showing import executions_view
 
     found = load(asked.path, EXECUTIONS)
-    note = f"`gapless predict {asked.path}` says how well the tables foretold them"
+    note = f"`gapless costs judge {asked.path}` says how well the tables foretold them"
     return _shown(asked, EXECUTIONS.format, lambda: executions_view(found), notes=(note,))
 
 
@@ -221,7 +223,7 @@ def _foreign_trace(path: Path) -> Mapping[str, Any]:
     if not isinstance(found.get("traceEvents"), list):
         raise InvalidInputError(
             f"{path} does not say what it is: every file of gapless has a format, e.g. "
-            '"format": "gapless.problem"; `gapless schema` lists them'
+            '"format": "gapless.problem"; `gapless tools schema` lists them'
         )
     return found
 

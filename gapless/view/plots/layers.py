@@ -91,7 +91,7 @@ def plot_slowdown(problem: Problem, *, ax: Axes | None = None) -> Axes:
     if problem.interference is None:
         raise InvalidInputError(
             "the problem has no interference to draw; shipped workloads have (gapless.load_workload), "
-            "and `gapless contention` measures it"
+            "and `gapless costs contention` measures it"
         )
     units = problem.interference.units
     percent = [[value / 10 for value in row] for row in problem.interference.slowdown_permille]

@@ -14,7 +14,7 @@ from ..words import size
 
 
 def clusters_view(clusters: Sequence[ClusterPlatform]) -> Group:
-    """Return what `gapless platforms` shows of the shipped clusters."""
+    """Return what `gapless list problems` shows of the shipped clusters."""
     table = plain_table("--platform", "devices", "for MODEL; times estimated")
     for cluster in clusters:
         devices = ", ".join(f"{one.count} x {one.name}" for one in cluster.types)

@@ -22,7 +22,7 @@ _LEGEND = (
 
 
 def contention_view(found: Contention) -> Group:
-    """Return what `gapless contention` shows."""
+    """Return what `gapless costs contention` shows."""
     provenance = found.interference.provenance
     head = Text(", ".join(found.networks), style="bold")
     head.append(f": {provenance.method} in {found.seconds:.1f} s by {provenance.engine}", style="not bold")

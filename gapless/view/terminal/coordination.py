@@ -34,7 +34,7 @@ _MOST_AWAY = 20
 
 
 def coordination_view(found: Coordination) -> RenderableType:
-    """Return what `gapless coordinate` shows."""
+    """Return what `gapless requests coordinate` shows."""
     scenario, platform = found.scenario, found.setting.platform
     title = Text(scenario.name, style="bold")
     served = found.records[0]
@@ -55,7 +55,7 @@ def coordination_view(found: Coordination) -> RenderableType:
 
 
 def here_view(measured: Coordination, simulated: Coordination) -> RenderableType:
-    """Return what `gapless coordinate --here` shows: each policy as measured and as simulated."""
+    """Return what `gapless requests coordinate --here` shows: each policy as measured and as simulated."""
     scenario, platform = measured.scenario, measured.setting.platform
     title = Text(scenario.name, style="bold")
     words = (
@@ -93,7 +93,7 @@ def bound_view(found: CoordinationBound) -> RenderableType:
 
 
 def deadlines_view(runs: Sequence[Coordination]) -> RenderableType:
-    """Return what `gapless coordinate --multipliers` shows: the share in time by deadline and policy."""
+    """Return what `requests coordinate --multipliers` shows: the share in time by deadline and policy."""
     first = runs[0]
     title = Text(first.scenario.name, style="bold")
     title.append(f" on {first.setting.platform.name}: share of requests in time; simulated", style="not bold")

@@ -170,7 +170,7 @@ def _lacking(formulation: Formulation[Any, Any], support: Support) -> Iterator[s
 
 
 def platforms_view() -> Group:
-    """Return what `gapless platforms` shows."""
+    """Return what `gapless list problems` shows."""
     table = plain_table("problem", "units", "--costs")
     for platform in platform_names():
         units = ", ".join(shipped_platform(platform).unit_names)
@@ -195,7 +195,7 @@ def platforms_view() -> Group:
 def networks_view(
     entries: Sequence[ZooEntry], applications: Sequence[tuple[Application, CallableModel]]
 ) -> Group:
-    """Return what `gapless networks` shows."""
+    """Return what `gapless list networks` shows."""
     numbers = ("parameters", "MACs", "convolutions", "matrix products")
     table = plain_table("network", "inputs", *numbers, numbers=numbers)
     for entry in entries:
@@ -221,7 +221,7 @@ def _inputs(specs: Sequence[TensorSpec]) -> str:
 
 
 def platform_view(platform: Platform) -> Group:
-    """Return what `gapless platforms --detect` shows."""
+    """Return what `gapless device detect` shows."""
     head = Text(platform.name, style="bold")
     head.append(f": {len(platform.units)} units, {size(platform.memory_bytes)} of memory", style="not bold")
     return Group(head, Text(platform.source, style="dim"), "", indented(_units(platform)))

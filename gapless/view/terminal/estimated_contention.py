@@ -17,7 +17,7 @@ _LEGEND = (
 
 
 def estimated_contention_view(found: EstimatedContention, *, parts: bool) -> Group:
-    """Return what `gapless contention --platform` shows; `parts`: a line for each part, too."""
+    """Return what `gapless costs contention --platform` shows; `parts`: a line for each part, too."""
     weights = ", ".join(f"{weight:+.3f}" for weight in found.regression.weights)
     head = Text(found.platform, style="bold")
     head.append(

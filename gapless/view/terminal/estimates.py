@@ -18,7 +18,7 @@ _SCALES = (1e6, 1e6, 1e6, 1e3, 1e3, 1e-3, 1e-3)
 
 
 def device_view(found: DeviceDescription) -> RenderableType:
-    """Return what `gapless describe-device` shows: the embeddings in milliseconds."""
+    """Return what `gapless device describe` shows: the embeddings in milliseconds."""
     head = Text(found.platform.name, style="bold")
     head.append(
         f": {len(found.networks)} networks by {found.engine}, milliseconds for each", style="not bold"
@@ -36,7 +36,7 @@ def device_view(found: DeviceDescription) -> RenderableType:
 
 
 def card_view(card: PredictorCard) -> RenderableType:
-    """Return what `gapless learn-costs` shows: errors on what was held out."""
+    """Return what `gapless costs learn` shows: errors on what was held out."""
     head = Text(f"{len(card.networks)} networks on {len(card.devices)} device types: ", style="bold")
     head.append(f"{card.shards} shards, {card.layers} layers, {card.seconds:g} s", style="not bold")
     numbers = ("median", "p90", "above 20 %", "of")

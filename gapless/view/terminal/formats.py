@@ -13,7 +13,7 @@ from ..layout import indented, plain_table
 
 
 def formats_view(formats: Sequence[FileFormat]) -> RenderableType:
-    """Return what `gapless schema` shows without a name."""
+    """Return what `gapless tools schema` shows without a name."""
     table = plain_table("format", "what is in it", "written by")
     for entry in formats:
         table.add_row(entry.name, entry.what, entry.written_by)
@@ -23,14 +23,14 @@ def formats_view(formats: Sequence[FileFormat]) -> RenderableType:
         indented(table),
         "",
         Text(
-            "`gapless schema FORMAT` shows the keys; with --json or --out it gives the JSON Schema.",
+            "`gapless tools schema FORMAT` shows the keys; with --json or --out it gives the JSON Schema.",
             style="dim",
         ),
     )
 
 
 def format_view(entry: FileFormat, tables: Sequence[ObjectTable]) -> RenderableType:
-    """Return what `gapless schema FORMAT` shows."""
+    """Return what `gapless tools schema FORMAT` shows."""
     parts: list[RenderableType] = [
         Text(f"gapless.{entry.name}", style="bold").append(f": {entry.what}", style="not bold"),
         Text(f"written by {entry.written_by}; read by {entry.read_by}", style="dim"),

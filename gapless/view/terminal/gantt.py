@@ -153,7 +153,7 @@ def legend_view(trace: History) -> list[Text]:
 
 
 def written_view(trace: History, out: Path) -> Group:
-    """Return what `gapless trace` shows."""
+    """Return what `gapless tools trace` shows."""
     file = Text(f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again")
     return Group(*traced_view(trace), "", file)
 

@@ -19,7 +19,7 @@ _RATIO = "time beside load over time alone"
 
 
 def interference_view(found: InterferenceRatios) -> Group:
-    """Return what `gapless interference` shows."""
+    """Return what `gapless costs interference` shows."""
     parts: list[RenderableType] = [_head(found)]
     for heat_map in heat_maps(found):
         printed = _printed(found, heat_map)

@@ -27,7 +27,7 @@ def measured_view(found: Links) -> Group:
 
 
 def links_view(found: Links, fits: Sequence[LinkFit]) -> Group:
-    """Return what `gapless links` shows."""
+    """Return what `gapless device links` shows."""
     head = Text(found.name, style="bold").append(
         f": {found.source} in {found.seconds:.0f} s", style="not bold"
     )

@@ -28,7 +28,7 @@ _UNVERIFIED = (
 
 
 def inspection_view(found: Inspection, graph: Branching, problem: str) -> Group:
-    """Return what `gapless inspect` shows; `problem` says why MNN cannot run the model, if it cannot."""
+    """Return what `tools inspect` shows; `problem` says why MNN cannot run the model, if it cannot."""
     total = f"{found.flops / 1e6:,.1f} MFLOP" + (
         f" (unknown for {found.layers_without_flops} layers)" if found.layers_without_flops else ""
     )
@@ -66,7 +66,7 @@ def branching_words(found: Branching) -> str:
 
 
 def pipeline_view(found: PipelineInspection, graph: Branching) -> Group:
-    """Return what `gapless inspect` shows of a pipeline of functions and models."""
+    """Return what `gapless tools inspect` shows of a pipeline of functions and models."""
     head = Text(found.network, style="bold")
     count = sum(layer.layers for layer in found.layers)
     head.append(f": {count} layers, {len(found.cuts)} legal cuts", style="not bold")
@@ -118,7 +118,7 @@ def _layers(found: Inspection) -> RenderableType:
 
 
 def bench_view(benches: Sequence[tuple[str, EngineBench]]) -> Group:
-    """Return what `gapless bench-engine` shows."""
+    """Return what `gapless device bench` shows."""
     columns = ("run", "p95", "copy in", "copy out", "open", "memory", "largest error")
     table = plain_table("unit", "granted", *columns, numbers=columns)
     for unit, bench in benches:
@@ -156,7 +156,7 @@ def _error(bench: EngineBench) -> Text:
 
 
 def check_view(engine: str, checks: Sequence[ConformanceCheck]) -> Group:
-    """Return what `gapless bench-engine --check` shows."""
+    """Return what `gapless device bench --check` shows."""
     table = plain_table("test", "result", "tried")
     for check in checks:
         word = Text("passed") if check.problem is None else Text("FAILED", style="bold red")
@@ -173,7 +173,7 @@ def check_view(engine: str, checks: Sequence[ConformanceCheck]) -> Group:
 
 
 def cache_view(cache: Cache) -> Group:
-    """Return what `gapless cache` shows: sums by kind, and whether anything is to be done."""
+    """Return what `gapless tools cache` shows: sums by kind, and whether anything is to be done."""
     entries = cache.entries()
     table = plain_table("kind", "files", "size", "last used", numbers=("files", "size"))
     kinds: defaultdict[str, list[CacheEntry]] = defaultdict(list)

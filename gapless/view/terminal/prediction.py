@@ -39,7 +39,7 @@ _LEGEND = Text(
 
 
 def prediction_view(executions: Executions, found: Evaluation) -> RenderableType:
-    """Return what `gapless predict` shows of one file."""
+    """Return what `gapless costs judge` shows of one file."""
     methods = ", ".join(table.provenance.method for table in executions.tables)
     head = Text(executions.network.name, style="bold")
     head.append(

@@ -24,7 +24,7 @@ _STYLES = {
 
 
 def runs_view(found: Sequence[RunSummary], places: Sequence[str]) -> RenderableType:
-    """Return what `gapless runs` shows: the latest first."""
+    """Return what `gapless list runs` shows: the latest first."""
     if not found:
         where = ", ".join(places)
         return Text(f"no runs below {where}; `gapless tune` and `gapless profile` begin them")

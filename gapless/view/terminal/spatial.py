@@ -16,7 +16,7 @@ from .models import MAX_ROWS_SHOWN
 
 
 def split_view(network: str, found: Sequence[OperatorSplit], parts: int, axis: Axis) -> Group:
-    """Return what `gapless inspect --split` shows."""
+    """Return what `gapless tools inspect --split` shows."""
     side = axis.name.lower()
     stuck = [entry for entry in found if entry.obstacle]
     head = Text(network, style="bold")
@@ -53,7 +53,7 @@ def _window(entry: OperatorSplit) -> str:
 
 
 def pieces_view(network: SpatialNetwork, found: Pieces, summaries: Sequence[PieceSummary]) -> Group:
-    """Return what `gapless inspect --pieces` shows."""
+    """Return what `gapless tools inspect --pieces` shows."""
     head = Text(network.name, style="bold")
     layers = sum(node.is_layer for node in network.nodes)
     head.append(

@@ -16,7 +16,7 @@ from .gantt import gantt_view
 
 
 def stream_view(found: TaskStream, ran: RunStream | None = None) -> RenderableType:
-    """Return what `gapless stream` shows: the stream in simulation, and how it ran on a cluster."""
+    """Return what `gapless requests stream` shows: the stream in simulation, and how it ran on a cluster."""
     platform = found.tasks[0].problem.platform
     items = sum(task.items for task in found.tasks)
     title = Text(f"{len(found.tasks)} tasks, {items:,} items", style="bold")

@@ -15,7 +15,7 @@ from .models import MAX_ROWS_SHOWN
 
 
 def support_view(found: ModelSupport, *, limited: bool) -> Group:
-    """Return what `gapless inspect --support` shows; `limited`: whether memory was."""
+    """Return what `gapless tools inspect --support` shows; `limited`: whether memory was."""
     head = Text(found.network, style="bold")
     head.append(
         f" on {found.platform}: {counted(len(found.operators), 'operator')} in "

@@ -372,7 +372,7 @@ def _verdict(problem: Problem, results: Sequence[SolveResult]) -> Text:
 
 
 def check_view(problem: Problem, plan: Plan, score: Score | None, violations: Sequence[Violation]) -> Group:
-    """Return what `gapless check` shows."""
+    """Return what `gapless tools check` shows."""
     head = Text("VALID", style="bold green") if not violations else Text("VIOLATED", style="bold red")
     networks = ", ".join(network.name for network in problem.networks)
     head.append(f"  [{plan}] for {networks} on {problem.platform.name}", style="not bold default")

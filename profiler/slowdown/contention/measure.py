@@ -108,7 +108,7 @@ def _require(models: Sequence[Model], platform: Platform, estimated: Sequence[Mo
     if not unit_pairs(platform):
         raise InvalidInputError(
             f"no two of the units {', '.join(platform.unit_names)} can run at once (they share cores), so "
-            "there is no contention to measure; `gapless platforms --detect` shows the units of this device"
+            "there is no contention to measure; `gapless device detect` shows the units of this device"
         )
 
 

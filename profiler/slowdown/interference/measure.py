@@ -60,7 +60,7 @@ def check_loads(platform: Platform, wanted: Sequence[UnitSet]) -> None:
     if not any(_apart(platform, pair) for pair in combinations(names, 2)):
         raise InvalidInputError(
             f"no two of the units {', '.join(names)} can run at once (they share cores), so there is no "
-            "interference to measure; `gapless platforms --detect` shows the units of this device"
+            "interference to measure; `gapless device detect` shows the units of this device"
         )
     problems = [
         f"beside {','.join(chosen) or '(nothing)'}: {text}"

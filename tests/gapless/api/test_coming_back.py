@@ -31,7 +31,7 @@ def test_a_plan_that_comes_back_wins_and_is_read_again(cli: Cli, tmp_path: Path)
     stream = load_deployment(out / "deployment.json", problem).streams[0]
     assert stream.cycle is not None
     assert stream.slots == stream.cycle.in_flight + 1
-    for command in ("show", "simulate", "explain", "check"):
+    for command in ("show", "simulate", "explain", "tools check"):
         assert cli(command, out / "plan.json").code == 0
     again = cli("run", out, "--engine", "simulated")
     assert f"{stream.cycle.period_us / 1000:.2f} ms" in again.out

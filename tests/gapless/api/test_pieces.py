@@ -1,4 +1,4 @@
-"""Pieces as layers, and what `gapless inspect` says about tiles and pieces."""
+"""Pieces as layers, and what `gapless tools inspect` says about tiles and pieces."""
 
 from __future__ import annotations
 
@@ -71,29 +71,29 @@ def test_nobody_finds_pieces_below_the_solvers(path: Path) -> None:
 
 @pytest.mark.slow
 def test_inspect_shows_tiles(path: Path, cli: Cli) -> None:
-    run = cli("inspect", path, "--split", "3", "--json")
+    run = cli("tools", "inspect", path, "--split", "3", "--json")
     assert run.code == ExitCode.OK
     first = [row for row in run.document["operators"] if row["op_type"] == "Conv"][2]
     assert (first["stride"], first["extent"], first["obstacle"]) == (1, 3, None)
     assert first["redundancy"] > 0
     assert first["fused"] > 1
-    assert "read again" in cli("inspect", path, "--split", "3", "--axis", "columns").out
-    assert cli("inspect", path, "--split", "1").code == ExitCode.USAGE
+    assert "read again" in cli("tools", "inspect", path, "--split", "3", "--axis", "columns").out
+    assert cli("tools", "inspect", path, "--split", "1").code == ExitCode.USAGE
 
 
 @pytest.mark.slow
 def test_inspect_shows_pieces(path: Path, cli: Cli) -> None:
-    run = cli("inspect", path, "--pieces", "exact", "--json")
+    run = cli("tools", "inspect", path, "--pieces", "exact", "--json")
     assert run.code == ExitCode.OK
     assert run.document["proven"] is True
     assert sum(piece["extra_flops"] for piece in run.document["pieces"]) == sum(run.document["costs"])
-    assert "no chain is better" in cli("inspect", path, "--pieces", "exact").out
-    assert "not proven" in cli("inspect", path, "--pieces", "blocks").out
-    assert cli("inspect", path, "--pieces", "magic").code == ExitCode.USAGE
+    assert "no chain is better" in cli("tools", "inspect", path, "--pieces", "exact").out
+    assert "not proven" in cli("tools", "inspect", path, "--pieces", "blocks").out
+    assert cli("tools", "inspect", path, "--pieces", "magic").code == ExitCode.USAGE
 
 
 @pytest.mark.slow
 def test_python_functions_have_no_maps(cli: Cli) -> None:
-    run = cli("inspect", "octree", "--split", "2")
+    run = cli("tools", "inspect", "octree", "--split", "2")
     assert run.code == ExitCode.USAGE
     assert "no ONNX model" in run.err

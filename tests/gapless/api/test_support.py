@@ -55,7 +55,7 @@ def opened_chain(folder: Path) -> OnnxModel:
 
 
 def test_figures_9_and_10(cli: Cli, platform: Path, tmp_path: Path) -> None:
-    run = cli("inspect", small(CHAIN, tmp_path), "--support", platform, "--json")
+    run = cli("tools", "inspect", small(CHAIN, tmp_path), "--support", platform, "--json")
     assert run.code == 0
     found = run.document
     assert [len(operator["units"]) for operator in found["operators"]] == [3, 3, 2, 1]
@@ -90,7 +90,7 @@ def test_neighbours_are_those_by_dependencies(platform: Path, tmp_path: Path) ->
 
 
 def test_what_people_see(cli: Cli, platform: Path, tmp_path: Path) -> None:
-    run = cli("inspect", small(CHAIN, tmp_path), "--support", platform)
+    run = cli("tools", "inspect", small(CHAIN, tmp_path), "--support", platform)
     assert "4 operators in 3 sections, 6 chunks" in run.out
     assert "50.0 %" in run.out  # of all operators, on the GPU
     assert "Tanh 1, Erf 1" in run.out
@@ -146,10 +146,12 @@ def test_engines_are_asked_layer_by_layer(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_phones_for_requests_are_listed(cli: Cli) -> None:
-    (pixel,) = (e for e in cli("platforms", "--json").document["coordinated_phones"] if e["name"] == "pixel4")
+    (pixel,) = (
+        e for e in cli("list", "problems", "--json").document["coordinated_phones"] if e["name"] == "pixel4"
+    )
     assert pixel["units"] == ["cpu0", "cpu1", "gpu", "dsp", "npu"]
     assert "fsrnet" in pixel["networks"]
-    assert "ConvTranspose[stride>=4]" in cli("platforms").out
+    assert "ConvTranspose[stride>=4]" in cli("list", "problems").out
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_phones_for_requests_are_listed(cli: Cli) -> None:
 )
 def test_mistakes_are_named(cli: Cli, platform: Path, tmp_path: Path, words: list[str], text: str) -> None:
     asked = [str(platform) if word == "PLATFORM" else word for word in words]
-    run = cli("inspect", small(CHAIN, tmp_path), *asked)
+    run = cli("tools", "inspect", small(CHAIN, tmp_path), *asked)
     assert run.code == 2
     assert text in run.err.replace("\n", " ")
 

@@ -72,7 +72,7 @@ def test_a_command_ends_when_nothing_is_heard(tmp_path: Path) -> None:
     ("message", "words"),
     [
         (frames.message(frames.OFFER, {"groups": [], "run": "../../etc", "fresh": True}), "no name of a run"),
-        (frames.message(frames.GO, {"words": ["version"]}), "was expected"),
+        (frames.message(frames.GO, {"words": ["tools", "version"]}), "was expected"),
         (
             frames.message(
                 frames.OFFER,
@@ -108,7 +108,7 @@ def test_on_a_terminal_the_board_writes_as_for_one(board: Sshd) -> None:
     """Colours as here, the width of the terminal here, and one line break a line."""
     ours, its = pty.openpty()
     os.environ.setdefault("TERM", "xterm")
-    command = [sys.executable, "-m", "gapless", "platforms", "--engine", "callable", "--on", "board"]
+    command = [sys.executable, "-m", "gapless", "device", "detect", "--engine", "callable", "--on", "board"]
     with subprocess.Popen(command, stdout=its, stderr=its, stdin=subprocess.DEVNULL) as process:
         os.close(its)
         shown = b""

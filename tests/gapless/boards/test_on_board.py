@@ -67,7 +67,7 @@ def test_results_are_in_the_folder_here(tuned: tuple[Path, Tuned], model_file: P
 
 def test_commands_here_work_on_with_it(cli: Cli, tuned: tuple[Path, Tuned], tmp_path: Path) -> None:
     out, _ = tuned
-    (known,) = cli("runs", out.parent, "--json").document["runs"]
+    (known,) = cli("list", "runs", out.parent, "--json").document["runs"]
     assert known["state"] == "finished"
     assert known["device"] == str(fingerprint())
     assert cli("report", out, "--out", tmp_path / "report.html").code == 0
@@ -160,12 +160,12 @@ def test_files_are_copied_once_whatever_they_are_called(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(residual(), HOSTILE, save_as_external_data=True, location="w.bin", size_threshold=0)
-    first, again = (run_there(Address.of("board"), "inspect", {"model": HOSTILE}) for _ in range(2))
+    first, again = (run_there(Address.of("board"), "tools inspect", {"model": HOSTILE}) for _ in range(2))
     assert (first.code, again.code) == (0, 0)
     assert first.copied_bytes == sum(Path(name).stat().st_size for name in (HOSTILE, "w.bin"))
     assert again.copied_bytes == 0
     assert not [path for path in (tmp_path, board.shelf, Path.home()) if (path / "pwned").exists()]
-    gone = cli("bench-engine", HOSTILE, "--on", "board", "--units", "nosuch unit", "--json")
+    gone = cli("device", "bench", HOSTILE, "--on", "board", "--units", "nosuch unit", "--json")
     assert gone.code == ExitCode.USAGE
     assert gone.document["format"] == "gapless.error"
 

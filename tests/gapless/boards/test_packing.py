@@ -10,7 +10,7 @@ from gapless.api.models import open_model
 from gapless.api.problems import load_problem, table_problem
 from gapless.boards import packing as module
 from gapless.boards.packing import Packing
-from gapless.cli.main import commands
+from gapless.cli.main import every_command
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
 from gapless.formulations.files import load_problem as read_problem
@@ -35,7 +35,7 @@ def model(tmp_path: Path) -> Path:
 
 def with_board() -> dict[str, Any]:
     """Return the commands that take place on a board, doctor apart, which has no options."""
-    every = commands().commands
+    every = every_command()
     return {
         name: command
         for name, command in every.items()
@@ -44,7 +44,7 @@ def with_board() -> dict[str, Any]:
 
 
 def test_which_commands_take_place_on_boards() -> None:
-    assert set(with_board()) == {"platforms", "profile", "tune", "run", "bench-engine"}
+    assert set(with_board()) == {"device detect", "profile", "tune", "run", "device bench"}
 
 
 def test_words_are_those_of_the_options() -> None:
@@ -64,10 +64,10 @@ def test_a_model_is_taken_along_with_its_weights(packing: Packing, tmp_path: Pat
     (tmp_path / "data").mkdir()
     path = tmp_path / "net.onnx"
     onnx.save(residual(), str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
-    words = packing.words("bench-engine", {"model": str(path), "seconds": 0.5})
+    words = packing.words("device bench", {"model": str(path), "seconds": 0.5})
     (group,) = packing.groups
     assert [file.name for file in group.listed] == ["net.onnx", "w.bin"]
-    assert words == ["bench-engine", "--seconds=0.5", "--", f"{group.place}/net.onnx"]
+    assert words == ["device", "bench", "--seconds=0.5", "--", f"{group.place}/net.onnx"]
 
 
 def test_weights_outside_of_the_folder_of_a_model_stay_here(packing: Packing, tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_what_makes_no_sense_on_a_board(packing: Packing, options: dict[str, Any
 
 
 def test_results_come_back_under_names_of_their_options(packing: Packing) -> None:
-    words = packing.words("platforms", {"detect": True, "out": Path("here/x.json")})
-    assert words == ["platforms", "--detect", f"--out=runs/{RUN}/out.json"]
+    words = packing.words("device detect", {"out": Path("here/x.json")})
+    assert words == ["device", "detect", f"--out=runs/{RUN}/out.json"]
     assert packing.results == {"out.json": Path("here/x.json")}
 
 

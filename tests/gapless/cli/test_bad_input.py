@@ -249,7 +249,7 @@ def test_an_unreadable_file(cli: Cli, problem_file: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("nowhere.json", ("neither a file nor the name", "gapless platforms")),
+        ("nowhere.json", ("neither a file nor the name", "gapless list problems")),
         ("pixel7/alexnet", ("did you mean", "pixel7a/alexnet-dense")),
         ("pixel7a", ("did you mean", "pixel7a/octree")),
         ("PIXEL7A/OCTREE", ("neither a file",)),

@@ -23,9 +23,9 @@ BEST = ((0, 1, "Big"), (1, 4, "GPU"), (4, 5, "Little"), (5, 9, "Medium"))
 
 
 def test_version(cli: Cli) -> None:
-    assert cli("version").out == f"gapless {__version__}\n"
+    assert cli("tools", "version").out == f"gapless {__version__}\n"
     assert cli("--version").out == f"gapless {__version__}\n"
-    assert cli("version", "--json").document["gapless"] == __version__
+    assert cli("tools", "version", "--json").document["gapless"] == __version__
 
 
 def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
@@ -87,8 +87,8 @@ def test_plans_that_predictions_do_not_tell_apart_are_a_tier(cli: Cli) -> None:
 
 
 def test_platforms_lists_the_shipped_problems(cli: Cli) -> None:
-    assert SPARSE in cli("platforms").out
-    problems = cli("platforms", "--json").document["problems"]
+    assert SPARSE in cli("list", "problems").out
+    problems = cli("list", "problems", "--json").document["problems"]
     assert {"name": SPARSE, "costs": ["isolated", "heavy", "interpolated"]} in problems
     assert len(problems) == 13
 
@@ -182,10 +182,10 @@ def test_objectives_limits_and_costs_reach_the_backend(cli: Cli) -> None:
 def test_plan_out_is_a_plan_that_check_and_simulate_take(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "best.json"
     assert cli("plan", SPARSE, "--out", path).err == f"wrote {path}\n"
-    run = cli("check", SPARSE, path)
+    run = cli("tools", "check", SPARSE, path)
     assert run.code == 0
     assert "VALID" in run.out
-    document = cli("check", SPARSE, path, "--json").document
+    document = cli("tools", "check", SPARSE, path, "--json").document
     assert (document["valid"], document["score"]["period_us"]) == (True, 7648)
     trace = cli("simulate", SPARSE, path, "--requests", "5", "--json").document
     assert (trace["requests"], trace["period_us"]) == (5, 7648)
@@ -196,10 +196,10 @@ def test_plan_out_is_a_plan_that_check_and_simulate_take(cli: Cli, tmp_path: Pat
 @pytest.mark.slow
 def test_a_plan_that_breaks_a_limit_fails_the_check(cli: Cli, plan_file: Callable[..., Path]) -> None:
     path = plan_file(*BEST)
-    run = cli("check", SPARSE, path, "--min-balance", "90%")
+    run = cli("tools", "check", SPARSE, path, "--min-balance", "90%")
     assert run.code == ExitCode.VERIFICATION
     assert "min_balance_permille is 900, the plan has 683" in run.out
-    document = cli("check", SPARSE, path, "--min-balance", "90%", "--json").document
+    document = cli("tools", "check", SPARSE, path, "--min-balance", "90%", "--json").document
     assert document["violations"][0]["rule"] == "min_balance_permille"
     assert document["score"]["period_us"] == 7648
 
@@ -218,10 +218,10 @@ def test_a_malformed_plan_fails_the_check_and_cannot_be_played(
     cli: Cli, plan_file: Callable[..., Path], parts: tuple[tuple[int, int, str], ...], words: str
 ) -> None:
     path = plan_file(*parts)
-    run = cli("check", SPARSE, path)
+    run = cli("tools", "check", SPARSE, path)
     assert run.code == ExitCode.VERIFICATION
     assert words in run.out
-    assert cli("check", SPARSE, path, "--json").document["score"] is None
+    assert cli("tools", "check", SPARSE, path, "--json").document["score"] is None
     played = cli("simulate", SPARSE, path)
     assert played.code == ExitCode.USAGE
     assert words in played.err

@@ -41,10 +41,10 @@ def test_a_plan_remembers_the_cluster(cli: Cli, network: str, tmp_path: Path) ->
     assert "two*4 on raspberry-pis" in made.out
     asked = json.loads(Path(out).read_text())["asked"]
     assert asked == {"problem": network, "platform": "raspberry-pis", "batch": "4", "pipelines": "one"}
-    checked = cli("check", out, "--json")
+    checked = cli("tools", "check", out, "--json")
     assert checked.code == 0
     assert checked.document["valid"]
-    assert cli("check", out, "--batch", "5").code != 0  # of another network, two*5
+    assert cli("tools", "check", out, "--batch", "5").code != 0  # of another network, two*5
 
 
 def test_one_pipeline_or_many(cli: Cli, network: str) -> None:
@@ -71,10 +71,10 @@ def test_a_problem_of_devices_is_shown_written_and_planned(cli: Cli, network: st
 
 
 def test_clusters_are_listed_and_shown(cli: Cli, tmp_path: Path) -> None:
-    listed = cli("platforms", "--json").document["clusters"]
+    listed = cli("list", "problems", "--json").document["clusters"]
     assert [entry["name"] for entry in listed][:4] == [f"epipe-case-{number}" for number in (1, 2, 3, 4)]
-    assert "raspberry-pis" in cli("platforms").out
-    assert "vit-huge" in cli("networks").out
+    assert "raspberry-pis" in cli("list", "problems").out
+    assert "vit-huge" in cli("list", "networks").out
     file = tmp_path / "lab.json"
     file.write_text(
         '{"format": "gapless.cluster", "version": 1, "name": "lab", "host": "pi-1",\n'
@@ -97,7 +97,7 @@ def test_a_model_with_dynamic_shapes(cli: Cli, tmp_path: Path) -> None:
     made = cli("plan", file, *ON_PIS, "--shape", "x=5,4", "--out", out)
     assert made.code == 0
     assert json.loads(Path(out).read_text())["asked"]["shape"] == "x=5,4"
-    assert cli("check", out).code == 0
+    assert cli("tools", "check", out).code == 0
     assert cli("show", file, "--platform", "raspberry-pis", "--shape", "x=5,4").code == 0
 
 
@@ -158,14 +158,14 @@ def test_files_of_pipeedge_become_a_problem(cli: Cli, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     files = [str(tmp_path / name) for name in texts]
     out = str(tmp_path / "problem.json")
-    run = cli("import", "pipeedge", *files, "--model", "net", "--out", out)
+    run = cli("tools", "import", "pipeedge", *files, "--model", "net", "--out", out)
     assert run.code == 0
     assert "8 inferences at once" in run.err
     words = ("--pipelines", "one", "--objective", "period", "--backend", "exhaustive", "--json")
     assert cli("plan", out, *words).document["objective"] == 500_000
-    wrong = cli("import", "pipeedge", *files, "--model", "nets")
+    wrong = cli("tools", "import", "pipeedge", *files, "--model", "nets")
     assert (wrong.code, "did you mean net" in wrong.err) == (2, True)
-    assert cli("import", "edgepipe", *files, "--model", "net").code == 2
+    assert cli("tools", "import", "edgepipe", *files, "--model", "net").code == 2
 
 
 def test_what_is_lost_while_a_plan_runs_is_told(

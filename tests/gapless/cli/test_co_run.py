@@ -40,8 +40,8 @@ def test_a_plan_file_remembers_its_costs(cli: Cli, tmp_path: Path) -> None:
     ).document
     found = planned["candidates"][0]["score"]
     for table in ("heavy", "isolated"):
-        assert cli("check", path, "--costs", table, "--json").document["score"] != found
-    checked = cli("check", path, "--json").document
+        assert cli("tools", "check", path, "--costs", table, "--json").document["score"] != found
+    checked = cli("tools", "check", path, "--json").document
     assert (checked["valid"], checked["score"]) == (True, found)
     trace = cli("simulate", path, "--json").document
     assert trace["period_us"] == found["period_us"]
@@ -51,12 +51,12 @@ def test_a_plan_file_remembers_what_was_asked(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     asked = ("--objective", "latency", "--min-balance", "85%", "--max-period", "30ms")
     planned = cli("plan", SPARSE, *asked, "--out", path, "--json").document
-    checked = cli("check", path, "--json").document
+    checked = cli("tools", "check", path, "--json").document
     assert checked["problem"]["fingerprint"] == planned["problem"]["fingerprint"]
     assert checked["problem"]["limits"] == {"min_balance_permille": 850, "max_period_us": 30000}
-    assert cli("check", path, "--max-period", "100us").code == ExitCode.VERIFICATION
+    assert cli("tools", "check", path, "--max-period", "100us").code == ExitCode.VERIFICATION
     path.write_text(path.read_text().replace('"85%"', '"much"'))
-    run = cli("check", path)
+    run = cli("tools", "check", path)
     assert run.code == ExitCode.USAGE
     assert "min_balance is 'much'" in run.err
 
@@ -91,7 +91,7 @@ def test_show_writes_a_problem_with_all_tables(cli: Cli, tmp_path: Path) -> None
 
 
 def test_platforms_names_the_models(cli: Cli) -> None:
-    assert "isolated, heavy, interpolated" in cli("platforms").out
+    assert "isolated, heavy, interpolated" in cli("list", "problems").out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`gapless contention`, and its Python functions."""
+"""`gapless costs contention`, and its Python functions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def model_file(tmp_path: Path) -> Path:
 def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "contention.json"
     words = [f"a={model_file}", f"b={model_file}", "--units", ",".join(PAIRS[0])]
-    run = cli("contention", *words, "--rounds", "1", "--seconds", "0.005", "--out", out)
+    run = cli("costs", "contention", *words, "--rounds", "1", "--seconds", "0.005", "--out", out)
     assert run.code == 0, run.err
     for text in (
         "a, b: co-runs of networks",
@@ -67,7 +67,7 @@ def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path:
 @needs_two_units
 def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> None:
     run = cli(
-        "contention", model_file, "--units", ",".join(PAIRS[0]), "--no-pairs", "--parts", "2",
+        "costs", "contention", model_file, "--units", ",".join(PAIRS[0]), "--no-pairs", "--parts", "2",
         "--rounds", "1", "--seconds", "0.005", "--json",
     )  # fmt: skip
     assert run.code == 0, run.err
@@ -94,7 +94,7 @@ def test_bad_input_gets_one_message(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = cli("contention", *words)
+    run = cli("costs", "contention", *words)
     assert run.code == 2
     assert run.err.count("error:") == 1
     assert message in " ".join(run.err.split())
@@ -110,18 +110,22 @@ def test_python_functions_have_contention_too() -> None:
 
 
 def test_a_phone_is_estimated(cli: Cli) -> None:
-    run = cli("contention", "vgg16", "vit", "--platform", "kirin990", "--form", "printed", "--parts", "2")
+    run = cli(
+        "costs", "contention", "vgg16", "vit", "--platform", "kirin990", "--form", "printed", "--parts", "2"
+    )
     assert run.code == 0, run.err
     for text in ("Eq. (1) in its printed form", "taken", "vgg16", "low", "Observations 2 and 3"):
         assert text in run.out, text
-    run = cli("contention", "bert", "--platform", "kirin990", "--json")
+    run = cli("costs", "contention", "bert", "--platform", "kirin990", "--json")
     assert run.document["format"] == "gapless.estimated_contention"
     assert len(run.document["parts"]) == 98
 
 
 def test_an_estimate_by_slice_is_planned_with(cli: Cli, tmp_path: Path) -> None:
     out, saved = tmp_path / "slow.json", tmp_path / "problem.json"
-    run = cli("contention", "vgg16", "vit", "--platform", "kirin990", "--parts", "4", "--out", str(out))
+    run = cli(
+        "costs", "contention", "vgg16", "vit", "--platform", "kirin990", "--parts", "4", "--out", str(out)
+    )
     assert run.code == 0, run.err
     known = json.loads(out.read_text())
     assert known["format"] == "gapless.slowdowns"

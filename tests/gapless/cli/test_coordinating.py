@@ -1,4 +1,4 @@
-"""`gapless coordinate`: tables, documents, pictures and pages of scenarios under several policies."""
+"""`requests coordinate`: tables, documents, pictures and pages of scenarios under several policies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SHORT = ("--platform", "pixel4", "--seconds", "0.5")
 
 
 def test_what_there_is(cli: Cli) -> None:
-    run = cli("coordinate")
+    run = cli("requests", "coordinate")
     assert run.code == 0
     for name in (*scenario_names(), *SHIPPED):
         assert name in run.out
-    assert cli("coordinate", "--json").document["scenarios"] == list(scenario_names())
+    assert cli("requests", "coordinate", "--json").document["scenarios"] == list(scenario_names())
 
 
 @pytest.mark.slow
 def test_policies_side_by_side_with_picture_and_page(cli: Cli, tmp_path: Path) -> None:
     picture, page = tmp_path / "e.svg", tmp_path / "e.html"
     words = ("--policy", "lst,sel-whole,tflite", "--picture", picture, "--report", page)
-    run = cli("coordinate", "eagleeye", *SHORT, *words)
+    run = cli("requests", "coordinate", "eagleeye", *SHORT, *words)
     assert run.code == 0
     assert "eagleeye on pixel4, 5 units" in run.out
     lines = {line.split()[0]: line.split() for line in run.out.splitlines() if line.strip()}
@@ -44,7 +44,17 @@ def test_policies_side_by_side_with_picture_and_page(cli: Cli, tmp_path: Path) -
 
 def test_the_document(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "found.json"
-    run = cli("coordinate", "four-apps", *SHORT, "--policy", "lst,tflite-fastest", "--json", "--out", out)
+    run = cli(
+        "requests",
+        "coordinate",
+        "four-apps",
+        *SHORT,
+        "--policy",
+        "lst,tflite-fastest",
+        "--json",
+        "--out",
+        out,
+    )
     found = run.document
     assert found == json.loads(out.read_text())
     (served,) = found["runs"]
@@ -58,7 +68,7 @@ def test_the_document(cli: Cli, tmp_path: Path) -> None:
 def test_deadlines(cli: Cli, tmp_path: Path) -> None:
     picture = tmp_path / "d.svg"
     words = ("--policy", "lst,tflite-fastest", "--multipliers", "1,3", "--picture", picture)
-    run = cli("coordinate", "four-apps", *SHORT, *words)
+    run = cli("requests", "coordinate", "four-apps", *SHORT, *words)
     assert "share of requests in time" in run.out
     rows = [line.split() for line in run.out.splitlines() if line.split()[:1] == ["x"]]
     assert [row[1] for row in rows] == ["1", "3"]
@@ -70,20 +80,20 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
 def test_the_bound(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
     words = ("--policy", "lst,sel", "--bound", "3", "--bound-frames", "2", "--report", page)
-    found = cli("coordinate", "eagleeye", *SHORT, *words, "--json").document["bound"]
+    found = cli("requests", "coordinate", "eagleeye", *SHORT, *words, "--json").document["bound"]
     assert len(found["parts"]) == 2
     for part in (found, *found["parts"]):
         assert 0 < part["bound"] <= part["best"] <= min(part["policies"].values())
     assert "How far from the best" in page.read_text()
     asked = ("overload", "--platform", "pixel4", "--seconds", "0.2")
-    late = cli("coordinate", *asked, "--policy", "lst", "--bound", "0.5")
+    late = cli("requests", "coordinate", *asked, "--policy", "lst", "--bound", "0.5")
     assert "With everything known beforehand: the first 23 requests" in late.out
     assert "best known" in late.out
 
 
 def test_conditions_are_said(cli: Cli) -> None:
     words = ("--late", "drop", "--noise-estimates", "30%", "--noise-times", "10 %", "--smoothing", "0")
-    run = cli("coordinate", "overload", *SHORT, *words, "--power", "8.5", "--split", "2")
+    run = cli("requests", "coordinate", "overload", *SHORT, *words, "--power", "8.5", "--split", "2")
     assert run.code == 0
     for text in ("Late requests are dropped", "wrong by up to 30", "vary by up to 10", "stay as they are"):
         assert text in run.out
@@ -99,7 +109,7 @@ def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
         "applications": [{"name": "a", "network": "octree", "arrivals": {"period_us": 20000}}],
     }
     scenario.write_text(json.dumps(document))
-    found = cli("coordinate", scenario, "--problem", "pixel7a/octree", "--json").document
+    found = cli("requests", "coordinate", scenario, "--problem", "pixel7a/octree", "--json").document
     assert found["runs"][0]["policies"][0]["requests"] == 5
 
 
@@ -121,6 +131,6 @@ def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(cli: Cli, words: tuple[str, ...], text: str) -> None:
-    run = cli("coordinate", *words)
+    run = cli("requests", "coordinate", *words)
     assert run.code == 2
     assert text in run.err.replace("\n", " ")

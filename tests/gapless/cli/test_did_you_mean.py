@@ -12,7 +12,7 @@ SPARSE = "pixel7a/alexnet-sparse"
 CASES = [
     (("pln",), "no command 'pln'; did you mean plan?"),
     (("solve", SPARSE), "no command 'solve'; did you mean plan?"),
-    (("bench",), "did you mean bench-engine?"),
+    (("bench",), "did you mean device bench?"),
     (("fly",), "no command 'fly'; `gapless --help` lists the commands"),
     (("plan", SPARSE, "--backnd", "z3"), "no option --backnd; did you mean --backend? See `gapless plan"),
     (("plan", SPARSE, "--zzz"), "no option --zzz; it is none of this command. See `gapless plan --help`."),
@@ -26,7 +26,10 @@ CASES = [
         ("plan", "squeezenet"),
         "'squeezenet' is a built-in network, not a problem: `gapless profile squeezenet`",
     ),
-    (("plan", "pixel4"), "'pixel4' is a phone for requests as they come, not a problem: `gapless coordinate"),
+    (
+        ("plan", "pixel4"),
+        "'pixel4' is a phone for requests as they come, not a problem: `gapless requests coordinate",
+    ),
     (("plan", "kirin990"), "'kirin990' is a platform for workloads, not a problem: --workload"),
     (("plan", "--workload", "bert", "--platform", "kirin99"), "did you mean kirin990?"),
     (("plan", "--workload", "bret", "--platform", "kirin990"), "did you mean bert?"),
@@ -37,13 +40,13 @@ CASES = [
     (("tune", "sqeezenet"), "neither a file nor a built-in network; did you mean squeezenet?"),
     (("tune", "squeezenet", "--noise", "5%"), "--noise is about --engine simulated"),
     (("profile", "squeezenet", "--engine", "onnx"), "no engine 'onnx'; did you mean onnxruntime?"),
-    (("platforms", "--units", "cor0"), "'cor0'; did you mean core0"),
-    (("platforms", "--emulate", "cor0=50%"), "'cor0'; did you mean core0"),
-    (("interference", "pixel7"), "of shipped tables, pixel7a"),
-    (("inspect",), "MODEL is missing: an ONNX file"),
-    (("inspect",), "Example: `gapless inspect squeezenet`."),
+    (("device detect", "--units", "cor0"), "'cor0'; did you mean core0"),
+    (("device detect", "--emulate", "cor0=50%"), "'cor0'; did you mean core0"),
+    (("costs interference", "pixel7"), "of shipped tables, pixel7a"),
+    (("tools inspect",), "MODEL is missing: an ONNX file"),
+    (("tools inspect",), "Example: `gapless tools inspect squeezenet`."),
     (("plan", SPARSE, "--order", "fix"), "'fix' is not one of 'free', 'fixed'. See `gapless plan --help`."),
-    (("completion", "csh"), "'csh' is not one of 'bash', 'zsh', 'fish'"),
+    (("tools completion", "csh"), "'csh' is not one of 'bash', 'zsh', 'fish'"),
 ]
 
 

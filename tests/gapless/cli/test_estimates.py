@@ -1,4 +1,4 @@
-"""`gapless predict-costs`, `describe-device`, `learn-costs`: costs of what never ran on a device."""
+"""`gapless costs predict`, `device describe`, `costs learn`: costs of what never ran on a device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_predicted_costs_are_a_problem_that_can_be_planned(
     cli: Cli, tmp_path: Path, board: Path, model: Path, method: str
 ) -> None:
     out = tmp_path / "estimated.json"
-    found = cli("predict-costs", model, "--device", board, "--model", method, "--out", out)
+    found = cli("costs", "predict", model, "--device", board, "--model", method, "--out", out)
     assert found.code == 0
     assert f"estimated: {method}, trained" in found.err
     problem = gapless.load_problem(out)
@@ -68,13 +68,13 @@ def test_predictions_are_judged_by_measured_costs(cli: Cli, tmp_path: Path, boar
     same, other = tmp_path / "same.json", tmp_path / "other.json"
     save(dump_problem(predicted), same)
     save(dump_problem(replace(predicted, costs=replace(predicted.costs, networks=(swapped,)))), other)
-    found = cli("predict-costs", model, "--device", board, "--against", same, "--json").document["judged"]
+    found = cli("costs", "predict", model, "--device", board, "--against", same, "--json").document["judged"]
     assert found["loss"] == 0
     assert all(unit["median"] == 0 for unit in found["units"])
-    found = cli("predict-costs", model, "--device", board, "--against", other, "--json").document["judged"]
+    found = cli("costs", "predict", model, "--device", board, "--against", other, "--json").document["judged"]
     assert found["loss"] > 0.2
     assert found["planned_on_predicted"] > found["planned_on_measured"]
-    shown = cli("predict-costs", model, "--device", board, "--against", other)
+    shown = cli("costs", "predict", model, "--device", board, "--against", other)
     assert "for the plan made on predicted costs" in shown.out
 
 
@@ -82,10 +82,10 @@ def test_tables_need_the_method_that_asks_for_work_alone(cli: Cli, tmp_path: Pat
     path = tmp_path / "network.json"
     network = Network(name="two", layers=(Layer(name="a", flops=10**8), Layer(name="b", flops=10**7)))
     save(dump(network, NETWORK), path)
-    refused = cli("predict-costs", path, "--device", board)
+    refused = cli("costs", "predict", path, "--device", board)
     assert refused.code == 2
     assert "the method flops" in refused.err
-    found = cli("predict-costs", path, "--device", board, "--model", "flops", "--json").document
+    found = cli("costs", "predict", path, "--device", board, "--model", "flops", "--json").document
     first, second = found["document"]["costs"]["networks"][0]["layer_us"]
     assert first[0] == pytest.approx(10 * second[0], rel=0.1)
 
@@ -99,7 +99,7 @@ def test_tables_need_the_method_that_asks_for_work_alone(cli: Cli, tmp_path: Pat
     ],
 )
 def test_bad_input_is_said(cli: Cli, board: Path, model: Path, options: tuple[str, ...], words: str) -> None:
-    found = cli("predict-costs", model, *(() if "--device" in options else ("--device", board)), *options)
+    found = cli("costs", "predict", model, *(() if "--device" in options else ("--device", board)), *options)
     assert found.code == 2
     assert words in found.err
 
@@ -109,7 +109,7 @@ def test_a_data_set_that_is_whole_is_not_measured_again(cli: Cli, tmp_path: Path
     kept = device({"core0": 1.0})
     keep(kept, data_path(tmp_path, "m", "onnxruntime"))
     options = ("--networks", model, "--engines", "onnxruntime", "--no-train")
-    assert cli("learn-costs", tmp_path, *options).code == 0
+    assert cli("costs", "learn", tmp_path, *options).code == 0
     assert load_dataset(tmp_path) == (kept,)
 
 
@@ -125,7 +125,7 @@ def test_what_an_engine_cannot_run_is_left_out_and_named(
         return device({"core0": 1.0})
 
     monkeypatch.setattr(estimates, "describe", described)
-    options = ("learn-costs", tmp_path, "--networks", model, "--no-train")
+    options = ("costs learn", tmp_path, "--networks", model, "--no-train")
     found = cli(*options)
     assert found.code == 0
     assert f"{model.stem} with mnn is left out: no unit can run layer 'lstm1'" in " ".join(found.err.split())
@@ -136,7 +136,7 @@ def test_what_an_engine_cannot_run_is_left_out_and_named(
 
 
 def test_training_without_data_is_refused(cli: Cli, tmp_path: Path) -> None:
-    found = cli("learn-costs", tmp_path, "--no-measure")
+    found = cli("costs", "learn", tmp_path, "--no-measure")
     assert found.code == 2
     assert "holds no data set" in found.err
 
@@ -146,7 +146,7 @@ def test_training_without_data_is_refused(cli: Cli, tmp_path: Path) -> None:
 def test_a_device_is_described_and_predicted(cli: Cli, tmp_path: Path, model: Path) -> None:
     out = tmp_path / "device.json"
     found = cli(
-        "describe-device", "--units", "core0", "--engine", "onnxruntime", "--networks", model, "--out", out
+        "device", "describe", "--units", "core0", "--engine", "onnxruntime", "--networks", model, "--out", out
     )
     assert found.code == 0
     assert "core0" in found.out
@@ -154,4 +154,4 @@ def test_a_device_is_described_and_predicted(cli: Cli, tmp_path: Path, model: Pa
     (embedding,) = described.embeddings
     assert embedding.weights[-1] >= 0
     assert {span.stop - span.start for span in described.times[0].spans} >= {len(described.networks[0].kinds)}
-    assert cli("predict-costs", model, "--device", out, "--model", "regression").code == 0
+    assert cli("costs", "predict", model, "--device", out, "--model", "regression").code == 0

@@ -36,7 +36,7 @@ def test_groups_are_planned_kept_and_simulated(cli: Cli, model: str, tmp_path: P
     assert "done twice" in made.out
     assert "sets the pace with" in made.out
     assert json.loads(Path(out).read_text())["asked"]["groups"] == "all"
-    checked = cli("check", out, "--json")
+    checked = cli("tools", "check", out, "--json")
     assert checked.code == 0
     assert checked.document["valid"]
     played = cli("simulate", out, "--requests", "5")
@@ -78,7 +78,7 @@ def test_cuts_anywhere_in_the_graph_are_kept_and_can_be_run(cli: Cli, model: str
     made = cli("plan", model, *ON_PIS, "--groups", "all", "--over-graph", "--out", out)
     assert made.code == 0, made.err
     assert "Cuts are anywhere in the graph: all chains of its" in made.out
-    assert cli("check", out).code == 0
+    assert cli("tools", "check", out).code == 0
     problem = gapless.clusters.group_problem(
         model, "raspberry-pis", over_graph=True, devices={"pi5": 1, "pi4": 2}
     )

@@ -15,9 +15,9 @@ import typer
 
 from gapless.cli.base import catalog
 from gapless.cli.base.answer import outline
-from gapless.cli.base.catalog import COMMANDS
+from gapless.cli.base.catalog import COMMANDS, GROUPS, RENAMED
 from gapless.cli.base.help import brief
-from gapless.cli.main import commands, main
+from gapless.cli.main import every_command, main
 
 from ..conftest import Cli
 from .test_clusters import pipeedge_files
@@ -27,17 +27,17 @@ NOT_RUN = {
     "gapless profile": "measures this machine, or a file of the user",
     "gapless run": "needs a problem that was measured here",
     "gapless export": "needs a problem that was measured here",
-    "gapless interference squeezenet": "measures this machine for long",
-    "gapless contention": "measures this machine for long",
-    "gapless bench-engine": "needs an engine",
-    "gapless links": "measures a cluster for minutes",
-    "gapless describe-device": "needs an engine",
-    "gapless predict-costs": "needs a device that was described",
-    "gapless learn-costs": "measures this machine for long",
+    "gapless costs interference squeezenet": "measures this machine for long",
+    "gapless costs contention": "measures this machine for long",
+    "gapless device bench": "needs an engine",
+    "gapless device links": "measures a cluster for minutes",
+    "gapless device describe": "needs an engine",
+    "gapless costs predict": "needs a device that was described",
+    "gapless costs learn": "measures this machine for long",
 }
 """Examples whose words are only checked, and why."""
 
-HOW_LONG = {"coordinate": ("--seconds", "2")}
+HOW_LONG = {"requests coordinate": ("--seconds", "2")}
 """For how long commands simulate here that simulate a minute otherwise."""
 
 EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples]
@@ -45,8 +45,7 @@ EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples
 
 @pytest.fixture(scope="module")
 def every() -> dict[str, Any]:
-    found: dict[str, Any] = commands().commands
-    return found
+    return every_command()
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +82,19 @@ def test_the_catalog_is_what_the_modules_register(every: dict[str, Any]) -> None
 def test_every_command_has_an_example_of_itself() -> None:
     for name, entry in COMMANDS.items():
         assert entry.examples, name
-        assert [words_of(example)[0] for example in entry.examples] == [name] * len(entry.examples)
+        assert {catalog.called(words_of(example)) for example in entry.examples} == {name}
         assert all(len(example) <= 92 for example in entry.examples), "one line on most terminals"
 
 
 @pytest.mark.slow
 def test_every_example_works(folder: Path, every: dict[str, Any]) -> None:
     for example in EXAMPLES:  # in their order, in one process: some read what earlier ones have written
-        name, *words = words_of(example)
+        said = words_of(example)
+        name = catalog.called(said)
+        words = said[len(name.split()) :]
         every[name].make_context(name, [word for word in words if word not in ("--json", "--quiet")])
         if not any(example.startswith(begun) for begun in NOT_RUN):
-            assert main([name, *words, *HOW_LONG.get(name, ())]) == 0, example
+            assert main([*said, *HOW_LONG.get(name, ())]) == 0, example
 
 
 def test_every_reason_not_to_run_an_example_is_needed() -> None:
@@ -103,14 +104,15 @@ def test_every_reason_not_to_run_an_example_is_needed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command(cli: Cli, name: str) -> None:
-    run, whole = cli(name, "--help"), cli(name, "--help-all")
+    said = name.split()
+    run, whole = cli(*said, "--help"), cli(*said, "--help-all")
     assert (run.code, run.err, whole.code, whole.err) == (0, "", 0, "")
     for shown in (run.out, whole.out):
         for words in ("--json", "--quiet", "--no-color", "Example"):
             assert words in shown
         for example in COMMANDS[name].examples:
             assert " ".join(f"$ {example}".split()) in " ".join(shown.split())
-    assert cli(name, "-h").out == cli("help", name).out == run.out
+    assert cli(*said, "-h").out == cli("help", *said).out == run.out
     assert run.out.index("Example") < 400, "help opens with examples"
 
 
@@ -119,7 +121,7 @@ def test_help_names_every_option_and_fits_a_screen_or_little_more(
     cli: Cli, name: str, every: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = cli(name, "--help").out
+    shown = cli(*name.split(), "--help").out
     assert len(shown.splitlines()) <= 70
     for param in every[name].params:
         assert getattr(param, "hidden", False) or param.opts[0] in shown or param.metavar in shown
@@ -141,9 +143,9 @@ def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
     from gapless.cli import main
 
     main._group.cache_clear()
-    cache = main.commands().commands["cache"]
+    cache = main.every_command()["tools cache"]
     cache.get_help(cache.context_class(cache, info_name="cache"))
-    assert "-h" in cli("cache", "--help-all").out.split()
+    assert "-h" in cli("tools", "cache", "--help-all").out.split()
 
 
 def test_the_help_of_all(cli: Cli) -> None:
@@ -157,11 +159,11 @@ def test_the_help_of_all(cli: Cli) -> None:
 
 
 def test_general_options_may_stand_before_the_command_and_after_it(cli: Cli) -> None:
-    after = cli("version", "--json")
+    after = cli("tools", "version", "--json")
     assert after.document["format"] == "gapless.version"
-    assert cli("--json", "version").out == after.out
+    assert cli("--json", "tools", "version").out == cli("tools", "--json", "version").out == after.out
     assert cli("--json", "plan", "nowhere").document["exit_code"] == 2
-    assert cli("--quiet", "--json", "--no-color", "version").out == after.out
+    assert cli("--quiet", "--json", "--no-color", "tools", "version").out == after.out
 
 
 def test_quiet_leaves_answers_and_errors(cli: Cli, tmp_path: Path) -> None:
@@ -174,7 +176,7 @@ def test_quiet_leaves_answers_and_errors(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_what_follows_two_dashes_is_no_option(cli: Cli) -> None:
-    run = cli("inspect", "--", "--json")
+    run = cli("tools", "inspect", "--", "--json")
     assert run.err.startswith("error: '--json' is neither a file nor a built-in network")
 
 
@@ -202,7 +204,8 @@ print([name for name in sys.modules if name.startswith("gapless.cli.commands.")]
 
 def test_the_list_of_commands_is_that_of_the_commands(cli: Cli, every: dict[str, Any]) -> None:
     listed: dict[str, Any] = vars(typer.main.get_command(outline()))["commands"]
-    assert list(listed) == list(every)
+    assert list(listed) == [*(name for name in every if " " not in name), *GROUPS]
+    listed |= {f"{group} {name}": one for group in GROUPS for name, one in listed[group].commands.items()}
     for name, command in every.items():
         assert listed[name].get_short_help_str(200) == command.get_short_help_str(200)
         assert listed[name].rich_help_panel == command.rich_help_panel
@@ -218,7 +221,7 @@ def test_summaries_are_read_without_loading_modules(every: dict[str, Any]) -> No
 def test_help_cuts_nothing_at_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80, raising=False)
-    shown = cli(name, "--help-all").out
+    shown = cli(*name.split(), "--help-all").out
     assert max(map(len, shown.splitlines())) <= 80
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
 
@@ -232,3 +235,22 @@ def test_an_option_is_known_by_its_old_name_too(cli: Cli) -> None:
     assert "option" not in new.err
     assert (old.code, old.err) == (new.code, new.err)
     assert "--no-chek" in wrong.err
+
+
+def test_a_group_shows_its_commands(cli: Cli) -> None:
+    run = cli("device")
+    assert run.out == cli("device", "--help").out == cli("help", "device").out
+    for word in ("detect", "describe", "bench", "links"):
+        assert f" {word} " in run.out
+    assert (run.code, run.err) == (0, "")
+    wrong = cli("device", "benhc")
+    assert (wrong.code, "did you mean device bench" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_old_names_say_the_new_one(cli: Cli, old: str) -> None:
+    run = cli(old, "--json", "x")
+    assert run.code == 2
+    assert f"it is now `gapless {RENAMED[old][0]}`" in run.document["message"]
+    assert {*RENAMED[old]} <= {*COMMANDS}
+    assert old not in COMMANDS

@@ -1,4 +1,4 @@
-"""`gapless interference`, and its Python functions."""
+"""`gapless costs interference`, and its Python functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ needs_two_units = pytest.mark.skipif(not PAIRS, reason="no two units of this mac
 
 
 def test_a_shipped_platform_is_shown_without_measuring(cli: Cli) -> None:
-    run = cli("interference", "pixel7a")
+    run = cli("costs", "interference", "pixel7a")
     assert run.code == 0, run.err
     rows = {line.split()[0]: line.split()[1:] for line in run.out.splitlines() if line.startswith("  ")}
     assert rows["unit"] == ["alexnet-dense", "alexnet-sparse", "octree", "all", "paper"]
@@ -62,13 +62,13 @@ def test_a_shipped_platform_is_shown_without_measuring(cli: Cli) -> None:
 
 
 def test_what_explains_a_difference_is_said(cli: Cli) -> None:
-    assert "the other way round" in " ".join(cli("interference", "oneplus11").out.split())
-    assert "paper" not in cli("interference", "oneplus11/octree").out.splitlines()[3]
+    assert "the other way round" in " ".join(cli("costs", "interference", "oneplus11").out.split())
+    assert "paper" not in cli("costs", "interference", "oneplus11/octree").out.splitlines()[3]
 
 
 def test_a_shipped_problem_as_json_and_files(cli: Cli, tmp_path: Path) -> None:
     svg, out = tmp_path / "map.svg", tmp_path / "ratios.json"
-    run = cli("interference", "jetson-orin-nano/octree", "--svg", svg, "--out", out, "--json")
+    run = cli("costs", "interference", "jetson-orin-nano/octree", "--svg", svg, "--out", out, "--json")
     assert run.code == 0, run.err
     (shown,) = run.document["maps"]
     assert shown["rows"] == ["CPU", "GPU"]
@@ -77,8 +77,8 @@ def test_a_shipped_problem_as_json_and_files(cli: Cli, tmp_path: Path) -> None:
     assert {element.tag.rpartition("}")[2] for element in ElementTree.parse(svg).iter()} == {
         "svg", "title", "style", "text", "rect",
     }  # fmt: skip
-    again = cli("interference", out)
-    assert again.out == cli("interference", "jetson-orin-nano/octree").out
+    again = cli("costs", "interference", out)
+    assert again.out == cli("costs", "interference", "jetson-orin-nano/octree").out
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_networks_are_measured_and_kept(cli: Cli, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(records, "defects", lambda busy: [])  # what is unsteady is measured again
     store, out = tmp_path / "store.sqlite", tmp_path / "ratios.json"
     words = (f"one={EDGES}", "--units", ",".join(PAIRS[0]), *WORDS, "--store", store, "--out", out)
-    run = cli("interference", *words)
+    run = cli("costs", "interference", *words)
     assert run.code == 0, run.err
     assert "one on " in run.out
     first = load(out, INTERFERENCE)
@@ -95,10 +95,10 @@ def test_networks_are_measured_and_kept(cli: Cli, tmp_path: Path, monkeypatch: p
     assert {(receipt.unit, receipt.mismatches) for receipt in first.receipts} == {
         (unit, ()) for unit in PAIRS[0]
     }
-    kept = cli("interference", *words, "--resume")
+    kept = cli("costs", "interference", *words, "--resume")
     assert kept.code == 0, kept.err
     assert load(out, INTERFERENCE).ratios == first.ratios
-    one_way = cli("interference", *words, "--beside", PAIRS[0][0], "--json")
+    one_way = cli("costs", "interference", *words, "--beside", PAIRS[0][0], "--json")
     assert {one["chunk"]["unit"] for one in one_way.document["ratios"]} == {PAIRS[0][1]}
 
 
@@ -152,7 +152,7 @@ def test_the_rest_of_a_plan_makes_load(cli: Cli, profile: Profile, split: Plan, 
     paths["plan"].write_text(dump_plan(split, problem))
     paths["measured"].write_text(dump(measurement(split, 123.0), MEASUREMENT))
     words = ("--plan", paths["plan"], "--measured", paths["measured"], *WORDS, "--out", paths["out"])
-    run = cli("interference", paths["profile"], *words)
+    run = cli("costs", "interference", paths["profile"], *words)
     assert run.code == 0, run.err
     for text in ("chunks beside the rest", "chunks alone", "interpolated", "measured run", "against the run"):
         assert text in run.out, text
@@ -161,14 +161,14 @@ def test_the_rest_of_a_plan_makes_load(cli: Cli, profile: Profile, split: Plan, 
     for said in one.predicted:
         assert said.period_us == score(profiled_problem(profile, costs=said.by), split).period_us
     assert {"isolated", "heavy", "interpolated"} <= {said.by for said in one.predicted}
-    by_problem = cli("interference", paths["problem"], "--plan", paths["plan"], *WORDS, "--json")
+    by_problem = cli("costs", "interference", paths["problem"], "--plan", paths["plan"], *WORDS, "--json")
     assert [said["by"] for said in by_problem.document["plans"][0]["predicted"]] == ["heavy"]
-    tables = cli("interference", paths["profile"])
+    tables = cli("costs", "interference", paths["profile"])
     assert "beside all others" in tables.out
     for more in ((), ("--plan", paths["plan"])):
-        refused = cli("interference", paths["out"], "--svg", tmp_path / "x.svg", *more)
+        refused = cli("costs", "interference", paths["out"], "--svg", tmp_path / "x.svg", *more)
         assert (refused.code, "plans have none" in refused.err) == (2, True)
-    wrong = cli("interference", paths["problem"])
+    wrong = cli("costs", "interference", paths["problem"])
     assert wrong.code == 2
     assert "without --plan, name the profile.json" in wrong.err
 
@@ -218,7 +218,7 @@ def test_tables_of_units_that_never_run_at_once_have_no_ratios(profile: Profile)
     ],
 )
 def test_bad_input_is_explained(cli: Cli, words: list[str], message: str) -> None:
-    run = cli("interference", *words)
+    run = cli("costs", "interference", *words)
     assert run.code == 2
     assert message in " ".join(run.err.split())
 

@@ -32,7 +32,7 @@ def test_a_plan_keeps_the_order_that_was_chosen(cli: Cli, branched: Path, tmp_pa
     order = json.loads(plan.read_text())["asked"]["layer_order"]
     assert f"the layers are in the order {order}" in found.err
     assert sorted(order_words(range(9))) != sorted(order)
-    checked = cli("check", plan)
+    checked = cli("tools", "check", plan)
     assert checked.out.startswith("VALID")
     assert "has changed" not in checked.err
     assert "makespan" in cli("simulate", plan).out
@@ -51,11 +51,11 @@ def test_a_plan_takes_its_order_to_another_problem(cli: Cli, branched: Path, tmp
     other.write_text(dump_problem(problem))
     moved = with_layer_order(problem, json.loads(plan.read_text())["asked"]["layer_order"])
     period = gapless.score(moved, gapless.load_plan(plan)).value("period")
-    document = cli("check", other, plan, "--json").document
+    document = cli("tools", "check", other, plan, "--json").document
     assert document["score"]["period_us"] == period
     small = tmp_path / "small.json"
     small.write_text(dump_problem(chain_problem(random_network(3, layers=5), 3)))
-    refused = cli("check", small, plan)
+    refused = cli("tools", "check", small, plan)
     assert refused.code == 2
     assert "each of the layers 0 to 4" in refused.err
 
@@ -116,9 +116,9 @@ def test_what_cannot_be_compared_is_refused(
 def test_inspect_shows_branches(cli: Cli, tmp_path: Path) -> None:
     two_branches(tmp_path)
     model = tmp_path / "branches.onnx"
-    found = cli("inspect", model, "--granularity", "operator")
+    found = cli("tools", "inspect", model, "--granularity", "operator")
     assert "graph: up to 2 layers side by side, 2 branches of at most 2 layers" in found.out
-    document = cli("inspect", model, "--granularity", "operator", "--json").document
+    document = cli("tools", "inspect", model, "--granularity", "operator", "--json").document
     assert document["branching"] == {
         "width": 2,
         "branches": 2,
@@ -126,7 +126,7 @@ def test_inspect_shows_branches(cli: Cli, tmp_path: Path) -> None:
         "down_sets": 1 + 3 * 3 + 2,
         "counted_to": 100_000,
     }
-    functions = cli("inspect", "octree")
+    functions = cli("tools", "inspect", "octree")
     assert "graph: a chain: its layers have one order" in functions.out
 
 
@@ -135,7 +135,7 @@ def test_parts_over_devices_are_not_run_here(cli: Cli, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     asked = ("--platform", "raspberry-pis", "--layer-order", "free")
     assert cli("plan", "squeezenet", *asked, "--out", plan).code == 0
-    for command in ("run", "trace"):
+    for command in ("run", "tools trace"):
         refused = cli(command, plan)
         assert refused.code == 2
         assert "the plan is for several devices (links)" in refused.err

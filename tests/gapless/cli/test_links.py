@@ -1,4 +1,4 @@
-"""`gapless links` from messages that were measured before; and what is wrong is told."""
+"""`gapless device links` from messages that were measured before; and what is wrong is told."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def samples(tmp_path: Path) -> str:
 @pytest.mark.slow
 def test_links_are_fitted_again_and_written_as_a_cluster(cli: Cli, samples: str, tmp_path: Path) -> None:
     out = tmp_path / "cluster.json"
-    run = cli("links", "--samples", samples, "--out", str(out))
+    run = cli("device", "links", "--samples", samples, "--out", str(out))
     assert run.code == 0
     assert run.err == f"wrote {out}\n"
     assert "bandwidth" in run.out
@@ -41,7 +41,7 @@ def test_links_are_fitted_again_and_written_as_a_cluster(cli: Cli, samples: str,
 
 
 def test_machines_read_fits_and_errors(cli: Cli, samples: str) -> None:
-    found = cli("links", "--samples", samples, "--json").document
+    found = cli("device", "links", "--samples", samples, "--json").document
     assert [(fit["source"], fit["target"]) for fit in found["fits"]][:2] == [("a", "b"), ("a", "c")]
     low, value, high = (found["fits"][0]["weights"]["e"][key] for key in ("low", "value", "high"))
     assert low <= value <= high
@@ -61,6 +61,6 @@ def test_machines_read_fits_and_errors(cli: Cli, samples: str) -> None:
     ],
 )
 def test_what_is_wrong_is_told(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    run = cli("links", *words)
+    run = cli("device", "links", *words)
     assert run.code == 2
     assert said in " ".join(run.err.split())

@@ -62,7 +62,7 @@ def planned(tmp_path: Path) -> tuple[Problem, Path]:
 @pytest.mark.slow
 def test_every_command_takes_such_a_plan(cli: Cli, planned: tuple[Problem, Path], tmp_path: Path) -> None:
     _, plan = planned
-    for words in (["check"], ["show"], ["simulate"], ["explain", "--time-limit", "1"]):
+    for words in (["tools check"], ["show"], ["simulate"], ["explain", "--time-limit", "1"]):
         said = cli(*words[:1], plan, *words[1:])
         assert (words, said.code, "7.000 ms" in said.out) == (words, 0, True)
     assert cli("run", plan, "--seconds", "0.2").code == 0
@@ -71,7 +71,7 @@ def test_every_command_takes_such_a_plan(cli: Cli, planned: tuple[Problem, Path]
     assert PLAN.plan_id in page.read_text()
     for more in (["--simulated"], ["--requests", "3"]):
         trace = tmp_path / "trace.json"
-        assert cli("trace", plan, *more, "--out", trace).code == 0
+        assert cli("tools", "trace", plan, *more, "--out", trace).code == 0
         assert cli("show", trace).code == 0
         history = read_trace(trace)
         events = sorted(history.events, key=lambda event: event.start_ns)

@@ -20,7 +20,7 @@ def test_a_graph_is_planned_checked_explained_and_reported(cli: Cli, tmp_path: P
     assert found.code == 0
     assert "OPTIMAL" in found.out
     assert "accelerator1 sets the pace: 140.000 ms, 14.3 % of it transfers." in found.out
-    assert cli("check", plan).out.startswith("VALID")
+    assert cli("tools", "check", plan).out.startswith("VALID")
     assert "accelerator" in cli("explain", plan).out
     assert cli("report", plan, "--out", page, "--backends", "none").code == 0
     text = page.read_text()
@@ -44,7 +44,7 @@ def test_layer_order_free(cli: Cli, tmp_path: Path) -> None:
     found = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "free", "--out", plan)
     assert found.code == 0
     assert "parts" in found.out
-    assert cli("check", plan).out.startswith("VALID")
+    assert cli("tools", "check", plan).out.startswith("VALID")
     fixed = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "fixed")
     assert "bubbles" in fixed.out or "gapness" in fixed.out
     wrong = cli("plan", "pixel7a/alexnet-sparse", "--layer-order", "other")
@@ -77,7 +77,7 @@ def test_a_cluster_with_a_free_order_sends_over_its_slowest_links() -> None:
 def test_a_training_graph_is_not_run(cli: Cli, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     assert cli("plan", write(tmp_path), "--out", plan).code == 0
-    assert cli("check", plan).out.startswith("VALID")
+    assert cli("tools", "check", plan).out.startswith("VALID")
     for command in ("simulate", "run"):
         refused = cli(command, plan)
         assert refused.code == 2

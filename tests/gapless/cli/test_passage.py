@@ -74,7 +74,7 @@ def test_fewer_hops_make_another_plan(cli: Cli, table: Path) -> None:
 
 def test_a_plan_file_remembers_the_passage(cli: Cli, plan_file: Path) -> None:
     assert json.loads(plan_file.read_text())["asked"]["passage"] == "any"
-    checked = cli("check", plan_file)
+    checked = cli("tools", "check", plan_file)
     assert checked.code == 0
     assert checked.out.startswith("VALID")
     shown = cli("show", plan_file)
@@ -100,7 +100,7 @@ def test_fewer_slots_than_the_cycle_needs_make_the_period_longer(cli: Cli, plan_
 
 def test_a_trace_has_one_row_per_unit(cli: Cli, plan_file: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
-    assert cli("trace", plan_file, "--simulated", "--requests", "6", "--out", trace).code == 0
+    assert cli("tools", "trace", plan_file, "--simulated", "--requests", "6", "--out", trace).code == 0
     shown = cli("show", trace)
     assert [line.split()[0] for line in shown.out.splitlines() if line.startswith((" npu", " cpu"))] == [
         "npu",
@@ -171,7 +171,7 @@ def test_a_limit_on_requests_in_flight_says_what_fewer_task_slots_give(
 def test_lists_have_what_takes_long_of_their_first_plan(cli: Cli, table: Path, plan_file: Path) -> None:
     found = cli("plan", table, "--passage", "any", "--top", "3", "--json").document["candidates"]
     assert [one["score"]["in_flight"] for one in found] == [2, None, None]
-    rows = [line.split() for line in cli("check", plan_file).out.splitlines()]
+    rows = [line.split() for line in cli("tools", "check", plan_file).out.splitlines()]
     assert ["latency", "in", "the", "stream", "7.500", "ms"] in rows
     assert ["in", "flight", "2"] in rows
 
@@ -214,15 +214,15 @@ def test_a_passage_is_that_of_requests(cli: Cli, table: Path) -> None:
 def test_a_stream_of_tasks_refuses_plans_that_come_back(cli: Cli, table: Path, tmp_path: Path) -> None:
     path = tmp_path / "any.json"
     gapless.save(gapless.with_passage(load_problem(table)), path)
-    found = cli("stream", f"{path}:100")
+    found = cli("requests", "stream", f"{path}:100")
     assert found.code == 2
     words = " ".join(found.err.split())
     assert f"the plan [{BEST}] cannot be a task of a stream, because its items come back" in words
     assert "plan with --passage once" in words
-    assert cli("stream", f"{table}:100").code == 0
+    assert cli("requests", "stream", f"{table}:100").code == 0
     alone = gapless.table_problem({"a": [1, 9], "b": [9, 1]}, ["npu", "cpu"])
     gapless.save(gapless.with_passage(alone), path)
-    assert cli("stream", f"{path}:100").code == 0  # its plan does not come back
+    assert cli("requests", "stream", f"{path}:100").code == 0  # its plan does not come back
 
 
 def test_problem_files_keep_the_passage(cli: Cli, table: Path, tmp_path: Path) -> None:

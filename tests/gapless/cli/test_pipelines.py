@@ -42,7 +42,7 @@ def test_a_shipped_board_is_planned_with_pipelines(cli: Cli, tmp_path: Path) -> 
     out = tmp_path / "plan.json"
     arguments = ("plan", BOARD, "--pipelines", "many", "--max-units", "2", "--backend", "exhaustive")
     assert cli(*arguments, "--out", out).code == 0
-    document = cli("check", out, "--json").document
+    document = cli("tools", "check", out, "--json").document
     assert document["valid"] is True, "the plan knows that its problem has pipelines"
     shown = cli("plan", "octree", "--platform", "pixel7a", *arguments[2:])
     assert shown.code == 0
@@ -66,7 +66,7 @@ def test_what_makes_no_sense_is_refused(cli: Cli) -> None:
 def test_plans_over_devices_are_checked_shown_and_played(
     cli: Cli, over_devices: Path, tmp_path: Path
 ) -> None:
-    assert "2 pipelines over 5 of 6 devices: 222.2 items/s" in cli("check", over_devices).out
+    assert "2 pipelines over 5 of 6 devices: 222.2 items/s" in cli("tools", "check", over_devices).out
     assert "-> pi-2" in cli("show", over_devices).out
     played = cli("simulate", over_devices, "--requests", "6", "--json").document
     assert {event["stream"] for event in played["events"]} == {"pipeline 1", "pipeline 2"}
@@ -74,7 +74,7 @@ def test_plans_over_devices_are_checked_shown_and_played(
     measured = cli("run", over_devices, "--engine", "simulated", "--requests", "20", "--json").document
     assert measured["period_us"] == pytest.approx(4500)
     trace = tmp_path / "trace.json"
-    assert cli("trace", over_devices, "--engine", "simulated", "--out", trace).code == 0
+    assert cli("tools", "trace", over_devices, "--engine", "simulated", "--out", trace).code == 0
     assert "nothing overlaps" in cli("show", trace).out
     page = tmp_path / "page.html"
     assert cli("report", over_devices, "--out", page, "--time-limit", "0.2").code == 0
@@ -85,7 +85,7 @@ def test_what_needs_one_board_says_so(cli: Cli, over_devices: Path, tmp_path: Pa
     problem = tmp_path / "problem.json"
     for arguments in (
         ("run", over_devices),
-        ("trace", over_devices, "--out", tmp_path / "trace.json"),
+        ("tools trace", over_devices, "--out", tmp_path / "trace.json"),
         ("export", over_devices, "--to", "onnx", "--out", tmp_path / "export"),
         ("tune", problem, "--out", tmp_path / "tuned"),
     ):
@@ -103,7 +103,7 @@ def test_pipelines_race_on_a_simulated_board(cli: Cli, on_board: Path, tmp_path:
     assert tuned.code == 0
     assert "replicas" in tuned.out
     assert (out / "plan.json").exists(), "replicas are a plan here"
-    assert "pipeline 1" in cli("check", out).out
+    assert "pipeline 1" in cli("tools", "check", out).out
     page = tmp_path / "page.html"
     assert cli("report", out, "--out", page, "--time-limit", "0.2").code == 0
     assert "pipeline 2" in page.read_text()
@@ -145,5 +145,7 @@ def test_pipelines_run_for_real_on_this_board(cli: Cli, tmp_path: Path) -> None:
     export = tmp_path / "export"
     assert cli("export", out / "problem.json", plan, "--to", "onnxruntime", "--out", export).code == 0
     predicted = json.loads((export / "manifest.json").read_text())["predicted"]["period_us"]
-    throughput = cli("check", out / "problem.json", plan, "--json").document["score"]["throughput_per_s"]
+    throughput = cli("tools", "check", out / "problem.json", plan, "--json").document["score"][
+        "throughput_per_s"
+    ]
     assert predicted == pytest.approx(1e6 / throughput, abs=1)

@@ -110,7 +110,7 @@ def test_status_json_and_explanation_name_the_class(cli: Cli, tmp_path: Path, fo
     assert cli("explain", plan, "--json").document["plan_class"] == problem.plan_class
     compared = cli("compare", path, *passage, "--backends", "native")
     assert f"Proved by native: the optimum among {problem.plan_class}." in flat(compared.out)
-    assert cli("check", plan, "--json").document["plan_class"] == problem.plan_class
+    assert cli("tools", "check", plan, "--json").document["plan_class"] == problem.plan_class
 
 
 def test_an_answer_of_limits_names_the_class(cli: Cli) -> None:

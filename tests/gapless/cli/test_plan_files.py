@@ -58,7 +58,7 @@ def test_one_plan_is_a_plan_file_as_before(cli: Cli, tmp_path: Path) -> None:
     assert [str(plan) for plan in gapless.load_plans(path)] == [BEST]
 
 
-@pytest.mark.parametrize("words", [("check",), ("simulate",), ("explain", "--time-limit", "1")])
+@pytest.mark.parametrize("words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1")])
 def test_the_best_of_a_list_is_taken_unless_told(cli: Cli, plans: Path, words: tuple[str, ...]) -> None:
     first, second, _ = gapless.load_plans(plans)
     run = cli(*words, plans)
@@ -74,7 +74,7 @@ def test_the_best_of_a_list_is_taken_unless_told(cli: Cli, plans: Path, words: t
 
 def test_traces_and_pages_of_a_list(cli: Cli, plans: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "trace.json", tmp_path / "page.html"
-    assert cli("trace", plans, "--plan", "3", "--simulated", "--out", out).code == 0
+    assert cli("tools", "trace", plans, "--plan", "3", "--simulated", "--out", out).code == 0
     shown = cli("show", out).out
     assert shown
     run = cli("report", plans, "--backends", "none", "--no-explain", "--out", page)
@@ -85,7 +85,9 @@ def test_traces_and_pages_of_a_list(cli: Cli, plans: Path, tmp_path: Path) -> No
     assert "VALID" in run.out
 
 
-@pytest.mark.parametrize("words", [("check",), ("simulate",), ("explain", "--time-limit", "1"), ("show",)])
+@pytest.mark.parametrize(
+    "words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1"), ("show",)]
+)
 def test_a_folder_stands_for_its_winner(cli: Cli, folder: Path, words: tuple[str, ...]) -> None:
     run = cli(*words, folder, "--json")
     assert run.code == 0
@@ -97,7 +99,7 @@ def test_a_folder_stands_for_its_winner(cli: Cli, folder: Path, words: tuple[str
 
 def test_a_folder_is_refused_without_a_plan(cli: Cli, folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "problem.json", tmp_path)
-    run = cli("check", tmp_path)
+    run = cli("tools", "check", tmp_path)
     assert (run.code, "holds neither deployment.json nor plan.json" in said(run)) == (2, True)
 
 
@@ -108,14 +110,14 @@ def test_a_problem_of_a_run_is_the_one_that_was_planned(cli: Cli, folder: Path, 
     (place / "problem-interpolated.json").write_text(planned)
     cli("show", SPARSE, "--out", tmp_path / "heavy.json")
     shutil.copy(tmp_path / "heavy.json", place / "problem.json")
-    run = cli("check", place, "--json")
+    run = cli("tools", "check", place, "--json")
     assert f"its problem is {place}/problem-interpolated.json" in said(run)
     (place / "problem-interpolated.json").unlink()
-    assert f"its problem is taken to be {place}/problem.json" in said(cli("check", place))
+    assert f"its problem is taken to be {place}/problem.json" in said(cli("tools", "check", place))
 
 
 def test_limits_and_objectives_count_for_folders(cli: Cli, folder: Path) -> None:
-    run = cli("check", folder, "--max-units", "1")
+    run = cli("tools", "check", folder, "--max-units", "1")
     assert (run.code, "max_units" in run.out) == (6, True)
 
 
@@ -132,7 +134,7 @@ def test_compare_and_plan_take_the_problem_of_a_plan(
         run = cli(command, folder, *words, "--json")
         own = gapless.load_problem(folder / "problem.json")
         assert run.document["problem"]["fingerprint"] == own.fingerprint
-    assert cli("check", tmp_path / "again.json").code == 0
+    assert cli("tools", "check", tmp_path / "again.json").code == 0
     alone = tmp_path / "profiled"
     alone.mkdir()
     shutil.copy(folder / "problem.json", alone)
@@ -148,7 +150,7 @@ def test_a_problem_that_was_moved_with_its_plan_is_found(
     Path("board").mkdir()
     shutil.move("problem.json", "board")
     shutil.move("plan.json", "board")
-    run = cli("check", "board/plan.json")
+    run = cli("tools", "check", "board/plan.json")
     assert (run.code, said(run)) == (0, "its problem is board/problem.json")
 
 
@@ -157,7 +159,7 @@ def test_replicas_are_no_plan(cli: Cli, tmp_path: Path) -> None:
     streams = [{"name": unit, "chunks": [{**chunks[0], "unit": unit}]} for unit in ("Big", "GPU")]
     path = tmp_path / "deployment.json"
     path.write_text(json.dumps({"format": "gapless.deployment", "version": 1, "streams": streams}))
-    for words in (("check",), ("simulate",), ("trace", "--simulated")):
+    for words in (("tools check",), ("simulate",), ("tools trace", "--simulated")):
         run = cli(*words, SPARSE, path)
         assert (run.code, "holds replicas" in said(run)) == (2, True), words
 

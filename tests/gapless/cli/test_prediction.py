@@ -1,4 +1,4 @@
-"""`gapless predict`: cost models against executed plans, and what is learned from them."""
+"""`gapless costs judge`: cost models against executed plans, and what is learned from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWICE_ON_GPU = [[1.0, 1.0, 2.0]] * LAYERS
 
 def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Path) -> None:
     path = written(document(), tmp_path)
-    shown = cli("predict", path)
+    shown = cli("costs", "judge", path)
     assert shown.code == 0
     for words in (
         "interpolated",
@@ -34,7 +34,7 @@ def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Pat
         "Trust interpolated costs",
     ):
         assert words in shown.out
-    found = cli("predict", path, "--json").document
+    found = cli("costs", "judge", path, "--json").document
     exact = [
         one["quality"]
         for one in found["left_out"]
@@ -47,7 +47,7 @@ def test_cost_models_are_compared_with_what_was_executed(cli: Cli, tmp_path: Pat
 
 def test_what_is_learned_is_written_as_a_problem(cli: Cli, tmp_path: Path) -> None:
     path, out = written(document(TWICE_ON_GPU), tmp_path), tmp_path / "problem.json"
-    found = cli("predict", path, "--costs", "interpolated", "--out", out, "--json").document
+    found = cli("costs", "judge", path, "--costs", "interpolated", "--out", out, "--json").document
     factors = dict(zip(UNITS, found["corrections"]["unit_factor"], strict=True))
     assert factors["gpu"] > 1.5 * factors["big"]
     learned, executions = load_problem(out), load_executions(path)
@@ -61,7 +61,7 @@ def test_what_is_learned_is_written_as_a_problem(cli: Cli, tmp_path: Path) -> No
 
 def test_who_slows_whom_is_written_as_a_problem_with_a_table_for_each_set(cli: Cli, tmp_path: Path) -> None:
     path, out = written(document(TWICE_ON_GPU), tmp_path), tmp_path / "problem.json"
-    found = cli("predict", path, "--costs", "learned", "--out", out, "--json").document
+    found = cli("costs", "judge", path, "--costs", "learned", "--out", out, "--json").document
     assert found["corrections"]["plans"] == 24
     assert len(found["foretold"]) == 24
     assert {one["unit"] for one in found["corrections"]["companies"]} == set(UNITS)
@@ -78,7 +78,7 @@ def test_who_slows_whom_is_written_as_a_problem_with_a_table_for_each_set(cli: C
         for problem in (executions.problem("interpolated"), learned)
     )
     assert after < before / 2
-    shown = cli("predict", path, "--costs", "learned")
+    shown = cli("costs", "judge", path, "--costs", "learned")
     for words in ("Trust interpolated costs with corrections", "learned from 24 executed plans", "beside"):
         assert words in shown.out
     assert cli("plan", out, "--top", "3").code == 0
@@ -87,11 +87,11 @@ def test_who_slows_whom_is_written_as_a_problem_with_a_table_for_each_set(cli: C
 
 def test_bad_input(cli: Cli, tmp_path: Path) -> None:
     path = written(document(), tmp_path)
-    lost = cli("predict", path, "--out", tmp_path / "problem.json")
+    lost = cli("costs", "judge", path, "--out", tmp_path / "problem.json")
     assert (lost.code, "say which ones with --costs" in lost.err) == (2, True)
-    unknown = cli("predict", path, "--costs", "hot")
+    unknown = cli("costs", "judge", path, "--costs", "hot")
     assert (unknown.code, "no co-run cost model is called 'hot'" in unknown.err) == (2, True)
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"format": "gapless.plan", "version": 1}))
-    assert cli("predict", other).code == 2
-    assert cli("predict", tmp_path / "missing.json").code == 2
+    assert cli("costs", "judge", other).code == 2
+    assert cli("costs", "judge", tmp_path / "missing.json").code == 2

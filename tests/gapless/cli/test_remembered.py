@@ -66,7 +66,7 @@ def test_a_remembered_rule_is_checked(cli: Cli, tmp_path: Path) -> None:
         pin(0, unit="cpu"), pin(1, unit="cpu")
     )
     path = broken(problem, tmp_path)
-    run = cli("check", path)
+    run = cli("tools", "check", path)
     assert run.code == ExitCode.VERIFICATION
     assert "layer 1 runs on 'cpu'" in run.out
     report = cli("report", path, "--out", tmp_path / "report.html", "--backends", "none")
@@ -77,7 +77,7 @@ def test_a_remembered_rule_is_checked(cli: Cli, tmp_path: Path) -> None:
 def test_other_rules_take_the_place_of_remembered_ones(cli: Cli, tmp_path: Path) -> None:
     path, file = ruled_plan(cli, tmp_path, WITHOUT_LITTLE)
     file.write_text("def no_gpu(view):\n    return ~view.uses('GPU')\n")
-    run = cli("check", path, "--rules", file)
+    run = cli("tools", "check", path, "--rules", file)
     assert run.code == ExitCode.VERIFICATION
     assert "no_gpu" in run.out
     assert "no_little" not in run.out
@@ -87,11 +87,15 @@ def test_opaque_rules_are_named(cli: Cli, tmp_path: Path) -> None:
     path, file = ruled_plan(cli, tmp_path, WITHOUT_LITTLE + SHORT)
     note = "opaque rules, which no file can keep: 'short'; add them with --rules"
     page = tmp_path / "report.html"
-    for words in (["check", path], ["show", path], ["report", path, "--out", page, "--backends", "none"]):
+    for words in (
+        ["tools check", path],
+        ["show", path],
+        ["report", path, "--out", page, "--backends", "none"],
+    ):
         run = cli(*words)
         assert run.code == ExitCode.OK
         assert note in run.err
-    assert note not in cli("check", path, "--rules", file).err
+    assert note not in cli("tools", "check", path, "--rules", file).err
 
 
 @pytest.mark.parametrize("options", [[], ["--objective", "latency"]])
@@ -102,9 +106,9 @@ def test_a_problem_that_has_changed_is_told(cli: Cli, tmp_path: Path, options: l
     assert isinstance(best, Plan)
     place.write_text(dump_problem(problem))
     path.write_text(dump_plan(best, problem, {"problem": str(place)}))
-    assert cli("check", path, *options).err == ""
+    assert cli("tools", "check", path, *options).err == ""
     place.write_text(dump_problem(table_problem([[3, 2], [1, 5]], ["cpu", "gpu"])))
-    assert ("the problem has changed since" in cli("check", path, *options).err) == (not options)
+    assert ("the problem has changed since" in cli("tools", "check", path, *options).err) == (not options)
 
 
 def test_rules_that_do_not_fit_any_more(cli: Cli, tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_rules_that_do_not_fit_any_more(cli: Cli, tmp_path: Path) -> None:
     tree = json.loads(path.read_bytes())
     tree["rules"][0]["expr"] = ["var", "on", 99, 0]
     path.write_text(json.dumps(tree))
-    run = cli("check", path)
+    run = cli("tools", "check", path)
     assert run.code == ExitCode.USAGE
     assert "give its rules again with --rules" in run.err
     assert "no_little" in run.err

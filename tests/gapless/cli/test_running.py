@@ -80,20 +80,20 @@ def plan_of(problem_file: Path, folder: Path, *cuts: int) -> Path:
 
 @pytest.mark.slow
 def test_inspect_shows_layers_cuts_and_what_mnn_lacks(cli: Cli, model_file: Path) -> None:
-    run = cli("inspect", model_file, "--json")
+    run = cli("tools", "inspect", model_file, "--json")
     assert run.code == 0
     assert run.document["mnn_problem"] is None
     assert len(run.document["cuts"]) == len(run.document["layers"]) - 1
-    finer = cli("inspect", model_file, "--granularity", "operator", "--json").document
+    finer = cli("tools", "inspect", model_file, "--granularity", "operator", "--json").document
     assert len(finer["layers"]) > len(run.document["layers"])
-    shown = cli("inspect", model_file).out
+    shown = cli("tools", "inspect", model_file).out
     assert "MNN can run all of them" in shown
     assert "legal cuts" in shown
 
 
 @pytest.mark.slow
 def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
-    run = cli("inspect", f"{EDGES}:EDGES", "--json")
+    run = cli("tools", "inspect", f"{EDGES}:EDGES", "--json")
     assert run.code == 0
     network = open_model(f"{EDGES}:EDGES").network
     document = run.document
@@ -104,7 +104,7 @@ def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
     for layer in document["layers"]:
         assert len(layer["kinds"]) == len(layer["functions"]) > 0
         assert all(output["shape"] for output in layer["outputs"]), "found on a sample"
-    shown = cli("inspect", "octree").out
+    shown = cli("tools", "inspect", "octree").out
     assert "octree: 7 layers, 6 legal cuts" in shown
     assert "cpu: encode, *: encode" in shown
 
@@ -113,7 +113,7 @@ def test_inspect_shows_the_functions_of_a_pipeline(cli: Cli) -> None:
 def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Step] = []
     monkeypatch.setattr(StepLine, "report", lambda self, step: steps.append(step))
-    run = cli("bench-engine", model_file, "--units", "core0", "--seconds", "0", "--json")
+    run = cli("device", "bench", model_file, "--units", "core0", "--seconds", "0", "--json")
     assert run.code == 0
     assert [(step.done, step.total) for step in steps] == [(0, 2), (1, 2)]
     assert steps[0].text.endswith("on core0 by mnn")
@@ -123,8 +123,8 @@ def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["inspect", "mobilenetv3"], "did you mean mobilenetv"),
-        (["inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
+        (["tools", "inspect", "mobilenetv3"], "did you mean mobilenetv"),
+        (["tools", "inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
         (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint', must be one of race, fixed"),
         (["tune", "squeezenet", "--engine", "mmn"], "did you mean mnn"),
         (["tune", "squeezenet", "--units", "core999"], "core999"),
@@ -223,7 +223,18 @@ def test_traces_measured_and_simulated(cli: Cli, profiled: Path, tmp_path: Path)
     plan = plan_of(profiled / "problem.json", tmp_path)
     for more in ([], ["--simulated"]):
         out = tmp_path / "trace.json"
-        run = cli("trace", profiled / "problem.json", plan, "--requests", "6", "--out", out, "--json", *more)
+        run = cli(
+            "tools",
+            "tools trace",
+            profiled / "problem.json",
+            plan,
+            "--requests",
+            "6",
+            "--out",
+            out,
+            "--json",
+            *more,
+        )
         assert run.code == 0
         assert run.document["events"] == 6
         assert check_trace(json.loads(out.read_text())) == []
@@ -317,7 +328,7 @@ def test_a_device_is_used_as_its_file_describes_it(
     cli: Cli, model_file: Path, tmp_path: Path, units: str
 ) -> None:
     path = tmp_path / "device.json"
-    assert cli("platforms", "--detect", "--units", units, "--out", path).code == 0
+    assert cli("device", "detect", "--units", units, "--out", path).code == 0
     path.write_text(path.read_text().replace(f'"name": "{units}"', '"name": "mine"'))
     words = ("profile", model_file, "--engine", "onnxruntime", "--device", path)
     assert cli(*words, "--out", tmp_path / "run").code == 0
@@ -332,14 +343,14 @@ def test_a_device_is_used_as_its_file_describes_it(
 
 def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "platform.json"
-    run = cli("platforms", "--detect", "--out", out, "--json")
+    run = cli("device", "detect", "--out", out, "--json")
     assert run.code == 0
     assert run.document["units"]
     assert json.loads(out.read_text())["format"] == "gapless.platform"
-    listed = cli("networks", "--json").document
+    listed = cli("list", "networks", "--json").document
     assert {entry["name"] for entry in listed["networks"]} == {*zoo_names(), *names_in_parts()}
     assert {entry["name"]: len(entry["layers"]) for entry in listed["applications"]}["octree"] == 7
-    assert "points 307200x3" in cli("networks").out
+    assert "points 307200x3" in cli("list", "networks").out
 
 
 @pytest.mark.slow
@@ -353,11 +364,11 @@ def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> None:
-    run = cli("bench-engine", model_file, "--units", units, "--seconds", "0.1", "--json")
+    run = cli("device", "bench", model_file, "--units", units, "--seconds", "0.1", "--json")
     assert run.code == 0
     assert [bench["unit"] for bench in run.document["units"]] == [units, f"{units}@onnxruntime"]
     assert all(bench["worst_error"] <= bench["tolerance"] for bench in run.document["units"])
-    shown = cli("bench-engine", model_file, "--units", units, "--seconds", "0").out
+    shown = cli("device", "bench", model_file, "--units", units, "--seconds", "0").out
     assert "cpu, 1 threads" in shown
     assert "by MNN 3" in shown
     assert "and ONNX Runtime" in shown
@@ -368,10 +379,10 @@ def test_the_cache_is_shown_and_cleared(
     cli: Cli, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: str
 ) -> None:
     monkeypatch.setenv("GAPLESS_CACHE", str(tmp_path / "cache"))
-    words = ["bench-engine", model_file, "--units", units, "--engine", "mnn", "--seconds", "0"]
+    words = ["device bench", model_file, "--units", units, "--engine", "mnn", "--seconds", "0"]
     assert cli(*words).code == 0
-    assert cli("cache", "--json").document["size_bytes"] > 0
-    assert cli("cache", "--clear", "--json").document["entries"] == []
+    assert cli("tools", "cache", "--json").document["size_bytes"] > 0
+    assert cli("tools", "cache", "--clear", "--json").document["entries"] == []
 
 
 @pytest.mark.slow
@@ -396,9 +407,11 @@ def test_bench_engine_checks_an_engine(cli: Cli, monkeypatch: pytest.MonkeyPatch
     for name in [name for name in vars(EngineConformance) if name.startswith("test_")]:
         if name not in ("test_numbers", "test_receipts"):
             monkeypatch.delattr(EngineConformance, name)
-    run = cli("bench-engine", "--engine", "tests.executor.engines.liars:OffByOnePercent", "--check", "--json")
+    run = cli(
+        "device", "bench", "--engine", "tests.executor.engines.liars:OffByOnePercent", "--check", "--json"
+    )
     assert (run.code, run.document["passed"]) == (6, False)
     problems = {check["name"]: check["problem"] for check in run.document["checks"]}
     assert problems["receipts"] is None
     assert "relative error" in problems["numbers"]
-    assert cli("bench-engine").code == 2
+    assert cli("device", "bench").code == 2

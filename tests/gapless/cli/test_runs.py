@@ -1,4 +1,4 @@
-"""`gapless runs`: which runs there are, how far they came, and what they found."""
+"""`gapless list runs`: which runs there are, how far they came, and what they found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def place(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_runs_are_listed(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {run["path"]: run for run in cli("runs", "--json").document["runs"]}
+    found = {run["path"]: run for run in cli("list", "runs", "--json").document["runs"]}
     assert found.keys() == {"gapless-out", "deep/er/octree"}
     octree = found["deep/er/octree"]
     assert (octree["command"], octree["networks"], octree["state"]) == ("tune", ["octree"], "finished")
@@ -35,13 +35,15 @@ def test_runs_are_listed(cli: Cli, place: Path, monkeypatch: pytest.MonkeyPatch)
     assert octree["period_us"]["median"] == pytest.approx(2226, rel=0.05)  # of a plan that comes back
     assert octree["measured"] == octree["candidates"] > 2
     monkeypatch.setenv("COLUMNS", "80")
-    shown = cli("runs").out
+    shown = cli("list", "runs").out
     assert max(map(len, shown.splitlines())) <= 80
     monkeypatch.setenv("COLUMNS", "120")
-    shown = cli("runs").out
+    shown = cli("list", "runs").out
     for word in ("gapless-out", "deep/er/octree", "finished", "simulated,", "x the best baseline's speed"):
         assert word in shown
-    assert [run["path"] for run in cli("runs", "deep", "--json").document["runs"]] == ["deep/er/octree"]
+    assert [run["path"] for run in cli("list", "runs", "deep", "--json").document["runs"]] == [
+        "deep/er/octree"
+    ]
 
 
 @pytest.mark.slow
@@ -50,21 +52,21 @@ def test_runs_that_did_not_finish_say_so(cli: Cli, place: Path) -> None:
     how = Entry(resume=True)
     with pytest.raises(KeyboardInterrupt), begin("gapless-out", "tune", problem, entry=how, simulated=True):
         raise KeyboardInterrupt
-    (run,) = cli("runs", "gapless-out", "--json").document["runs"]
+    (run,) = cli("list", "runs", "gapless-out", "--json").document["runs"]
     assert (run["state"], run["best"]) == ("interrupted", "plan 1")
     shown = " ".join(cli("show", "gapless-out").out.split())
     assert "tune alexnet-sparse, simulated" in shown
     assert "(interrupted)" in shown
     assert "the same command with --resume goes on" in shown
     with begin("gapless-out", "tune", problem, entry=how, simulated=True):
-        (run,) = cli("runs", "gapless-out", "--json").document["runs"]
+        (run,) = cli("list", "runs", "gapless-out", "--json").document["runs"]
         assert run["state"] == "running"
 
 
 def test_what_cannot_be_read_is_named(cli: Cli, place: Path) -> None:
     (place / "gapless-out" / "tuning.json").write_text("{")
     (place / "deep" / "er" / "octree" / "run.json").write_text("[]")
-    run = cli("runs", "--json")
+    run = cli("list", "runs", "--json")
     assert run.code == 0
     problems = {one["path"]: one["problem"] for one in run.document["runs"]}
     assert "is not valid JSON" in problems["gapless-out"]
@@ -73,14 +75,14 @@ def test_what_cannot_be_read_is_named(cli: Cli, place: Path) -> None:
 
 def test_a_folder_without_run_json_is_a_run_by_its_files(cli: Cli, place: Path) -> None:
     (place / "gapless-out" / "run.json").unlink()
-    (run,) = cli("runs", "gapless-out", "--json").document["runs"]
+    (run,) = cli("list", "runs", "gapless-out", "--json").document["runs"]
     assert (run["networks"], run["state"], run["best"]) == (["alexnet-sparse"], "finished", "plan 1")
 
 
 def test_no_runs_and_no_folder(cli: Cli, tmp_path: Path) -> None:
-    run = cli("runs", tmp_path)
+    run = cli("list", "runs", tmp_path)
     assert run.code == 0
     assert "no runs below" in run.out
-    run = cli("runs", tmp_path / "nowhere")
+    run = cli("list", "runs", tmp_path / "nowhere")
     assert run.code == 2
     assert "is no folder" in run.err

@@ -43,7 +43,7 @@ def test_requests_come_back_and_answers_say_so(cli: Cli, board: str, tmp_path: P
     assert f"better among {CLASS} [exhaustive" in words
     assert "npu 0-0 | big 1-1 | npu 2-2" in words
     assert "by slowdown" in words
-    for command in ("check", "show", "simulate", "explain"):
+    for command in ("tools check", "show", "simulate", "explain"):
         assert cli(command, out).code == 0
     assert cli("report", out, "--out", page).code == 0
     assert CLASS in flat(page.read_text())
@@ -85,7 +85,7 @@ def test_limits_on_times_and_memory_are_known_and_others_mean_one_order(
     kept = cli(*asked, *limits, "--out", out, "--json").document
     assert CLASS in kept["plan_class"]
     assert kept["candidates"][0]["score"]["makespan_us"] <= least
-    assert cli("check", out).code == 0
+    assert cli("tools", "check", out).code == 0
     assert json.loads(out.read_text())["asked"]["max_makespan_us"] == str(least)
     bubbles = ("plan", board, "--workload", "a,b", "--max-bubbles", "100ms")
     assert "passes the units once, in the order npu, big" in flat(cli(*bubbles).out)
@@ -115,15 +115,15 @@ def test_requests_may_come_back_unless_something_else_is_asked(cli: Cli, board: 
     ):
         assert "serve them in" in flat(cli(*words, *asked).out), asked
         assert json.loads(out.read_text())["asked"]["passage"] == "ordered"
-        assert cli("check", out).code == 0
+        assert cli("tools", "check", out).code == 0
     for old in ("any", "ordered"):
         assert cli(*words, "--passage", old).code == 0
-        again = cli("check", board, out, "--workload", "a,b", "--json")
+        again = cli("tools", "check", board, out, "--workload", "a,b", "--json")
         assert again.document["valid"], "a plan knows what it was made for"
     document = json.loads(out.read_text())
     del document["asked"]["passage"]
     out.write_text(json.dumps(document))
-    assert cli("check", out, "--json").document["valid"], "a file from before there were passages"
+    assert cli("tools", "check", out, "--json").document["valid"], "a file from before there were passages"
 
 
 def test_each_passage_is_named_in_json(cli: Cli, board: str) -> None:

@@ -53,7 +53,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("profile.json", ("whole network", "isolated: layers by unit", "noise of", "granted by the engine:")),
         ("trace.json", ("20 requests, measured", "checked: nothing overlaps")),
         ("tuning.json", ("candidates measured", "serial on")),
-        ("executions.json", ("executed plans", "heavy says", "gapless predict")),
+        ("executions.json", ("executed plans", "heavy says", "gapless costs judge")),
         ("comparison.json", ("native", "optimal")),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_folder_with_a_broken_file_is_shown_all_the_same(
     assert run.code == 0
     assert "is not valid JSON" in run.out
     assert "requests/s  [" not in run.out
-    assert f"gapless predict '{place}/executions.json'" in run.out  # in one line, for copying
+    assert f"gapless costs judge '{place}/executions.json'" in run.out  # in one line, for copying
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_plan_of_a_workload_is_shown_on_it(cli: Cli, tmp_path: Path) -> None:
 def test_traces_are_read_again(cli: Cli, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.json", tmp_path / "trace.json"
     cli("plan", SPARSE, "--out", plan)
-    drawn = cli("trace", SPARSE, plan, "--simulated", "--requests", "30", "--out", out)
+    drawn = cli("tools", "trace", SPARSE, plan, "--simulated", "--requests", "30", "--out", out)
     assert drawn.code == 0
     assert f"wrote {out}" in " ".join(drawn.out.split())
     again = cli("show", out)
@@ -253,7 +253,7 @@ def test_platforms_networks_and_ratios_are_shown(cli: Cli, tmp_path: Path) -> No
     assert "Medium" in cli("show", out).out
     save(dump(read.network, NETWORK), out)
     assert "conv5" in cli("show", out).out
-    cli("interference", "pixel7a/octree", "--out", out)
+    cli("costs", "interference", "pixel7a/octree", "--out", out)
     assert "time beside load over time alone" in cli("show", out).out
 
 
@@ -322,7 +322,7 @@ def test_heat_maps_are_drawn(cli: Cli, tmp_path: Path, words: tuple[str, ...]) -
         ([SPARSE, "--layers", "9"], "there are no layers 9 to 9"),
         ([SPARSE, "--svg", "/nowhere/map.svg"], "does not exist"),
         (["{}/empty"], "holds no file of gapless"),
-        (["{}/model.onnx"], "is a model, no result: `gapless inspect"),
+        (["{}/model.onnx"], "is a model, no result: `gapless tools inspect"),
         (["{}/notes.md"], "cannot be shown: the files of gapless are JSON"),
         (["{}/broken.json"], "is not valid JSON"),
         (["{}/nothing.json"], "does not say what it is"),

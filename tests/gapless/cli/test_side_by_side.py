@@ -21,7 +21,7 @@ def test_plan_check_and_report(cli: Cli, tmp_path: Path) -> None:
     found = cli("plan", *asked, "--out", plan)
     assert found.code == 0
     assert "longest path" in found.out
-    assert cli("check", plan).out.startswith("VALID")
+    assert cli("tools", "check", plan).out.startswith("VALID")
     assert cli("report", plan, "--out", page).code == 0
     assert "longest path" in page.read_text()
     merged = cli("plan", *asked, "--segments", "branches")
@@ -55,7 +55,7 @@ def test_schedules_are_raced_run_traced_and_reported_on_a_simulated_device(cli: 
     found = cli("run", out, "--engine", "simulated", "--requests", "5")
     assert found.code == 0, found.err
     assert "12.00 ms" in found.out
-    traced = cli("trace", out, "--simulated", "--requests", "2", "--out", tmp_path / "trace.json")
+    traced = cli("tools", "trace", out, "--simulated", "--requests", "2", "--out", tmp_path / "trace.json")
     assert traced.code == 0, traced.err
     assert cli("show", tmp_path / "trace.json").code == 0
     assert cli("report", out, "--out", page).code == 0

@@ -1,4 +1,4 @@
-"""`gapless stream`: tasks one after the other, as a table, as a document and as a picture."""
+"""`gapless requests stream`: tasks one after the other, as a table, as a document and as a picture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TASKS = ("pixel7a/alexnet-sparse:300", "pixel7a/octree:50")
 
 def test_planned_ahead_and_when_their_turn_comes(cli: Cli, tmp_path: Path) -> None:
     picture = tmp_path / "stream.svg"
-    run = cli("stream", *TASKS, "--profile", "20", "--idle", "1.5", "--picture", picture)
+    run = cli("requests", "stream", *TASKS, "--profile", "20", "--idle", "1.5", "--picture", picture)
     assert run.code == 0
     assert "2 tasks, 350 items on pixel7a, 4 units; simulated" in run.out
     assert "Measured and planned when its turn comes (21.5 s a task)" in run.out
@@ -23,7 +23,7 @@ def test_planned_ahead_and_when_their_turn_comes(cli: Cli, tmp_path: Path) -> No
 
 
 def test_the_document_has_every_span(cli: Cli) -> None:
-    found = cli("stream", *TASKS, "--profile", "2", "--json").document
+    found = cli("requests", "stream", *TASKS, "--profile", "2", "--json").document
     assert found["format"] == "gapless.stream"
     ahead, waiting = found["ahead"], found["waiting"]
     assert waiting["makespan_us"] > ahead["makespan_us"] + 2 * 2_000_000 - 100_000
@@ -44,6 +44,6 @@ def test_the_document_has_every_span(cli: Cli) -> None:
     ],
 )
 def test_bad_tasks_are_named(cli: Cli, words: tuple[str, ...], text: str) -> None:
-    run = cli("stream", *words)
+    run = cli("requests", "stream", *words)
     assert run.code == 2
     assert text in " ".join(run.err.split())

@@ -35,7 +35,7 @@ def test_a_front_is_shown_and_written(cli: Cli, tmp_path: Path) -> None:
     assert [p["values"] for p in json.loads(out.read_text())["points"]] == [
         p["values"] for p in document["points"]
     ]
-    assert cli("check", out, "--plan", "2").code == 0
+    assert cli("tools", "check", out, "--plan", "2").code == 0
     page = tmp_path / "front.html"
     assert cli("report", out, "--out", page).code == 0
     assert "Trade-offs of alexnet-sparse" in page.read_text()

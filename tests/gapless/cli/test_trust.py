@@ -43,7 +43,9 @@ def plan(cli: Cli, tmp_path: Path, code: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["show", "report", "simulate", "explain", "check", "trace", "run"])
+@pytest.mark.parametrize(
+    "command", ["show", "report", "simulate", "explain", "tools check", "tools trace", "run"]
+)
 def test_a_plan_does_not_run_the_code_that_it_names(
     cli: Cli, plan: Path, tmp_path: Path, command: str
 ) -> None:

@@ -54,7 +54,7 @@ def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, t
     every = count[1]
     assert "Go on with a larger --budget and --resume" in run.out
     assert "3 plans are the fewest of which anything can be said" in run.out
-    (listed,) = cli("runs", tmp_path, "--json").document["runs"]
+    (listed,) = cli("list", "runs", tmp_path, "--json").document["runs"]
     assert (listed["verdict"], listed["measured"], listed["candidates"]) == ("no verdict", 1, int(every))
     cli("report", tmp_path / "run", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()

@@ -196,14 +196,14 @@ def test_a_plan_is_held_against_what_it_was_made_for(cli: Cli, table: Path, tmp_
     assert json.loads(path.read_text())["asked"]["passage"] == "any"
     assert cli("plan", table, "--passage", "once", "--out", once).code == 0
     for files in ((path,), (table, path), (once,), (table, once)):
-        checked = cli("check", *files)
+        checked = cli("tools", "check", *files)
         assert checked.code == 0, files
         assert checked.out.startswith("VALID")
         assert "what a hop costs" not in checked.err
-    assert cli("check", table, path, "--passage", "once").code == 6
+    assert cli("tools", "check", table, path, "--passage", "once").code == 6
     free = tmp_path / "free.json"
     gapless.save(problem(hop_us=0), free)
-    assert cli("check", free, path).code == 6  # that problem allows one chunk per unit
+    assert cli("tools", "check", free, path).code == 6  # that problem allows one chunk per unit
 
 
 def test_plan_files_without_a_passage_are_about_one_chunk_per_unit(
@@ -215,7 +215,7 @@ def test_plan_files_without_a_passage_are_about_one_chunk_per_unit(
     del data["asked"]["passage"]
     path.write_text(json.dumps(data))
     assert f"among {ONCE}" in words(cli("plan", path).out)
-    assert cli("check", path).out.startswith("VALID")
+    assert cli("tools", "check", path).out.startswith("VALID")
 
 
 def test_a_folder_of_a_profile_stands_for_its_problem(cli: Cli, table: Path, tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_a_profile_is_planned_and_run_with_its_hops(
     assert planned.code == 0, planned.err
     assert CHOSEN in words(planned.err)
     assert cli("plan", "mine/problem.json", "--passage", "once").code == 3
-    for command in (("check",), ("simulate",), ("show",), ("explain",)):
+    for command in (("tools check",), ("simulate",), ("show",), ("explain",)):
         assert cli(*command, "plan.json").code == 0, command
         assert cli(*command, "mine/problem.json", "plan.json").code == 0, command
     ran = cli("run", "mine/problem.json", "plan.json", "--seconds", "0.1", "--json")

@@ -48,7 +48,7 @@ def test_a_plan_remembers_its_problem(tables: Path, capsys: pytest.CaptureFixtur
     assert {"a", "b#1", "b#2"} == set(load_plan(out).order)
     assert main(["simulate", str(out)]) == ExitCode.OK
     assert "time lost to slowdown" in capsys.readouterr().out
-    assert main(["check", str(out), "--json"]) == ExitCode.OK
+    assert main(["tools", "check", str(out), "--json"]) == ExitCode.OK
     document = json.loads(capsys.readouterr().out)
     assert document["valid"]
     assert set(document["score"]["request_latency_us"]) == {"a", "b#1", "b#2"}
@@ -66,9 +66,9 @@ def test_a_plan_can_be_looked_at_for_another_problem(
     assert main(asked(tables, "plan", *words)) == ExitCode.OK
     capsys.readouterr()
     columns = ["--workload", TEXT, "--execution", "columns", "--json"]
-    assert main(["check", str(tables), str(out), *columns]) == ExitCode.OK
+    assert main(["tools", "check", str(tables), str(out), *columns]) == ExitCode.OK
     synchronous = json.loads(capsys.readouterr().out)["score"]["makespan_us"]
-    assert main(["check", str(out), "--json"]) == ExitCode.OK
+    assert main(["tools", "check", str(out), "--json"]) == ExitCode.OK
     assert synchronous >= json.loads(capsys.readouterr().out)["score"]["makespan_us"]
 
 
@@ -214,8 +214,8 @@ def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path
     assert times == {
         "squeezenet": (2000, 398_000), "mobilenetv2#1": (0, 90_500), "mobilenetv2#2": (0, 90_500)
     }  # fmt: skip
-    assert cli("check", out).code == 0
-    late = cli("check", out, "--window", "mobilenetv2=..0.2ms")
+    assert cli("tools", "check", out).code == 0
+    late = cli("tools", "check", out, "--window", "mobilenetv2=..0.2ms")
     assert late.code != 0
     assert "deadline" in late.out
 
@@ -231,7 +231,7 @@ def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_p
     assert "per inference" in run.out
     assert "squeezenetx4" in run.out
     assert "squeezenet*4" in run.out
-    assert cli("check", out).code == 0
+    assert cli("tools", "check", out).code == 0
 
 
 @pytest.mark.parametrize(

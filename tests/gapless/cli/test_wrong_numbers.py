@@ -42,7 +42,7 @@ def test_wrong_numbers_have_one_exit_code(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(WRONG)
     engine = ("--engine", f"{tmp_path / 'wrong.py'}:Wrong")
     here = (model_file, *engine, "--units", units)
-    assert cli("bench-engine", *here, "--seconds", "0").code == ExitCode.VERIFICATION
+    assert cli("device", "bench", *here, "--seconds", "0").code == ExitCode.VERIFICATION
     run = cli("tune", *here, "--budget", "5", "--out", tmp_path / "tuned")
     assert run.code == ExitCode.VERIFICATION
     assert "gives wrong numbers" in run.err.replace("\n", " ")

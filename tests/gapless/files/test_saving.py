@@ -23,7 +23,7 @@ def test_all_plans_of_an_answer_know_their_problem(tmp_path: Path, cli: Cli) -> 
     gapless.save(result, path, problem=NAME)
     assert gapless.load_plans(path) == tuple(candidate.plan for candidate in result.candidates)
     assert problem_of_plan(named_plan(path))[0].objective == result.asked
-    assert cli("check", path).code == 0
+    assert cli("tools", "check", path).code == 0
 
 
 def test_one_plan_beside_its_problem(tmp_path: Path, cli: Cli) -> None:
@@ -33,7 +33,7 @@ def test_one_plan_beside_its_problem(tmp_path: Path, cli: Cli) -> None:
     gapless.save(best, tmp_path / "plan.json", problem=tmp_path / "problem.json")
     assert gapless.load_problem(tmp_path / "problem.json") == problem
     assert gapless.load_plan(tmp_path / "plan.json") == best
-    assert cli("check", tmp_path / "plan.json").code == 0
+    assert cli("tools", "check", tmp_path / "plan.json").code == 0
 
 
 def test_values_with_a_format_of_their_own(tmp_path: Path) -> None:

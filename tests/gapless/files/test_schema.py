@@ -103,9 +103,9 @@ def test_files_that_commands_write_are_valid(cli: Cli, tmp_path: Path) -> None:
     simulated = ["--engine", "simulated", "--costs", "isolated", "--top", "2", "--rounds", "2"]
     commands: list[list[str | Path]] = [
         ["plan", name, "--out", made[0]],
-        ["interference", "pixel7a", "--out", made[1]],
-        ["trace", name, made[0], "--simulated", "--out", made[2]],
-        ["platforms", "--detect", "--out", made[3]],
+        ["costs", "interference", "pixel7a", "--out", made[1]],
+        ["tools", "trace", name, made[0], "--simulated", "--out", made[2]],
+        ["device", "detect", "--out", made[3]],
         ["tune", name, *simulated, "--out", run],
     ]
     for words in commands:
@@ -249,24 +249,28 @@ def test_both_refuse_what_has_another_shape(path: tuple[str | int, ...], defect:
 
 
 def test_the_command_lists_shows_and_writes(cli: Cli, tmp_path: Path) -> None:
-    listed = cli("schema")
+    listed = cli("tools", "schema")
     assert listed.code == 0
     assert all(name in listed.out for name in NAMES)
-    assert [entry["name"] for entry in cli("schema", "--json").document["formats"]] == NAMES
-    shown = cli("schema", "plan").out
+    assert [entry["name"] for entry in cli("tools", "schema", "--json").document["formats"]] == NAMES
+    shown = cli("tools", "schema", "plan").out
     assert "plan_id?" in shown
     assert "Digest of chunks and order" in shown
-    assert "cpu, gpu, npu, dsp, other" in cli("schema", "platform").out
+    assert "cpu, gpu, npu, dsp, other" in cli("tools", "schema", "platform").out
     out = tmp_path / "plan.schema.json"
-    assert cli("schema", "gapless.plan", "--out", out).code == 0
-    assert json.loads(out.read_text()) == cli("schema", "plan", "--json").document == json_schema("plan")
+    assert cli("tools", "schema", "gapless.plan", "--out", out).code == 0
+    assert (
+        json.loads(out.read_text())
+        == cli("tools", "schema", "plan", "--json").document
+        == json_schema("plan")
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["plam"], "did you mean plan"),
-        (["nonsense"], "gapless schema"),
+        (["nonsense"], "gapless tools schema"),
         (["--out", "x.json"], "needs the name of a format"),
     ],
 )
@@ -274,7 +278,7 @@ def test_the_command_says_what_is_wrong(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = cli("schema", *words)
+    run = cli("tools", "schema", *words)
     assert run.code == 2
     assert message in run.err.replace("\n", " ")
     assert list(tmp_path.iterdir()) == []

@@ -74,7 +74,7 @@ def test_files_of_measured_layers_that_are_none_are_refused(tmp_path: Path) -> N
 
 
 def test_folders_without_a_predictor_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"holds no predictor.*learn-costs"):
+    with pytest.raises(InvalidInputError, match=r"holds no predictor.*costs learn"):
         _ = Predictor(tmp_path).card
 
 

@@ -203,7 +203,7 @@ def test_new_code_makes_a_new_file(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("mobilnet_v2", "did you mean mobilenetv2"),
         ("ResNet50", "did you mean resnet50"),
-        ("x" * 300, "`gapless networks` lists them"),
+        ("x" * 300, "`gapless list networks` lists them"),
     ],
 )
 def test_unknown_names_are_refused_with_near_ones(name: str, hint: str) -> None:

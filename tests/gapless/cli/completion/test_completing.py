@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.cli.base.catalog import COMMANDS
+from gapless.cli.base.catalog import COMMANDS, GROUPS
 from gapless.cli.commands.completion import SCRIPTS, Shell
 from gapless.cli.completion.completing import TEXT, VARIABLE
 from gapless.cli.completion.values import VALUES, VALUES_OF_COMMAND
@@ -46,11 +46,12 @@ def bash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 
 
 def test_commands(bash: Complete) -> None:
-    assert bash("gapless ") == list(COMMANDS)
-    assert bash("gapless pla") == ["plan", "platforms"]
-    assert bash("gapless --quiet pla") == ["plan", "platforms"]
+    assert bash("gapless ") == [*(name for name in COMMANDS if " " not in name), *GROUPS]
+    assert bash("gapless pro") == bash("gapless --quiet pro") == ["profile"]
+    assert bash("gapless device ") == ["detect", "describe", "bench", "links"]
+    assert bash("gapless device be") == bash("gapless help device be") == ["bench"]
     assert bash("gapless help sim") == ["simulate"]
-    assert bash("gapless plan pixel7a/octree", point=len("gapless pla")) == ["plan", "platforms"]
+    assert bash("gapless plan pixel7a/octree", point=len("gapless pla")) == ["plan"]
     assert bash("gapless nonsense ") == []
 
 
@@ -60,8 +61,8 @@ def test_options(bash: Complete) -> None:
     assert bash("gapless plan --min-") == ["--min-units", "--min-balance", "--min-utilisation"]
     assert bash("gapless plan --min-units 2 --min-") == ["--min-balance", "--min-utilisation"]
     assert "--emulate" in bash("gapless tune --emulate core0=50% --emu")
-    assert {"--json", "--quiet", "--color", "--no-color", "--help"} <= set(bash("gapless version --"))
-    assert set(bash("gapless version ")) == set(bash("gapless version --"))
+    assert {"--json", "--quiet", "--color", "--no-color", "--help"} <= set(bash("gapless tools version --"))
+    assert set(bash("gapless tools version ")) == set(bash("gapless tools version --"))
 
 
 def test_names(bash: Complete) -> None:
@@ -75,13 +76,13 @@ def test_names(bash: Complete) -> None:
     assert bash("gapless tune --engine si") == ["simulated"]
     assert bash("gapless tune squ") == ["squeezenet"]
     assert bash("gapless tune squeezenet mobilenetv3") == ["mobilenetv3-large"]
-    assert bash("gapless interference pixel7a") == [
+    assert bash("gapless costs interference pixel7a") == [
         "pixel7a", "pixel7a-tpu", *(n for n in shipped_names() if "pixel" in n)
     ]  # fmt: skip
     assert bash("gapless plan --platform kir") == ["kirin990"]
     assert bash("gapless plan --costs inter") == ["interpolated"]
-    assert bash("gapless completion z") == ["zsh"]
-    assert bash("gapless schema prob") == ["problem"]
+    assert bash("gapless tools completion z") == ["zsh"]
+    assert bash("gapless tools schema prob") == ["problem"]
 
 
 def test_lists_between_commas(bash: Complete) -> None:
@@ -106,15 +107,15 @@ def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     (tmp_path / "gapless-out").mkdir()
     for name in ("plan.json", "net.onnx", "my_rules.py", ".hidden.json", "gapless-out/plan.json"):
         (tmp_path / name).write_text("")
-    assert bash("gapless check ")[-2:] == ["gapless-out/", "plan.json"]
-    assert bash("gapless check pl") == ["plan.json"]
-    assert bash("gapless check gapless-out/") == ["gapless-out/plan.json"]
+    assert bash("gapless tools check ")[-2:] == ["gapless-out/", "plan.json"]
+    assert bash("gapless tools check pl") == ["plan.json"]
+    assert bash("gapless tools check gapless-out/") == ["gapless-out/plan.json"]
     assert bash("gapless run pixel7a/octree pl") == ["plan.json"]
     assert bash("gapless run pixel7a/octree pix") == []
     assert bash("gapless plan --rules ") == ["gapless-out/", "my_rules.py"]
     assert bash("gapless plan --backend my") == bash("gapless tune --engine my") == ["my_rules.py"]
     assert bash("gapless compare --backends native,my") == ["native,my_rules.py"]
-    assert bash("gapless inspect ne") == ["net.onnx"]
+    assert bash("gapless tools inspect ne") == ["net.onnx"]
     assert bash("gapless show nowhere/") == []
 
 
@@ -137,7 +138,7 @@ def test_what_bash_inserts_means_the_name_of_the_file(
         begun, name, line = "zz", name.removesuffix(".onnx") + ".py", "gapless plan --rules="
         (tmp_path / name).touch()
     else:
-        line = "gapless inspect "
+        line = "gapless tools inspect "
     (inserted,) = bash(f"{line}{begun}")
     quote = begun[0] if begun[0] in "'\"" else ""
     said = subprocess.run(
@@ -152,7 +153,7 @@ def test_names_that_no_line_can_show_are_not_offered_and_none_is_an_option(
 ) -> None:
     for name in ("zz\ntouch PWN\n.onnx", "zz\x1b[2K.onnx", "zz\u202ex.onnx", "--rules=zz.py", "~root.onnx"):
         (tmp_path / name).touch()
-    assert [each for each in bash("gapless inspect ") if "zz" in each or "~" in each] == [
+    assert [each for each in bash("gapless tools inspect ") if "zz" in each or "~" in each] == [
         "./--rules=zz.py",
         r"\~root.onnx",
     ]
@@ -170,10 +171,11 @@ def test_other_shells_get_what_the_choices_mean(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, shell)
-    assert main(["pla"]) == 0
+    assert main(["co"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "plan\tFind the best plans of a problem with one backend",
-        "platforms\tList the shipped problems",
+        "compare\tSolve a problem, or many, with several backends and compare what they find and prove, "
+        "and how fast",
+        "costs\tCosts that are predicted or learned, and how units slow each other down",
     ]
     assert main(["plan", "--order=f"]) == 0
     assert capsys.readouterr().out == "--order=free\t\n--order=fixed\t\n"
@@ -182,9 +184,9 @@ def test_other_shells_get_what_the_choices_mean(
 
 
 def test_every_parameter_that_takes_a_name_is_known() -> None:
-    from gapless.cli.main import commands
+    from gapless.cli.main import every_command
 
-    found = commands().commands
+    found = every_command()
     names = {param.name for command in found.values() for param in command.params}
     assert set(VALUES) <= names, "a parameter has another name now"
     for command, parameter in VALUES_OF_COMMAND:
@@ -195,13 +197,13 @@ def test_every_parameter_that_takes_a_name_is_known() -> None:
 
 @pytest.mark.parametrize("shell", Shell)
 def test_the_scripts(cli: Cli, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
-    run = cli("completion", shell)
+    run = cli("tools", "completion", shell)
     assert (run.code, run.out, run.err) == (0, SCRIPTS[shell], "")
     assert VARIABLE in run.out
-    assert cli("completion", shell, "--json").document["script"] == run.out
+    assert cli("tools", "completion", shell, "--json").document["script"] == run.out
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "20")
-        assert main(["completion", shell]) == 0
+        assert main(["tools", "completion", shell]) == 0
     assert capsys.readouterr().out == run.out, "no line is broken"
     if shutil.which(shell):
         checked = subprocess.run([shell, "-n"], input=run.out, capture_output=True, text=True, check=False)
@@ -232,7 +234,8 @@ complete -p gapless
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("gapless pla", ["plan", "platforms"]),
+        ("gapless co", ["compare", "costs"]),
+        ("gapless device li", ["links"]),
         ("gapless plan --order=fi", ["fixed"]),
         ("gapless plan pixel7a/alexnet-s", ["pixel7a/alexnet-sparse"]),
         ("gapless plan --objective latency,id", ["latency,idle"]),
@@ -265,7 +268,7 @@ def until(wanted):
         shown += os.read(terminal, 4096)
     shown = b""
 until(b"$ ")
-os.write(terminal, b"gapless inspect zz")
+os.write(terminal, b"gapless tools inspect zz")
 until(b"zz")
 os.write(terminal, b"\\t")
 until(b".onnx")
@@ -287,21 +290,21 @@ def test_tab_and_enter_run_nothing_that_a_file_name_says(tmp_path: Path, program
     )
     (work / "rc").write_text(f"PS1='$ '\n{SCRIPTS[Shell.BASH]}")
     subprocess.run([sys.executable, "-c", KEYS], cwd=work, env={**program, "TERM": "dumb"}, check=True)
-    assert (tmp_path / "said").read_text().splitlines() == ["inspect", name]
+    assert (tmp_path / "said").read_text().splitlines() == ["tools", "inspect", name]
     assert {each.name for each in work.iterdir()} == {name, "rc"}
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not here")
 def test_a_real_fish(program: dict[str, str]) -> None:
     run = subprocess.run(
-        ["fish", "--no-config", "-c", "source; complete -C 'gapless pla'"],
+        ["fish", "--no-config", "-c", "source; complete -C 'gapless co'"],
         input=SCRIPTS[Shell.FISH],
         capture_output=True,
         text=True,
         env=program,
         check=True,
     )
-    assert [line.split("\t")[0] for line in run.stdout.splitlines()] == ["plan", "platforms"]
+    assert [line.split("\t")[0] for line in run.stdout.splitlines()] == ["compare", "costs"]
 
 
 def test_completion_loads_little(program: dict[str, str]) -> None:
