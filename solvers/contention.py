@@ -125,7 +125,10 @@ class Program:
         self._ways: list[dict[Way, int]] = [{} for _ in kinds]
         """Columns of the program by kind and way."""
         self._unit_us = 1.0
-        starts = self._ask(np.full(self._pairs, 1 / self._units))
+        first = np.full(self._pairs, 1 / self._units)
+        worth = company.best(first, 1)[1]
+        # Of modes a microsecond may do more than one of work: then not even these keep to the condition.
+        starts = self._ask(first if worth <= 1000 * (1 + 1e-9) else first * _SAFE * 1000 / worth)
         columns = [self._column(number, way) for number, way in enumerate(starts)]
         self._unit_us = max(1.0, -float(sum(column[: self._pairs].sum() for column in columns)))
         self._simplex = self._started(starts)
