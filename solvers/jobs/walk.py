@@ -166,7 +166,11 @@ class Walk(Replay):
     def go_back(self, kept: Kept) -> None:
         """Go on from a schedule that was kept."""
         self.parts = [list(own) for own in kept.parts]
-        self.chunks = [list(own) for own in kept.chunks]
+        bits, network_of = self.kinds.bits, self.instance.network_of
+        self.chunks = [
+            [(*chunk[:4], bits(network_of[request], part)) for chunk, part in zip(own, parts, strict=True)]
+            for request, (own, parts) in enumerate(zip(kept.chunks, kept.parts, strict=True))
+        ]
         self.holds = [set(own) for own in kept.holds]
         self._all()
 

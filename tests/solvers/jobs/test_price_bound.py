@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import NetworkCosts
 from gapless.formulations.job_requests import Cuts, JobRequest
 from gapless.formulations.jobs.quantities import JobValues
@@ -73,12 +74,13 @@ def least_us(tables: JobTables) -> int:
 def check_bounds(seeds: range) -> None:
     shares = []
     for seed in seeds:
-        tables = tables_of(drawn(seed))
-        found = price_bound(whole(tables))
-        assert found is not None
-        best = least_us(tables)
-        assert found.bound_us <= best, seed
-        shares.append(found.bound_us / best)
+        for problem in (drawn(seed), sliced(drawn(seed), seed)):
+            tables = tables_of(problem)
+            found = price_bound(whole(tables))
+            assert found is not None
+            best = least_us(tables)
+            assert found.bound_us <= best, seed
+            shares.append(found.bound_us / best)
     assert sum(shares) / len(shares) > 0.85
 
 

@@ -10,6 +10,7 @@ from math import inf
 
 import pytest
 
+from benchmarks.schedule_instances import sliced
 from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import tables_of
@@ -54,11 +55,17 @@ def walked(problem: Problem, seed: int, changes: int) -> Walk:
     return walk
 
 
+def drawn_by_slice(seed: int) -> Problem:
+    return sliced(drawn(seed), seed)
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "workload": lambda: free("yolov4,bert,mobilenetv2x3"),
     "twins": lambda: free("vit,bert,bert,squeezenet,vgg16"),
     "once": lambda: free("vit,bert,squeezenet,vgg16", passage="once"),
+    "by slice": lambda: sliced(free("vit,bert,squeezenet,vgg16"), 1),
     **{f"drawn {seed}": partial(drawn, seed) for seed in range(8)},
+    **{f"drawn by slice {seed}": partial(drawn_by_slice, seed) for seed in range(4)},
 }
 
 
@@ -72,6 +79,7 @@ def test_changes_played_from_where_they_begin_are_those_played_from_the_start(na
     visits = walk.instance.visits
     assert all(visits.allows(part[2] for part in parts) for parts in walk.parts)
     assert walk.makespan == pytest.approx(walk.work + walk.slack_until[-1], rel=1e-9)
+    assert name != "by slice" or len(walk.kinds.found) > len(walk.instance.networks)
     assert all(b >= a - 1e-9 for a, b in zip(walk.slack_until, walk.slack_until[1:], strict=False))
 
 
