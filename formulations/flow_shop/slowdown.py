@@ -10,9 +10,10 @@ an instant, 1000 R is at most the time integral of e. As e is a sum over the sub
 transform, 0 where no cap can be at work), the integral is a sum over sets of chunks of a factor times the
 time W that all of them run together with a, and chunks run together while each two of them do.
 
-Where layers of a network differ in what they lose and take, the loss depends on where both are cut. The rows
-then know only the least and the most of it: they allow more than there is, and what the search finds is
-judged.
+Where layers of a network differ in what they lose and take, the loss depends on where both are cut: literals
+say which mark (`Losses.mark`) each chunk has, and for each two of them which loss follows. Where they are too
+many, the rows know only the least and the most of it, as they do for what the cap spares: they allow more
+than there is, and what the search finds is judged.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 
-from ..expr import BoolExpr, Expr, IntVar, VariableKey, all_of, any_of, linear
-from ..losses import MOST_LOSS_PERMILLE, LossTable
+from ..expr import TRUE, BoolExpr, BoolVar, Expr, IntVar, VariableKey, all_of, any_of, linear
+from ..losses import MOST_LOSS_PERMILLE, LossTable, Mark
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .slicing import Slicing
 from .values import WorkloadValues
 
 _MOST_COMPANIES = 2_000
 """Where more sets of chunks can run together, what the cap spares is bounded by each two of them only."""
+
+_MOST_MARKED = 4_000
+"""Where more pairs of marks can meet, losses are stated between the least and the most only."""
 
 Company = tuple[Cell, ...]
 """Chunks of different requests on different units; the first one is slowed down."""
@@ -64,6 +68,7 @@ class Lengths:
             yield (length == whole) if self._exact else (length >= whole)
         for one, other in pairs:
             yield from self._overlap(clocks, one, other)
+        yield from self._marked(pairs)
         yield from self._shared_time(clocks, pairs)
         yield from self._cap(clocks)
 
@@ -218,6 +223,59 @@ class Lengths:
             yield overlap <= self.length_us(other)
             yield (overlap <= 0) | clocks.together(one, other, overlap)
 
+    @cached_property
+    def _marks(self) -> dict[Cell, dict[Mark, list[tuple[int, int]]]]:
+        """By cell of networks whose layers differ, the marks of its chunks: those by first and last piece."""
+        found: dict[Cell, dict[Mark, list[tuple[int, int]]]] = {}
+        for request, unit in cells_of(self._shop):
+            chain, pieces = self._shop.chain(request), self._slicing.pieces(request)
+            if not self._shop.losses.sliced[self._shop.chain_of[request]]:
+                continue
+            own = found[request, unit] = {}
+            for first, last in combinations_with_replacement(pieces, 2):
+                start, stop = chain.cuts[first], chain.cuts[last + 1]
+                if chain.runs(start, stop, unit):
+                    own.setdefault(self._shop.mark(request, unit, start, stop), []).append((first, last))
+        return found
+
+    def _known(self, cell: Cell) -> list[tuple[Mark, BoolExpr]]:
+        """Return the marks that the chunk of a cell may have, with their literals."""
+        if cell not in self._marks:
+            return [(self._shop.losses.marks[self._shop.chain_of[cell[0]]], TRUE)]
+        return [(mark, BoolVar("M", (*cell, number))) for number, mark in enumerate(self._marks[cell])]
+
+    def _states_marks(self, pairs: list[tuple[Cell, Cell]]) -> bool:
+        """Return whether rows say which loss follows from which marks."""
+        count = sum(len(self._known(one)) * len(self._known(other)) for one, other in pairs)
+        return bool(self._marks) and count <= _MOST_MARKED
+
+    def _marked(self, pairs: list[tuple[Cell, Cell]]) -> Iterator[BoolExpr]:
+        """Yield which marks chunks have, and which loss follows from them."""
+        if not self._states_marks(pairs):
+            return
+        for cell, own in self._marks.items():
+            for (_, literal), places in zip(self._known(cell), own.values(), strict=True):
+                yield from (literal | ~self._is(cell, *place) for place in places)
+        for victim, aggressor in (pair for one, other in pairs for pair in ((one, other), (other, one))):
+            overlap, lost = self._overlap_us(*sorted((victim, aggressor))), self._lost_us(victim, aggressor)
+            least, most = self._least(victim, aggressor), self._most(victim, aggressor)
+            for (mine, here), (theirs, there) in product(self._known(victim), self._known(aggressor)):
+                loss = self._shop.losses.loss(victim[1], mine, aggressor[1], theirs)
+                if loss > least:
+                    yield any_of((~here, ~there, 1000 * lost >= loss * overlap - 999))
+                if self._exact and loss < most:
+                    yield any_of((~here, ~there, 1000 * lost <= loss * overlap))
+
+    def _is(self, cell: Cell, first: int, last: int) -> BoolExpr:
+        """Return "the chunk of a cell goes from a piece to another one"."""
+        (request, unit), beyond = cell, self._slicing.beyond
+        ways = [beyond(request, unit, first), ~beyond(request, unit + 1, last)]
+        if first:
+            ways.append(~beyond(request, unit, first - 1))
+        if last + 1 in self._slicing.pieces(request):
+            ways.append(beyond(request, unit + 1, last + 1))
+        return all_of(ways)
+
     def _paid(self, values: WorkloadValues, victim: Cell, aggressor: Cell) -> int:
         """Return what a chunk of a schedule loses to another one, in permille."""
         marks = []
@@ -244,6 +302,11 @@ class Lengths:
                 lost = self._paid(values, victim, aggressor) * overlap // 1000
                 found["X", (*victim, *aggressor)] = lost
                 lost_us[victim] += lost
+        for request, unit in self._marks:
+            start, stop = values.schedule.cuts[request][unit : unit + 2]
+            mine = self._shop.mark(request, unit, start, stop) if start < stop else None
+            for number, mark in enumerate(self._marks[request, unit]):
+                found["M", (request, unit, number)] = int(mark == mine)
         for cell in filter(self._over, cells_of(self._shop)):
             request, unit = cell
             found["R", cell] = values.times_us[request][unit] + lost_us[cell] - found["D", cell]
