@@ -227,6 +227,29 @@ def test_windows_count_high_slices(
     assert shop.surely_high == (False, False)
 
 
+def test_a_slice_that_is_not_there_is_never_high() -> None:
+    problem = windows((0, 0))
+    assert problem.interference is not None
+    shop = shop_of(replace(problem, interference=replace(problem.interference, high_from_permille=0)))
+    assert shop.high_slices(0, (0, 2, 2)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("objective", "least"),
+    [
+        ("contention", (0,)),
+        # One is split, and the other one whole on the second unit, two columns behind the first.
+        ("contention,bottleneck", (0, 30)),
+    ],
+)
+@pytest.mark.parametrize("backend", ["exhaustive", "native", "cpsat"])
+def test_windows_of_slices_are_minimised(backend: str, objective: str, least: tuple[int, ...]) -> None:
+    for intensities in ((1500, 1500), (1500, 1200)):
+        found = solve(windows(intensities).with_objective(objective), backend)
+        assert (found.values, found.bound) == (least, 0)
+        assert found.status == "optimal"
+
+
 def test_without_slices_windows_count_requests() -> None:
     for seed in range(12):
         problem = small_workload(seed)

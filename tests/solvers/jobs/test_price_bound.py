@@ -16,6 +16,7 @@ from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans, all_routes
 from gapless.formulations.jobs.tables import JobTables, jobs_of, tables_of
 from gapless.formulations.problem import Problem
+from gapless.solvers.company import rounded_off
 from gapless.solvers.contention import PRICE_SCALE
 from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.instance import Instance, instance_of
@@ -171,6 +172,11 @@ def cost(
     network: Passages, route: tuple[tuple[int, int, int], ...], prices: list[int], discounts: list[int]
 ) -> int:
     return sum(prices[part[2]] * network.time_us(part) - discounts[part[2]] for part in route)
+
+
+def test_what_a_play_rounds_off_is_known_where_the_loss_is() -> None:
+    least, most = np.array([0, 0, 250, 500, 300]), np.array([0, 250, 250, 500, 301])
+    assert rounded_off(least, most).tolist() == [0, 999, 750, 500, 999]
 
 
 def test_what_no_unit_can_run_has_no_bound() -> None:
