@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -29,6 +29,9 @@ _EVERYWHERE = ("--json", "--quiet", "--color")
 
 _LIMITS, _MANY = re.compile(r"--(max|min)-"), 5
 """What limits are called, and how many of them at most have a line each; of more only the names are shown."""
+
+ASKED = "What is asked"
+"""Heading of the options of a problem."""
 
 _LEAST = 18
 """Columns that the beginning of a sentence has to have to stand for it."""
@@ -62,7 +65,12 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
         yield from _heading("Examples")
         for example in examples:
             yield Text(f"  $ {example}")
+    of_plans = any(param.name == "files" for param in command.params)
     for title, params in _panels(command, context).items():
+        if of_plans and title == ASKED:
+            yield from _heading(f"{ASKED}, as for `gapless plan`: a file of plans knows it itself")
+            yield from _only_names([name for name, _ in params], width)
+            continue
         yield from _heading(title)
         limits = [name for name, _ in params if _LIMITS.match(name)]
         for name, text in params:
@@ -70,14 +78,17 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
                 yield from _row(name, text, width)
         if len(limits) > _MANY:
             yield from _heading("Limits (values have a unit: 30ms, 5mJ, 2GiB, 80%)")
-            names = "  ".join(name.split()[0] for name in limits)
-            yield from map(
-                Text, wrap(names, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-            )
+            yield from _only_names(limits, width)
     yield Text()
     everywhere = ", ".join(_names(p) for p in command.get_params(context) if p.opts[0] in _EVERYWHERE)
     yield Text(f"Everywhere: {everywhere}.")
     yield Text(f"`{context.command_path} {ALL}` says all of each option.")
+
+
+def _only_names(names: Iterable[str], width: int) -> Iterator[Text]:
+    text = "  ".join(name.split()[0] for name in names)
+    lines = wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    yield from map(Text, lines)
 
 
 def _heading(title: str) -> Iterator[Text]:

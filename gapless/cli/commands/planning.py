@@ -13,6 +13,7 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
+from ...question.values import TIME, Place
 from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
@@ -411,8 +412,8 @@ def simulate(
     requests: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Number of requests; otherwise 8.")
     ] = None,
-    interval_us: Annotated[
-        int | None, typer.Option(min=0, max=2**40, help="Time between arrivals; otherwise one period.")
+    interval: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Between arrivals, e.g. 30ms; otherwise one period.")
     ] = None,
     task_slots: int | None = None,
     json: JsonOption = False,
@@ -422,6 +423,7 @@ def simulate(
     from ...view.terminal import tables
 
     problem, played = asked.problem, plan.plan
+    interval_us = None if interval is None else TIME.read(Place("--interval"), interval)
     if problem.formulation.one_network:
         trace = play(
             problem,
@@ -433,7 +435,7 @@ def simulate(
     elif requests is None and interval_us is None:
         trace = play(problem, played)
     else:
-        raise InvalidInputError("--requests and --interval-us are for one network; a workload has its own")
+        raise InvalidInputError("--requests and --interval are for one network; a workload has its own")
     return Answer(
         document=lambda: documents.trace_document(problem, trace),
         view=lambda: tables.simulation_view(problem, trace),

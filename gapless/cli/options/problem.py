@@ -20,6 +20,7 @@ from ...formulations.plugins import trust
 from ...question.question import Field, Question, asked_fields
 from ..base.answer import takes
 from ..base.general_options import heading, output_option
+from ..base.help import ASKED
 from .solving import SolvingOptions
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
 
-_asked_option = heading("What is asked")
+_asked_option = heading(ASKED)
 
 OptionalProblemArgument = Annotated[
     str | None,

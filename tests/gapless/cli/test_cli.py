@@ -358,3 +358,12 @@ def test_one_layer_and_one_unit(cli: Cli, tmp_path: Path) -> None:
         assert cli(*command, path).code == 0
     document = cli("plan", path, "--top", "5", "--json").document
     assert (document["values"], document["exhausted"]) == ([5, 0], True)
+
+
+def test_arrivals_have_a_unit(cli: Cli, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    assert cli("plan", SPARSE, "--out", plan).code == 0
+    trace = cli("simulate", plan, "--requests", "3", "--interval", "50ms", "--json").document
+    assert trace["arrivals_us"] == [0, 50_000, 100_000]
+    wrong = cli("simulate", plan, "--interval", "50")
+    assert (wrong.code, wrong.err) == (2, "error: --interval: '50' has no unit (us, ms, s), e.g. 30ms\n")

@@ -254,3 +254,13 @@ def test_old_names_say_the_new_one(cli: Cli, old: str) -> None:
     assert f"it is now `gapless {RENAMED[old][0]}`" in run.document["message"]
     assert {*RENAMED[old]} <= {*COMMANDS}
     assert old not in COMMANDS
+
+
+def test_commands_about_plans_only_name_the_options_of_problems(cli: Cli) -> None:
+    for command in ("simulate", "explain", "show", "tools check"):
+        shown = cli(command, "--help").out
+        assert "What is asked, as for `gapless plan`" in shown
+        assert "  --window" in shown
+        assert len(shown.splitlines()) <= 35
+        assert "When a request of a workload comes" in cli(command, "--help-all").out
+    assert "When a request of a workload comes" in cli("plan", "--help").out
