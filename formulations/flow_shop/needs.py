@@ -110,30 +110,30 @@ def _of_terms(terms: tuple[str, ...]) -> Iterator[_Use]:
             yield FlowQuantity(TERMS[term].field), False
 
 
+SINGLE_LIMITS = {
+    "max_period_us": FlowQuantity.PERIOD,
+    "max_latency_us": FlowQuantity.LATENCY,
+    "max_makespan_us": FlowQuantity.MAKESPAN,
+    "max_energy_nj": FlowQuantity.ENERGY,
+    "max_gapness_us": FlowQuantity.GAPNESS,
+    "max_bubbles_us": FlowQuantity.BUBBLES,
+}
+"""The largest value of one quantity of the whole plan each."""
+
+_OTHER_LIMITS: dict[str, tuple[_Use, ...]] = {
+    "max_request_latency_us": ((FlowQuantity.FINISH, False),),
+    "min_units": ((FlowQuantity.USES, True),),
+    "max_units": ((FlowQuantity.USES, False),),
+    "min_balance_permille": ((FlowQuantity.PERIOD, True), (FlowQuantity.GAPNESS, False)),
+    "min_utilisation_permille": ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True)),
+}
+
+
 def _of_limits(problem: Problem) -> Iterator[_Use]:
-    limits = problem.limits
-    if limits.max_period_us is not None:
-        yield FlowQuantity.PERIOD, False
-    if limits.max_latency_us is not None:
-        yield FlowQuantity.LATENCY, False
-    if limits.max_makespan_us is not None:
-        yield FlowQuantity.MAKESPAN, False
-    if limits.max_request_latency_us is not None:
-        yield FlowQuantity.FINISH, False
-    if limits.max_energy_nj is not None:
-        yield FlowQuantity.ENERGY, False
-    if limits.min_units is not None:
-        yield FlowQuantity.USES, True
-    if limits.max_units is not None:
-        yield FlowQuantity.USES, False
-    if limits.min_balance_permille is not None:
-        yield from ((FlowQuantity.PERIOD, True), (FlowQuantity.GAPNESS, False))
-    if limits.max_gapness_us is not None:
-        yield FlowQuantity.GAPNESS, False
-    if limits.min_utilisation_permille is not None:
-        yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
-    if limits.max_bubbles_us is not None:
-        yield FlowQuantity.BUBBLES, False
+    for name in problem.limits.in_use():
+        if name in SINGLE_LIMITS:
+            yield SINGLE_LIMITS[name], False
+        yield from _OTHER_LIMITS.get(name, ())
 
 
 def _of_facts(problem: Problem) -> Iterator[_Use]:

@@ -11,7 +11,7 @@ from ..model import Constraint
 from ..problem import Problem
 from ..workload import Execution
 from .clocks import Clocks, cells_of
-from .needs import Needs
+from .needs import SINGLE_LIMITS, Needs
 from .quantities import FlowQuantity, idle_excess, quantities_of
 from .slicing import Slicing
 from .slowdown import Lengths
@@ -175,33 +175,23 @@ class Totals:
     def _limits(self) -> Iterator[tuple[str, BoolExpr]]:
         """Yield the filters in use as conditions on integers; the judge rounds alike."""
         limits, total = self._problem.limits, self._variables.number
-        period, gap = total(FlowQuantity.PERIOD), total(FlowQuantity.GAPNESS)
-        if limits.max_period_us is not None:
-            yield "max_period_us", period <= limits.max_period_us
-        if limits.max_latency_us is not None:
-            yield "max_latency_us", total(FlowQuantity.LATENCY) <= limits.max_latency_us
-        if limits.max_makespan_us is not None:
-            yield "max_makespan_us", total(FlowQuantity.MAKESPAN) <= limits.max_makespan_us
+        for name, most in limits.in_use().items():
+            if name in SINGLE_LIMITS:
+                yield name, total(SINGLE_LIMITS[name]) <= most
         if limits.max_request_latency_us is not None:
             for index, request in enumerate(self._shop.workload.requests):
                 latest = request.arrival_us + limits.max_request_latency_us
                 yield "max_request_latency_us", total(FlowQuantity.FINISH, index) <= latest
-        if limits.max_energy_nj is not None:
-            yield "max_energy_nj", total(FlowQuantity.ENERGY) <= limits.max_energy_nj
         if limits.min_units is not None:
             yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
         if limits.max_units is not None:
             yield "max_units", count(map(self._slicing.unit_used, self._units)) <= limits.max_units
         if limits.min_balance_permille is not None:
-            rest = 1000 - limits.min_balance_permille
-            yield "min_balance_permille", 1000 * gap <= rest * period
-        if limits.max_gapness_us is not None:
-            yield "max_gapness_us", gap <= limits.max_gapness_us
+            rest = (1000 - limits.min_balance_permille) * total(FlowQuantity.PERIOD)
+            yield "min_balance_permille", 1000 * total(FlowQuantity.GAPNESS) <= rest
         if limits.min_utilisation_permille is not None:
             excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
             yield "min_utilisation_permille", excess <= 0
-        if limits.max_bubbles_us is not None:
-            yield "max_bubbles_us", total(FlowQuantity.BUBBLES) <= limits.max_bubbles_us
 
 
 def _period_is_played(shop: FlowShop) -> bool:

@@ -41,13 +41,6 @@ def least_bottleneck(arrays: ChainArrays) -> tuple[int, Ints] | None:
     return value, found[1]
 
 
-def least_work(arrays: ChainArrays) -> tuple[int, Ints] | None:
-    """Return the least possible time of all chunks together, with its cuts, or None as above."""
-    if arrays.size >= POINTER_FROM:
-        return work_by_window(arrays)
-    return work_by_table(arrays)
-
-
 def is_monotone(arrays: ChainArrays) -> bool:
     """Return whether Lemma 1 holds: a longer chunk never takes less time.
 

@@ -12,7 +12,6 @@ from gapless.solvers.flow_shop.slicing import (
     bottleneck_by_table,
     is_monotone,
     least_bottleneck,
-    least_work,
     work_by_table,
     work_by_window,
 )
@@ -28,7 +27,7 @@ def test_slicing_is_the_least_bottleneck_and_then_the_least_work(copies: bool, u
     for _ in range(150):
         arrays = random_arrays(rng, copies=copies, unsupported=unsupported)
         times = [arrays.times_us(places) for places in all_places(arrays)]
-        sliced, least = least_bottleneck(arrays), least_work(arrays)
+        sliced, least = least_bottleneck(arrays), work_by_table(arrays)
         if not times:
             impossible += 1
             assert sliced is None
@@ -80,4 +79,4 @@ def test_long_networks_take_the_fast_recursion_and_get_the_same(monkeypatch: pyt
     assert "times" not in vars(arrays)  # the table of all pairs was not built
     monkeypatch.setattr(slicing, "POINTER_FROM", arrays.size + 1)
     _assert_same(fast, least_bottleneck(arrays))
-    _assert_same(work_by_window(arrays), least_work(arrays))
+    _assert_same(work_by_window(arrays), work_by_table(arrays))
