@@ -70,6 +70,14 @@ def test_equal_schedules_are_equal_plans() -> None:
     assert formulation.code(problem, formulation.plan(problem, one)) == one
 
 
+def test_the_canonical_order_is_by_units_then_by_starts() -> None:
+    problem = diamond()
+    found = list(problem.formulation.codes(problem))
+    ordered = sorted(found, key=lambda code: problem.formulation.key(problem, code))
+    assert ordered == sorted(found, key=lambda code: (code.units, code.order))
+    assert len({code.units for code in found}) < len(found)
+
+
 def test_units_that_share_cores_take_turns() -> None:
     problem = diamond()
     both = tuple(replace(unit, cores=(0,)) for unit in problem.platform.units)
