@@ -20,6 +20,9 @@ from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
+from gapless.solvers.flow_shop.arrays import build_arrays
+from gapless.solvers.flow_shop.bounds import TermBounds
+from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.jobs.bounds import bound_of
 from gapless.solvers.protocol import SolveOptions
 from gapless.solvers.session import solve
@@ -248,6 +251,17 @@ def test_windows_of_slices_are_minimised(backend: str, objective: str, least: tu
         found = solve(windows(intensities).with_objective(objective), backend)
         assert (found.values, found.bound) == (least, 0)
         assert found.status == "optimal"
+
+
+def test_bounds_on_windows_know_that_slices_may_be_low() -> None:
+    problem = windows((1500, 1500))
+    networks = [Ways(build_arrays(chain)) for chain in shop_of(problem).chains]
+    known = problem.interference
+    assert known is not None
+    by_network = replace(known, networks=(replace(known.networks[0], slices=()),))
+    for asked, least in ((problem, 0), (replace(problem, interference=by_network), 1)):
+        bounds = TermBounds(asked.with_objective("contention"), networks, lambda: (0, 1))
+        assert bounds.of("contention") == least
 
 
 def test_without_slices_windows_count_requests() -> None:
