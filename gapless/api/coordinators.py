@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from ..executor.coordination.coordinator import QUEUE, Coordinator
 from ..executor.coordination.held import Cannot, Routes, chain_of
@@ -25,6 +26,25 @@ from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 from .coordination import further_borders
 from .execution import resolve_all
 from .problems import given_problem
+
+
+class CoordinatorOptions(TypedDict, total=False):
+    """How models are opened to be served: the options of `open_coordinator`."""
+
+    problem: Problem | str | Path | None
+    plan: Deployment | None
+    policy: str | Policy
+    late: Late | str
+    deadlines_us: Mapping[str, int] | None
+    cannot: Cannot | None
+    split: int
+    platform: Platform | None
+    engine: str | Engine | None
+    smoothing: float
+    queue: int
+    restarts: int
+    check: bool
+    report: Report
 
 
 def open_coordinator(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
@@ -122,6 +122,17 @@ def profiled_problem(profile: Profile, *, costs: str = DEFAULT_METHOD) -> Proble
     )
 
 
+class PipelineOptions(TypedDict, total=False):
+    """How a pipeline is opened: the options of `open_pipeline`."""
+
+    model: Model | Mapping[str, Model] | None
+    engine: EngineChoice
+    restarts: int
+    samples: Samples | None
+    check: bool
+    report: Report
+
+
 def open_pipeline(
     problem: Problem | str | Path,
     plan: Plan | Deployment,
@@ -210,7 +221,7 @@ def run(
     plan: Plan | Deployment,
     *,
     budget: Budget = Budget(seconds=5.0),
-    **options: Any,
+    **options: Unpack[PipelineOptions],
 ) -> Measurement:
     """Run a plan on this device for a while, and measure it.
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from ..api.coordinators import open_coordinator
+from ..api.coordinators import CoordinatorOptions, open_coordinator
 from ..executor.coordination.coordinator import CLOSE_PATIENCE_S, Coordinator
 from ..executor.model import Model
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
@@ -176,7 +176,7 @@ def serve(
     metrics_token: str | None = None,
     allow_hosts: Sequence[str] = (),
     most_bytes: int = MOST_BYTES,
-    **options: Any,
+    **options: Unpack[CoordinatorOptions],
 ) -> Server:
     """Serve models to other programs by the Open Inference Protocol (KServe's version 2, REST).
 

@@ -9,6 +9,8 @@ import pytest
 
 import gapless
 from gapless.api.asked import Words, asked_problem, for_backends
+from gapless.api.coordinators import CoordinatorOptions, open_coordinator
+from gapless.api.execution import PipelineOptions
 from gapless.api.planning import plan
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
@@ -102,3 +104,9 @@ def test_a_name_is_asked_about_as_on_the_command_line(tmp_path: Path) -> None:
     once = for_backends(asked, [SHARES])
     assert once.problem.data is None
     assert "shares can plan no others" in once.notes[-1]
+
+
+def test_options_that_are_handed_on_are_those_of_the_function() -> None:
+    for words, function in ((PipelineOptions, gapless.open_pipeline), (CoordinatorOptions, open_coordinator)):
+        own = inspect.signature(function).parameters.values()
+        assert list(words.__annotations__) == [each.name for each in own if each.kind is each.KEYWORD_ONLY]
