@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from statistics import fmean, median
@@ -36,7 +36,7 @@ from .features import EVENTS
 from .observations import CoRun
 from .parts import PartContention, with_slices
 from .probe import PROBE, sweep_bytes
-from .rank_one import NetworkFactors, RankOne, fit_rank_one, judged
+from .rank_one import NetworkFactors, RankOne, drowned, fit_rank_one, judged
 from .result import Calibration, Contention, ContentionOptions, CountedFeatures, Part
 from .ridge import Form, Ridge, fit_ridge
 from .split import high_from
@@ -160,7 +160,7 @@ def _concluded(
         counted=counted,
         regression=regression,
         estimated=survey.estimated,
-        warnings=(*survey.warnings, *unsteady, *clipped),
+        warnings=(*survey.warnings, *unsteady, *clipped, *_unheard(survey.parts, coruns)),
     )
 
 
@@ -182,6 +182,18 @@ def _measured_parts(parts: Sequence[Part], coruns: Sequence[CoRun]) -> list[Part
     there = Counter(each.part.network for each in found)
     whole = {name for name, count in Counter(part.network for part in parts).items() if there[name] == count}
     return [each for each in found if each.part.network in whole]
+
+
+def _unheard(parts: Sequence[Part], coruns: Sequence[CoRun]) -> Iterator[str]:
+    """Yield which networks have parts that the probe hardly notices."""
+    for name in dict.fromkeys(part.network for part in parts):
+        labels = {part.label for part in parts if part.network == name}
+        felt = [one for one in coruns if one.victim == PROBE and one.aggressor in labels]
+        if felt and 2 * sum(map(drowned, felt)) > len(felt):
+            yield (
+                f"parts of {name}: what most of them do to the probe does not stand out from the noise: "
+                "their slices tell little; measure longer or more rounds, or leave --parts out"
+            )
 
 
 def with_estimated(

@@ -173,7 +173,7 @@ def fit_rank_one(observations: Sequence[CoRun]) -> RankOne:
     """Fit the model to co-runs."""
     if not observations:
         raise InvalidInputError("no co-run is given: at least one is needed to fit a model of contention")
-    heard = {_units(one) for one in observations if not _drowned(one)}
+    heard = {_units(one) for one in observations if not drowned(one)}
     pairs = list(dict.fromkeys(map(_units, observations)))
     names = list(dict.fromkeys(name for one in observations for name in (one.victim, one.aggressor)))
     design = _Design(pairs=[pair for pair in pairs if pair in heard], names=names)
@@ -248,20 +248,18 @@ def judged(model: RankOne, observations: Sequence[CoRun]) -> RankOne:
     mean = fmean(observed)
     spread = sum((slowdown - mean) ** 2 for slowdown in observed)
     ratios = [
-        abs(error) / one.slowdown
-        for error, one in zip(errors, observations, strict=True)
-        if not _drowned(one)
+        abs(error) / one.slowdown for error, one in zip(errors, observations, strict=True) if not drowned(one)
     ]
     return replace(
         model,
-        clipped=tuple(one.label for one in observations if _drowned(one)),
+        clipped=tuple(one.label for one in observations if drowned(one)),
         explained=1 - sum(error**2 for error in errors) / spread if spread > 0 else None,
         mean_error=fmean(map(abs, errors)),
         worst_ratio=max(ratios, default=None),
     )
 
 
-def _drowned(one: CoRun) -> bool:
+def drowned(one: CoRun) -> bool:
     """Return whether a slowdown does not stand out from its noise."""
     return one.slowdown <= max(one.noise or 0.0, LEAST_SLOWDOWN)
 

@@ -189,6 +189,16 @@ def test_a_network_with_a_part_that_no_unit_runs_has_no_slices() -> None:
     assert (whole.time_us, whole.causes, whole.suffers) == pytest.approx((10.0, 0.2, 0.2))
 
 
+def test_parts_that_nobody_notices_are_told() -> None:
+    options = replace(OPTIONS, parts=2)
+    assert not any("parts of" in text for text in measured(WorldBench(), options, platform=ON_CORES).warnings)
+    found = measured(WorldBench(base=1e-5), options, platform=ON_CORES)
+    assert [text.split(":")[0] for text in found.warnings if "parts of" in text] == [
+        "parts of one",
+        "parts of two",
+    ]
+
+
 def test_parts_have_about_as_many_operations() -> None:
     model = FakeModel([4] * 11, forbidden=[6, 7])
     parts = choose_parts(model.network, count=3)  # layer i has i + 1 operations
