@@ -31,7 +31,9 @@ COMMANDS = {
     "band-families": ("benchmarks.band", "--parts", "families"),
     "bettertogether": ("benchmarks.bettertogether",),
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),
-    "hetero2pipe-limited": ("benchmarks.hetero2pipe", "--parts", "7,8,exact"),
+    "hetero2pipe-limited": (
+        *("benchmarks.hetero2pipe", "--parts", "7,8,exact", "--limit", "0.5", "--pictures", "docs/images"),
+    ),
     "hetero2pipe-returning": (
         *("benchmarks.hetero2pipe", "--parts", "returning,hops", "--count", "14", "--limit", "0.5"),
         *("--pictures", "docs/images"),

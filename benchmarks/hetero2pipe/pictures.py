@@ -15,7 +15,7 @@ from gapless.formulations.workload import LoadPolicy
 from gapless.view.plots.canvas import PALETTE
 
 from . import here, phones, planners, returning
-from .playing import ABLATION, KIRIN, OURS, PAPERS, Study, answers, known
+from .playing import ABLATION, ANY, KIRIN, OURS, PAPERS, POLICIES, Study, answers, known
 
 _DPI = 100
 
@@ -35,7 +35,7 @@ def draw_7(study: Study) -> Figure:
     count = len(study.platforms)
     figure = Figure(figsize=(4 * count + 4, 6), layout="constrained")
     rows = figure.subplots(2, count + 1, squeeze=False)
-    names = ("serial", "pipe-it", "band", "hetero2pipe-noct", PAPERS, OURS)
+    names = ("serial", "pipe-it", "band", "hetero2pipe-noct", PAPERS, OURS, *POLICIES, ANY)
     for place, platform in enumerate(study.platforms):
         found = answers(study, platform)
         for row, values in enumerate(
@@ -52,17 +52,14 @@ def draw_7(study: Study) -> Figure:
 
 
 def _scatter(study: Study, above: Axes, below: Axes) -> None:
-    """Draw random 30 % of the combinations on the first phone: Band and the paper's planner."""
+    """Draw random 30 % of the combinations on the first phone: Band's policy and the paper's planner."""
     platform = study.platforms[0]
     found = answers(study, platform)
     chosen = random.Random(study.seed).sample(range(len(found)), max(2, round(planners.SUBSET * len(found))))
+    names = (POLICIES[0], PAPERS)
     for axes, values, label in (
-        (above, {name: planners.latencies(found, name) for name in ("band", PAPERS)}, "latency, ms"),
-        (
-            below,
-            {name: planners.throughputs(study, platform, name) for name in ("band", PAPERS)},
-            "networks/s",
-        ),
+        (above, {name: planners.latencies(found, name) for name in names}, "latency, ms"),
+        (below, {name: planners.throughputs(study, platform, name) for name in names}, "networks/s"),
     ):
         for colour, mark, name in zip(PALETTE, "ox", values, strict=False):
             shown = [values[name][place] for place in chosen]
@@ -73,16 +70,19 @@ def _scatter(study: Study, above: Axes, below: Axes) -> None:
 
 
 def draw_8(study: Study) -> Figure:
-    """Draw the latency of each combination by planner, sorted, with the bound; and the ablation."""
+    """Draw the latency of each combination by planner, sorted, with the bounds; and the ablation."""
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[2, 1])
     found = answers(study, KIRIN if KIRIN in study.platforms else study.platforms[0])
     order = sorted(range(len(found)), key=lambda place: found[place][OURS].makespan_us or 0)
-    for colour, name in zip(PALETTE, (OURS, PAPERS, "annealing", ABLATION[0]), strict=False):
+    for colour, name in zip(PALETTE, (OURS, PAPERS, "annealing", ABLATION[0], "sel", ANY), strict=False):
         spans = [(found[place][name].makespan_us or 0) / 1000 for place in order]
         left.plot(spans, ".-", ms=3, lw=0.8, color=colour, label=name)
-    bounds = [planners.best_bound_us(found[place]) / 1000 for place in order]
-    left.plot(bounds, "k--", lw=1, label="best bound")
+    for line, bound_us, label in (
+        ("k--", planners.best_bound_us, "bound in order"),
+        ("k:", planners.any_bound_us, "bound of any plan"),
+    ):
+        left.plot([bound_us(found[place]) / 1000 for place in order], line, lw=1, label=label)
     _finish(left, "combinations by latency", "latency, ms")
     heights = [sum(planners.latencies(found, name)) / len(found) for name in ABLATION]
     right.bar(range(len(ABLATION)), heights, color=PALETTE[0])

@@ -15,6 +15,7 @@ from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import as_schedules
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.policies import make_policy
 from gapless.solvers.protocol import Clock, SolveOptions, SolveStatus
@@ -27,9 +28,14 @@ KIRIN = PLATFORMS[0]
 OURS, PAPERS = "native", "hetero2pipe"
 ABLATION = ("hetero2pipe-noct", "hetero2pipe-noc", "hetero2pipe-not", PAPERS)
 PLANNERS = ("serial", "pipe-it", "band", *ABLATION, "annealing", OURS)
+"""Whose plans pass the units once, in the platform's order."""
 _LIMITED = (OURS, "annealing")
 POLICIES = ("sel", "lst")
 """Band's own policies. The planner `band` is an adaptation: no plan may come back to a unit, a policy may."""
+ANY = "any"
+"""The native search where a request may come back to a unit."""
+ROWS = (*PLANNERS, *POLICIES, ANY)
+"""Planners of both classes of plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +99,17 @@ def ask(problem: Problem, backend: str, limit_s: float | None = None) -> Answer:
 
 @cache
 def answers(study: Study, platform: str) -> tuple[Answers, ...]:
-    """Return what all planners make of each combination, judged by the same simulation with slowdown."""
-    return tuple(
-        {name: ask(problem, name, study.limit_s if name in _LIMITED else None) for name in PLANNERS}
-        for problem in problems(study, platform)
-    )
+    """Return what all of `ROWS` make of each combination, judged by the same simulation with slowdown."""
+    return tuple(_answers(problem, study.limit_s) for problem in problems(study, platform))
+
+
+def _answers(problem: Problem, limit_s: float) -> Answers:
+    free = as_schedules(problem)
+    return {
+        **{name: ask(problem, name, limit_s if name in _LIMITED else None) for name in PLANNERS},
+        **{name: ask(free, name) for name in POLICIES},
+        ANY: ask(free, OURS, limit_s),
+    }
 
 
 @cache
