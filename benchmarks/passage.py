@@ -252,12 +252,12 @@ def _exact(problem: Problem, limits: Sequence[float]) -> Iterator[list[str]]:
     whole = replace(problem, data=Passage())
     modes = [("native", StartMode.NONE), *product(EXACT, (StartMode.NONE, StartMode.NATIVE))]
     for backend, mode in modes:
-        before_s = _processor_s()
+        before_s = processor_s()
         found = [
             solve(whole, backend, SolveOptions(time_limit_s=limit_s, start=mode), explain=False)
             for limit_s in limits
         ]
-        spent_s = _processor_s() - before_s
+        spent_s = processor_s() - before_s
         bound = max((one.bound for one in found if one.bound is not None), default=None)
         yield [
             backend,
@@ -275,7 +275,7 @@ def _period(found: SolveResult) -> str:
     return f"{found.objective:,}{', proved' if found.bound == found.objective else ''}"
 
 
-def _processor_s() -> float:
+def processor_s() -> float:
     """Return the time that this process and its children, all of which have to end, had of the processor."""
     for child in multiprocessing.active_children():
         child.join()

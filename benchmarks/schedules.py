@@ -3,11 +3,14 @@
     python -m benchmarks.schedules                          # 31 mixes after 25 ms, 0.1, 1 and 10 s
     python -m benchmarks.schedules --limits 1 --mixes 0,14  # some of them
     python -m benchmarks.schedules --large 100,300,1000 --limits 5
+    python -m benchmarks.schedules --exact cpsat,pulp --limits 10,60 --mixes 14,7,12,15
 
 Several requests on phones, any unit at any time, with slowdown. 14 mixes are the first random ones of the
 study of Hetero2Pipe, 14 is the workload of the README, 15 to 20 are the first six where every unit runs every
 layer, 21 to 30 were drawn when the search was finished. Seconds are the processor's, so that a busy machine
 does not matter. Best known plans are of searches of a minute, or of this run where it found better ones.
+With `--exact` solvers begin with nothing, and with the plan and bound of the native search; their limits are
+seconds of the clock, and a column has those of the processor.
 """
 
 from __future__ import annotations
@@ -23,12 +26,16 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.passage import processor_s
+from gapless.api.planning import compare_backends
 from gapless.formulations.problem import Problem
 from gapless.formulations.schedules import as_schedules
 from gapless.profiler.platforms.workloads import phone_network_names, random_workloads, shipped_workload
 from gapless.solvers.jobs.makespan import MakespanSearch
 from gapless.solvers.protocol import Clock, Deadline, SolveOptions
+from gapless.solvers.result import Milestone, SolveResult
 from gapless.solvers.session import solve
+from gapless.solvers.sources import StartMode
 
 KIRIN, SNAPDRAGON = "kirin990", "snapdragon870"
 
@@ -88,6 +95,9 @@ def main() -> None:
     console = Console(width=190)
     if options.large:
         console.print(_large(options.large, options.limits[-1], options.seed))
+        return
+    if options.exact:
+        console.print(_exact(options))
         return
     table, found = _table(options.limits), []
     for number, (platform, text) in enumerate(mixes()):
@@ -174,6 +184,39 @@ def _large(sizes: Sequence[int], limit_s: float, seed: int) -> Table:
     return table
 
 
+def _exact(options: argparse.Namespace) -> Table:
+    table = Table(title="plan us (above the best known in %); above its own bound in %")
+    for name in ("#", "requests", "backend", "start"):
+        table.add_column(name)
+    for limit_s in options.limits:
+        table.add_column(f"{limit_s:g} s", justify="right")
+    table.add_column("of the processor, s", justify="right")
+    chosen = options.mixes or (14,)
+    for number, (platform, text) in enumerate(mixes()):
+        if number not in chosen:
+            continue
+        problem = as_schedules(shipped_workload(platform, text))
+        for backend in options.exact:
+            for start in (StartMode.NONE, StartMode.NATIVE):
+                before_s = processor_s()
+                asked = SolveOptions(time_limit_s=max(options.limits), start=start)
+                (found,) = compare_backends(problem, asked, backends=[backend]).results
+                spent_s = processor_s() - before_s
+                cells = (_held(found, limit_s, BEST_US[number]) for limit_s in options.limits)
+                table.add_row(str(number), text, backend, str(start), *cells, f"{spent_s:.0f}")
+    return table
+
+
+def _held(found: SolveResult, limit_s: float, best_us: int) -> str:
+    """Return what a solver held after some seconds of its search."""
+    held = [each for each in found.course if each.at_s <= limit_s] or [Milestone(at_s=0.0)]
+    value, bound = held[-1].value, held[-1].bound
+    if value is None:
+        return "no plan" if bound is None else f"no plan, bound {bound:,}"
+    gap = "no bound" if not bound else f"{100 * (value / bound - 1):.2f}" if value > bound else "proved"
+    return f"{value:,} ({100 * (value / best_us - 1):+.2f}); {gap}"
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -182,6 +225,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--limits", type=_seconds, default=limits, help="seconds, e.g. 0.1,1")
     parser.add_argument("--mixes", type=_numbers, default=(), help="numbers of some mixes, e.g. 0,14")
     parser.add_argument("--large", type=_numbers, default=(), help="numbers of requests, e.g. 100,1000")
+    parser.add_argument("--exact", type=lambda text: text.split(","), default=(), help="e.g. cpsat,pulp")
     parser.add_argument("--ordered", type=float, default=1.0, help="seconds for plans in order; 0: none")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
