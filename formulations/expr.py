@@ -372,3 +372,26 @@ def variables(expr: Expr) -> dict[VariableKey, Variable]:
             case And() | Or() | Max():
                 stack.extend(node.args)
     return found
+
+
+def rewritten(expr: Expr, atom: Callable[[Variable], Expr]) -> Expr:
+    """Return a tree with something else in place of each variable."""
+
+    def truth(arg: BoolExpr) -> BoolExpr:
+        return as_bool(rewritten(arg, atom))
+
+    match expr:
+        case BoolVar() | IntVar():
+            return atom(expr)
+        case Linear():
+            return linear(((factor, rewritten(term, atom)) for factor, term in expr.terms), expr.constant)
+        case LessEq():
+            return LessEq(rewritten(expr.left, atom), rewritten(expr.right, atom))
+        case Not():
+            return Not(truth(expr.arg))
+        case And() | Or():
+            return type(expr)(tuple(map(truth, expr.args)))
+        case Max():
+            return Max(tuple(rewritten(arg, atom) for arg in expr.args))
+        case _:
+            return expr

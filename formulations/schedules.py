@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from .deployment import Mode
 from .errors import InvalidInputError
+from .expr import Const, Expr, Variable, as_bool, rewritten
 from .job_requests import Cuts, JobRequest, Jobs, passage_defects
 from .limits import capped
 from .objective import Objective
@@ -77,8 +80,8 @@ def free_schedules(problem: Problem) -> Problem | None:
 def as_workload(problem: Problem) -> Problem:
     """Return the requests of schedules as a workload of least makespan.
 
-    Left out is what workloads do not know: deadlines that may be missed, weights, waiting and rules;
-    where requests have weights, the limit on latencies, too.
+    Left out is what workloads do not know: deadlines that may be missed, weights, waiting and rules about
+    them; where requests have weights, the limit on latencies, too.
     """
     jobs = problem.data
     assert isinstance(jobs, Jobs)
@@ -89,13 +92,34 @@ def as_workload(problem: Problem) -> Problem:
     limits = problem.limits
     if any(request.weight != 1 for request in jobs.requests):  # that of a workload is about the plain sum
         limits = replace(limits, max_latency_us=None)
-    return replace(
-        problem,
-        limits=limits,
-        data=Workload(requests=requests),
-        objective=Objective(terms=("makespan",)),
-        rules=(),
-    )
+    objective = Objective(terms=("makespan",))
+    found = replace(problem, limits=limits, data=Workload(requests=requests), objective=objective, rules=())
+    return replace(found, rules=tuple(_rules_in_order(problem, jobs, found.view)))
+
+
+_SHARED = frozenset(("on", "uses", "busy_us", "start_us", "finish_us", "makespan_us"))
+"""Quantities that workloads and schedules call by the same names and indices."""
+
+
+def _rules_in_order(problem: Problem, jobs: Jobs, view: Any) -> Iterator[Rule]:
+    """Yield the rules of schedules that mean something for a workload, whose view is given."""
+
+    def atom(variable: Variable) -> Expr:
+        if variable.name in _SHARED:
+            return variable
+        request = jobs.requests[variable.args[0]]
+        if variable.name == "chunks":
+            found: Expr = view.chunks(request.name)
+        elif variable.name == "is_late":
+            due_us = request.deadline_us
+            found = Const(0) if due_us is None else view.latency_us(request.name) > due_us
+        else:
+            raise LookupError(variable.name)
+        return found
+
+    for rule in problem.expression_rules:
+        with suppress(LookupError):
+            yield replace(rule, expr=as_bool(rewritten(rule.expr, atom)))
 
 
 def from_workload(plan: Plan) -> Plan:

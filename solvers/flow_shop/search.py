@@ -30,6 +30,7 @@ from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
 from .guided import guided_drafts
+from .repaired import repaired_schedules
 from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
 from .starts import serial_drafts, starting_drafts
@@ -51,6 +52,9 @@ the rest into that, and what is left into the search again; where there are so m
 
 _STARTING = 3
 """One in this number of parts of the time that is left may go into schedules to start from."""
+
+_REPAIRING = 0.3
+"""Share of the time that repairs of what heuristics propose may take."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
@@ -205,6 +209,9 @@ class JointSearch:
 
     def _starts(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from that need prices."""
+        if self._problem.rules:
+            made = repaired_schedules(self._problem, self._deadline.share(_REPAIRING))
+            yield from filter(None, map(context.draft, made))
         if self._is_guided:
             yield from guided_drafts(context, bounds.contention, deadline)
         yield from starting_drafts(context, self._prices(bounds), lambda: self._calm_order)

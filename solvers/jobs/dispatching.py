@@ -16,7 +16,7 @@ from ...formulations.problem import Problem
 from ...formulations.schedules import as_workload, from_workload
 from ..coordination.policies import SHIPPED, make_policy
 from ..placing import PLAIN, Placement
-from ..protocol import Capabilities, SolveOptions, Support
+from ..protocol import Capabilities, Clock, Deadline, SolveOptions, Support
 
 _STARTS = ("sel", "lst", "heft", "shortest")
 """Policies whose plans searches start from."""
@@ -30,7 +30,7 @@ def dispatched(problem: Problem, tables: JobTables) -> Iterator[JobPlan]:
             yield found
 
 
-def ordered(problem: Problem, tables: JobTables, limit_s: float) -> Iterator[JobPlan]:
+def ordered(problem: Problem, tables: JobTables, deadline: Deadline) -> Iterator[JobPlan]:
     """Yield the best plan, found within a time, that passes the units once and in order.
 
     Nothing is yielded where requests wait for others, or where there is no such plan.
@@ -39,7 +39,7 @@ def ordered(problem: Problem, tables: JobTables, limit_s: float) -> Iterator[Job
 
     if any(tables.after):
         return
-    found = solve(as_workload(problem), "native", SolveOptions(time_limit_s=limit_s)).plan
+    found = solve(as_workload(problem), "native", SolveOptions(time_limit_s=deadline.left_s, clock=Clock(deadline.now))).plan
     if found is not None:
         plan = from_workload(found)
         if not malformations(problem, plan):

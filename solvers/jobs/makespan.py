@@ -107,13 +107,20 @@ class MakespanSearch(RoundSearch[JobPlan]):
         if self._tables.request_count <= _MOST_DISPATCHED and not deadline.within(_DISPATCHED_S):
             for code in dispatched(self._problem, self._tables):
                 self._adopt(code)
-        if deadline.left_s is not None and not deadline.within(_ORDERED_S) and self._anywhere:
-            for code in ordered(self._problem, self._tables, deadline.left_s * _ORDERED_SHARE):
-                self._adopt(code)
+        in_order = self._anywhere or bool(self._problem.rules)
+        if deadline.left_s is not None and not deadline.within(_ORDERED_S) and in_order:
+            for code in ordered(self._problem, self._tables, deadline.share(_ORDERED_SHARE)):
+                if self._anywhere:
+                    self._adopt(code)
+                else:  # far from the best ones: to begin with it would mislead the search
+                    self.pool.offer(code)
 
     @property
     def _anywhere(self) -> bool:
-        """Whether every unit runs every network; where one cannot, plans in one order are far behind."""
+        """Whether every unit runs every network; where one cannot, plans in one order are far behind.
+
+        That is so without rules: these may ask for what such plans have anyway.
+        """
         units = range(self._instance.unit_count)
         networks = self._instance.networks
         return all(network.allows(((0, network.size, unit),)) for network in networks for unit in units)

@@ -110,7 +110,7 @@ def test_a_plan_of_somebody_else_is_followed(name: str) -> None:
 def test_a_search_begins_with_what_keeps_one_order_where_that_is_better() -> None:
     """Where all units run all layers, the search alone was 2.7 % behind after a second."""
     problem = free("yolov4,inceptionv4x2,alexnet", "snapdragon870")
-    (code,) = ordered(problem, tables_of(problem), 0.2)
+    (code,) = ordered(problem, tables_of(problem), Deadline(0.2))
     search = MakespanSearch(problem, seed=0, fixed=True)
     search._most_steps = 300
     search.begin(NEVER)
