@@ -209,7 +209,7 @@ class JointSearch:
 
     def _starts(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from that need prices."""
-        if self._problem.rules:
+        if self._problem.rules and self._deadline.left_s is not None:  # repairs of long orders take minutes
             made = repaired_schedules(self._problem, self._deadline.share(_REPAIRING))
             yield from filter(None, map(context.draft, made))
         if self._is_guided:

@@ -16,7 +16,7 @@ from ...formulations.problem import Problem
 from ...formulations.schedules import as_workload, from_workload
 from ..coordination.policies import SHIPPED, make_policy
 from ..placing import PLAIN, Placement
-from ..protocol import Capabilities, Clock, Deadline, SolveOptions, Support
+from ..protocol import LEAST_S, Capabilities, Clock, Deadline, SolveOptions, Support
 
 _STARTS = ("sel", "lst", "heft", "shortest")
 """Policies whose plans searches start from."""
@@ -39,7 +39,9 @@ def ordered(problem: Problem, tables: JobTables, deadline: Deadline) -> Iterator
 
     if any(tables.after):
         return
-    found = solve(as_workload(problem), "native", SolveOptions(time_limit_s=deadline.left_s, clock=Clock(deadline.now))).plan
+    workload, left_s = as_workload(problem), deadline.left_s
+    limit_s = None if left_s is None else max(LEAST_S, left_s)
+    found = solve(workload, "native", SolveOptions(time_limit_s=limit_s, clock=Clock(deadline.now))).plan
     if found is not None:
         plan = from_workload(found)
         if not malformations(problem, plan):

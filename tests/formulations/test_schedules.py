@@ -9,11 +9,13 @@ import pytest
 import gapless
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.expr import max_of
 from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.schedules import as_schedules
+from gapless.formulations.rules import RuleFunction
+from gapless.formulations.schedules import as_schedules, as_workload, from_workload
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.session import solve
@@ -124,3 +126,32 @@ def test_one_way_to_ask_for_a_passage() -> None:
     assert (option, wider) == ("--passage any", as_schedules(served()))
     streamed = replace(served(), data=Workload(requests=(Request(name="a", network="a"),), mode=Mode.STREAM))
     assert streamed.formulation.wider(streamed) is None
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda view: view.finish_us("b1") + 20 <= view.finish_us("a0"),
+        lambda view: view.load_us("big") <= 100,
+        lambda view: ~(view.uses("b1", "big") & view.uses("b1", "npu")) | view.on("a0", 0, "npu"),
+        lambda view: view.chunks("a0") + view.chunks("b1") <= 3,
+        lambda view: view.is_late("a0"),
+        lambda view: max_of([view.latency_us("a0"), view.makespan_us() - 40]) <= 75,
+    ],
+)
+def test_rules_mean_the_same_for_the_workload_of_schedules(rule: RuleFunction) -> None:
+    problem = as_schedules(served(), "ordered")
+    problem = replace(problem, rules=()).with_rules(rule)
+    workload = as_workload(problem)
+    assert len(workload.rules) == 1
+    verdicts = set()
+    for plan in all_plans(workload):
+        valid = not check(workload, plan)
+        assert valid == (not check(problem, from_workload(plan)))
+        verdicts.add(valid)
+    assert verdicts == {True, False}
+
+
+def test_rules_that_mean_nothing_for_a_workload_are_left_out() -> None:
+    problem = as_schedules(served()).with_rules(lambda view: view._variables.number("work_us") <= 10_000)
+    assert [rule.name for rule in as_workload(problem).rules] == ["deadline of a0"]

@@ -6,10 +6,13 @@ import pytest
 
 from gapless.formulations.judge import examined
 from gapless.formulations.workload import RequestOrder
+from gapless.profiler.platforms.workloads import shipped_workload
+from gapless.solvers.flow_shop.baselines import BandBackend
+from gapless.solvers.flow_shop.repaired import repaired_schedules
 from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.flow_shop.starts import inserted
-from gapless.solvers.protocol import NEVER, Deadline
+from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
 
 
 @pytest.mark.parametrize("order", RequestOrder)
@@ -42,3 +45,15 @@ def test_a_search_has_plans_before_it_asks_for_prices(monkeypatch: pytest.Monkey
     with pytest.raises(LookupError):
         search.run()
     assert search.kept.best is not None
+
+
+def test_heuristics_whose_plans_break_a_rule_are_repaired() -> None:
+    """Band knows no rules: here it has bert at work before yolov4 is done."""
+    problem = shipped_workload("kirin990", "yolov4,bert,mobilenetv2").with_rules(
+        lambda view: view.start_us("bert") >= view.finish_us("yolov4")
+    )
+    proposed = BandBackend().propose(problem, SolveOptions(), NEVER)
+    assert all(examined(problem, schedule)[1] for schedule in proposed)
+    made = repaired_schedules(problem, NEVER)
+    assert made
+    assert not any(examined(problem, schedule)[1] for schedule in made)

@@ -14,6 +14,7 @@ from benchmarks.schedule_instances import sliced
 from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import tables_of
+from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Workload
 from gapless.profiler.platforms.workloads import shipped_workload
@@ -122,6 +123,21 @@ def test_a_search_begins_with_what_keeps_one_order_where_that_is_better() -> Non
     assert list(search.rounds(NEVER))
     assert search._searches[0].best is not None
     assert search._searches[0].best.value <= JobValues(tables, code).makespan_us + 100
+
+
+def test_under_rules_the_best_plan_in_one_order_is_kept_and_does_not_lead_the_search() -> None:
+    """To begin with such a plan ended the search at twice the time; without it some were never found."""
+    problem = free("yolov4,bert,mobilenetv2").with_rules(
+        lambda view: view.chunks("yolov4") + view.chunks("bert") + view.chunks("mobilenetv2") <= 4
+    )
+    (code,) = ordered(problem, tables_of(problem), Deadline(0.3))
+    assert not examined(problem, code)[1]
+    search = MakespanSearch(problem, seed=0)
+    search.begin(Deadline(2.0))
+    (best,) = search.pool.codes
+    assert JobValues(tables_of(problem), best).makespan_us <= JobValues(tables_of(problem), code).makespan_us
+    adopted = search._searches[0].best
+    assert adopted is None or adopted.value != JobValues(tables_of(problem), best).makespan_us
 
 
 def test_a_play_ends_when_its_slack_is_too_large() -> None:
