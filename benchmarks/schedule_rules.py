@@ -3,12 +3,12 @@
     python -m benchmarks.schedule_rules --limit 5 --exact cpsat,pulp
     python -m benchmarks.schedule_rules --rules gap,load --networks yolov4,bert,mobilenetv2
 
-Six requests on the Kirin 990 under each of `RULES`. Who must not be beaten: every request whole on one unit, in
-the best order that keeps the rule, and the heuristics for one order of all units, repaired where their plans
-break the rule. `native` is asked in either class of plans, exact backends with free passage and native's
-start. What has no plan for the class is "-"; the command ends with 1 if `native` or an exact backend has a worse
-plan than one of those, or none where there is one. Limits are seconds of the processor; those of exact
-backends are the clock's.
+Six requests on the Kirin 990 under each of `RULES`. Who must not be ahead: every request whole on one unit,
+in the best order that keeps the rule, and the heuristics for one order of all units, repaired where their
+plans break the rule. `native` is asked in either class of plans, exact backends with free passage and
+native's start. "-": no plan. The command ends with 1 if `native` or an exact backend has a worse plan than
+one of those, or none where there is one. Limits are seconds of the processor; those of exact backends are
+the clock's.
 """
 
 from __future__ import annotations

@@ -30,10 +30,9 @@ from .columns import columns_apply, least_columns
 from .descent import Descent
 from .draft import Draft, DraftContext
 from .guided import guided_drafts
-from .repaired import repaired_schedules
 from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
-from .starts import serial_drafts, starting_drafts
+from .starts import repaired_schedules, serial_drafts, starting_drafts
 from .units import MOST_SETS, confine, unit_sets
 from .ways import Ways
 

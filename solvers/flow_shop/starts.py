@@ -8,11 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ...formulations.flow_shop.tables import Schedule
+from ...formulations.judge import examined
+from ...formulations.problem import Problem
 from ..contention import PRICE_SCALE
-from ..protocol import Deadline
+from ..protocol import Deadline, SolveOptions
+from ..repairing import repair
 from .arrays import Ints
+from .baselines import BandBackend
 from .bounds import Prices, serial_us
 from .draft import Draft, DraftContext, Places, slowed
+from .hetero2pipe import Hetero2PipeBackend, HungarianBackend
 from .line import Row, Sides, put_back
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE
@@ -59,6 +65,18 @@ def serial_drafts(context: DraftContext) -> Iterator[Draft]:
                 cuts.append(whole)
         if len(cuts) == context.shop.request_count:
             yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts)))
+
+
+def repaired_schedules(problem: Problem, deadline: Deadline) -> list[Schedule]:
+    """Return schedules of quick heuristics, repaired where they break something, while there is time."""
+    options = SolveOptions()
+    made: list[Schedule] = []
+    broken: list[Schedule] = []
+    for planner in (BandBackend(), Hetero2PipeBackend(), HungarianBackend()):
+        for schedule in planner.propose(problem, options, deadline):
+            (broken if examined(problem, schedule)[1] else made).append(schedule)
+    repair(problem, broken, deadline, made.append)
+    return made
 
 
 def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, ...]:

@@ -8,10 +8,9 @@ from gapless.formulations.judge import examined
 from gapless.formulations.workload import RequestOrder
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers.flow_shop.baselines import BandBackend
-from gapless.solvers.flow_shop.repaired import repaired_schedules
 from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
-from gapless.solvers.flow_shop.starts import inserted
+from gapless.solvers.flow_shop.starts import inserted, repaired_schedules
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
 
 
