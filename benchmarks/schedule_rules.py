@@ -7,8 +7,8 @@ Six requests on the Kirin 990 under each of `RULES`. Who must not be ahead: ever
 in the best order that keeps the rule, and the heuristics for one order of all units, repaired where their
 plans break the rule. `native` is asked in either class of plans, exact backends with free passage and
 native's start. "-": no plan. The command ends with 1 if `native` or an exact backend has a worse plan than
-one of those, or none where there is one. Limits are seconds of the processor; those of exact backends are
-the clock's.
+one of those, or none where there is one, or `native` with free passage a worse one than with one order.
+Limits are seconds of the processor; those of exact backends are the clock's.
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ def main() -> int:
         ordered = _asked(in_order, "native", options.limit)
         own = {backend: _asked(free, backend, options.limit) for backend in ours}
         behind += [f"{name}: native, ordered"] if _is_behind(ordered, (whole[0], heuristic[0])) else []
-        others = (whole[0], heuristic[0], ordered)
-        behind += [f"{name}: {backend}" for backend, span in own.items() if _is_behind(span, others)]
+        for backend, span in own.items():
+            others = (whole[0], heuristic[0], *((ordered,) if backend == "native" else ()))
+            behind += [f"{name}: {backend}"] if _is_behind(span, others) else []
         shown = (f"{_ms(span)} {who}".strip() for span, who in (whole, heuristic))
         table.add_row(words or name, *shown, *map(_ms, (ordered, *own.values())))
     Console(width=170).print(table)

@@ -64,7 +64,7 @@ class Proposing(ABC, Generic[CodeT]):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best plans that the judge finds valid."""
-        deadline = Deadline(options.time_limit_s)
+        deadline = Deadline(options.time_limit_s, options.clock)
         valid: dict[CodeT, Score] = {}
         broken: dict[CodeT, None] = {}
         proposed = 0

@@ -158,7 +158,8 @@ def claim_of(
 
     `begun`: makes the search, whose tables take time, too.
     """
-    deadline, showing, handling = Deadline(options.time_limit_s), Showing(options), support.handling(problem)
+    deadline = Deadline(options.time_limit_s, options.clock)
+    showing, handling = Showing(options), support.handling(problem)
     search = begun()
 
     def claim(stop: StopReason) -> Claim:
