@@ -16,6 +16,7 @@ import gapless
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import BackendFailedError
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import as_schedules
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers import sandbox
 from gapless.solvers.protocol import Claim, Clock, Deadline, SolveOptions, StopReason
@@ -144,6 +145,17 @@ WORKLOAD = {"platform": "kirin990", "workload": "yolov4,bert,mobilenetv2x3"}
 
 
 @pytest.mark.slow
+def test_a_search_in_rounds_goes_by_the_clock_that_it_is_given() -> None:
+    """Two looks at this clock take all the time; by that of the machine there are thousands of steps."""
+    problem = as_schedules(shipped_workload("kirin990", "yolov4,bert,mobilenetv2x3,vgg16,alexnet,resnet50"))
+    options = SolveOptions(time_limit_s=2.0, clock=Clock(partial(next, count(0.0, 1.0))))
+    found = solve(problem, "native", options, explain=False)
+    assert found.plan is not None
+    steps = found.statistics["steps"]
+    assert isinstance(steps, int)
+    assert steps < 500
+
+
 @pytest.mark.parametrize("name", ["native", "exhaustive", "hetero2pipe", "annealing", "band"])
 def test_no_module_is_loaded_on_the_clock_of_the_first_search(name: str) -> None:
     asked = {"problem": "pixel7a/octree"} if name == "exhaustive" else WORKLOAD
