@@ -23,7 +23,7 @@ from ..formulations.plugins import (
     load_reference,
     reference_hint,
 )
-from ..formulations.problem import Problem
+from ..formulations.problem import Feature, Problem
 from .families import Family, Translation, families
 from .protocol import (
     Backend,
@@ -162,6 +162,9 @@ class _Translated:
             return self._backend.solve(problem, options)
         own, publish = self._translation.problem(problem), options.publish
         missing = self._backend.capabilities.missing(own)
+        if Feature.RULES in missing:  # then they are only checked
+            own = replace(own, rules=())
+            missing = self._backend.capabilities.missing(own)
         if missing:
             raise UnsupportedFeatureError(
                 f"backend {self.name!r} does not handle {', '.join(sorted(missing))}", missing

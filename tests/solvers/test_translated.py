@@ -13,7 +13,7 @@ from gapless.formulations.errors import UnsupportedFeatureError
 from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
-from gapless.formulations.schedules import as_schedules
+from gapless.formulations.schedules import as_schedules, as_workload
 from gapless.formulations.workload import Workload
 from gapless.solvers.protocol import EXACT, Capabilities, Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import translated
@@ -49,6 +49,14 @@ class Ordered:
         )
         options.publish(claim)
         return claim
+
+
+class Unruly(Ordered):
+    """One that knows no rules."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        summary="unruly", formulations={"flow_shop": replace(EXACT, rules=None)}
+    )
 
 
 def schedules(passage: str = "any") -> Problem:
@@ -91,9 +99,16 @@ def test_plans_that_break_what_is_asked_of_schedules_are_none() -> None:
     assert "passage ordered:big,npu forbids" in str(backwards.statistics["reason"])
     problem = schedules()
     whole = problem.with_rules(lambda view: view.on("a0", 0, "big"))
-    found = solve(whole, Ordered(), explain=False)
+    found = solve(whole, Unruly(), explain=False)
     assert (found.status, found.objective) == ("no_solution", None)
     assert found.statistics["reason"]
+
+
+def test_a_backend_that_knows_rules_is_told_those_of_schedules() -> None:
+    whole = schedules().with_rules(lambda view: view.on("a0", 0, "big"))
+    found = solve(whole, Ordered(), explain=False)
+    assert found.plan is not None
+    assert found.objective == solve(as_workload(whole), "exhaustive").objective
 
 
 def test_a_limit_on_weighted_latencies_is_not_taken_for_one_on_their_plain_sum() -> None:
