@@ -153,7 +153,7 @@ def _optima(problem: Problem) -> dict[str, int]:
     for code in all_plans(tables_of(problem)):
         numbers, wrong = examined(problem, code)
         if not wrong:
-            for term in JobTerm:
+            for term in numbers.terms:
                 best[term] = min(best.get(term, sys.maxsize), numbers.term(term))
     return best
 
