@@ -7,10 +7,11 @@ import pytest
 from gapless.formulations.judge import examined
 from gapless.formulations.workload import RequestOrder
 from gapless.profiler.platforms.workloads import shipped_workload
+from gapless.solvers.flow_shop import search
 from gapless.solvers.flow_shop.baselines import BandBackend
 from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
-from gapless.solvers.flow_shop.starts import inserted, repaired_schedules
+from gapless.solvers.flow_shop.starts import inserted, repaired_schedules, serial_drafts
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
 
 
@@ -56,3 +57,15 @@ def test_heuristics_whose_plans_break_a_rule_are_repaired() -> None:
     made = repaired_schedules(problem, NEVER)
     assert made
     assert not any(examined(problem, schedule)[1] for schedule in made)
+
+
+def test_under_rules_a_search_with_time_begins_with_repaired_schedules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = random_workload(3, 3, 1).with_rules(lambda view: view.makespan_us() >= 0)
+    context, bounds = JointSearch(problem).contexts[0]
+    draft = next(serial_drafts(context))
+    monkeypatch.setattr(search, "repaired_schedules", lambda *_: [context.schedule(draft)])
+    limited = JointSearch(problem, deadline=Deadline(60.0))
+    assert next(limited._starts(context, bounds, NEVER)) == draft
+    assert next(JointSearch(problem)._starts(context, bounds, NEVER)) != draft
