@@ -169,6 +169,8 @@ class PairBound:
         step, last = _FIRST_STEP * gap, (0.0, 0.0)
         while self.bound_us < best_us:
             limit, begun = min(float(best_us), self.bound_us + step), deadline.now()
+            if limit <= last[0]:
+                return  # of a few microseconds: the step is less than what is taken off for rounding
             least = game.least(limit - pair.others, deadline)
             self.bound_us = max(self.bound_us, ceil(pair.others + least - _SAFE_US))
             if pair.others + least < limit - 1:

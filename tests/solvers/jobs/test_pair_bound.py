@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from math import ceil, inf
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -22,7 +26,8 @@ from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
 from gapless.solvers.jobs.pair_blocks import Blocks, blocks_of
-from gapless.solvers.jobs.pair_bound import Pair, heavy_pair
+from gapless.solvers.jobs.pair_bound import Pair, PairBound, heavy_pair
+from gapless.solvers.jobs.pair_game import Game
 from gapless.solvers.jobs.pair_modes import ModeSets, lowered
 from gapless.solvers.protocol import Clock, Deadline
 from tests.jobs_instances import drawn_pair, jobs_problem, passing
@@ -214,3 +219,13 @@ def test_a_block_that_is_cut_costs_another_copy() -> None:
         (1, 3, 7_720.0, 0.0),
         (2, 1, 300.0, 0.0),
     )
+
+
+def test_limits_that_rise_by_less_than_a_microsecond_end_the_search_for_a_better_bound() -> None:
+    """The same limit again had divided by zero, and without a deadline had gone on for ever."""
+    _, instance = whole(drawn_pair(1))
+    bound = PairBound(instance, 10, np.zeros((len(instance.networks), instance.unit_count)))
+    game = SimpleNamespace(least=lambda limit, _: limit - 0.9)
+    ticks = Clock(partial(next, count(0.0, 1.0)))
+    bound._climb(cast(Pair, SimpleNamespace(others=0.0)), cast(Game, game), 14, Deadline(1000.0, ticks))
+    assert bound.bound_us == 10
