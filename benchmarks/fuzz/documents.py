@@ -25,11 +25,11 @@ def valid_documents(folder: Path) -> Mapping[str, bytes]:
     """Return valid files by name; they are made in a folder."""
     words = {
         "plan.json": ["plan", _NAME, "--out"],
-        "platform.json": ["platforms", "--detect", "--out"],
+        "platform.json": ["device", "detect", "--out"],
         "comparison.json": ["compare", _NAME, "--backends", "native,exhaustive", "--out"],
-        "interference.json": ["interference", "pixel7a", "--out"],
+        "interference.json": ["costs", "interference", "pixel7a", "--out"],
         "workload.json": ["show", "--workload", "yolov4,bert", "--platform", "kirin990", "--out"],
-        "trace.json": ["trace", _NAME, str(folder / "plan.json"), "--simulated", "--out"],
+        "trace.json": ["tools", "trace", _NAME, str(folder / "plan.json"), "--simulated", "--out"],
         "run": ["tune", _NAME, *_SIMULATED, "--out"],
     }
     for name, command in words.items():

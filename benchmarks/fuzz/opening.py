@@ -72,9 +72,9 @@ def open_document(path: Path, case: int) -> str:
         commands += [
             ["show", plain, "--json"],
             ["plan", plain, "--backends", "native", "--time-limit", "0.2"],
-            ["check", "pixel7a/alexnet-sparse", plain],
+            ["tools", "check", "pixel7a/alexnet-sparse", plain],
             ["simulate", "pixel7a/alexnet-sparse", plain],
-            ["predict", plain],
+            ["costs", "judge", plain],
             ["report", plain, "--out", str(path.with_suffix(".html"))],
         ]
     codes = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,16 +12,16 @@ from ..formulations.deployment import Mode
 from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.limits import Limits
+from ..formulations.nearness import meant
 from ..formulations.network import Network
 from ..formulations.objective import PERIOD, Objective
 from ..formulations.passages import Passage, Ways
-from ..formulations.plugins import require_trusted
+from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.workload import Execution, RequestOrder, Workload
 from ..profiler.platforms.catalog import is_shipped_name
 from ..question.question import About, Question, asked_fields
-from ..question.values import Place
 from ..solvers.registry import get_backends
 from .models import is_code
 from .problems import (
@@ -122,33 +122,28 @@ def asked_problem(problem: Planned | Question | None, words: Words) -> Asked:
         model=None if isinstance(problem, Problem | Question | str | Path | None) else problem,
         cluster=None if isinstance(cluster, str | Path | None) else cluster,
     )
+    said: dict[str, Any] = {
+        name: value for name, value in words.items() if name != "rules" and value is not None
+    }
+    if subject.cluster is not None:
+        said["platform"] = subject.cluster.name
+    known = [each.name for each in fields(Question)]
+    if stray := [name for name in said if name not in known]:
+        raise InvalidInputError(f"{stray[0]} cannot be asked; {meant(stray[0], known)}")
     question = problem if isinstance(problem, Question) else Question()
     if isinstance(problem, str | Path):
-        question = replace(question, problem=str(problem))
-    question = question.with_values(_values(words))
-    rules = tuple(words.get("rules", ()))
-    if subject == Subject(cluster=subject.cluster):
-        return ask(question, subject, lambda made: made.with_rules(*rules))
-    return Asked(problem=problem_of(question, subject).with_rules(*rules), question=question)
-
-
-def _values(words: Words) -> dict[str, Any]:
-    """Return values of Python as fields of a question; what is given as text is read as in a file."""
-    found: dict[str, Any] = {}
-    known = {each.name: each for each in asked_fields()}
-    for name, value in words.items():
-        if value is None or name == "rules":
-            continue
-        if name == "limits":
-            assert isinstance(value, Limits)
-            found |= value.in_use()
-        elif name not in known:
-            raise InvalidInputError(f"{name} is nothing that can be asked; there are {', '.join(known)}")
-        elif isinstance(value, str) and known[name].form.plain is False:
-            found[name] = known[name].form.read(Place(name, bare=True), value)
-        else:
-            found[name] = str(value) if known[name].form.plain else value
-    return found
+        said["problem"] = str(problem)
+    question = Question(**said).over(question)
+    trust(question.problem or "")  # who names code in a program has it run
+    rules = tuple(words.get("rules") or ())
+    asked = (
+        Asked(problem=problem_of(question, subject).with_rules(*rules), question=question)
+        if subject.problem is not None and question.workload is None
+        else ask(question, subject, lambda made: made.with_rules(*rules))
+    )
+    if asked.task_slots is not None:
+        raise InvalidInputError("task_slots are of a workload; `simulate` takes them for one network")
+    return asked
 
 
 def ask(
@@ -206,11 +201,13 @@ def problem_of(question: Question, subject: Subject = Subject()) -> Problem:
     if question.layer_order == "free":
         for name in ("pipelines", "groups"):
             if question.value(name) is not None:
-                raise InvalidInputError(f"--{name} is about chunks of one order: leave --layer-order away")
+                raise InvalidInputError(f"--{name} is about chunks of one order: omit --layer-order")
         problem = _in_any_order(problem, question)
     else:
         _refuse(question, About.SIDE_BY_SIDE)
         problem = with_layer_order(problem, question.layer_order or "fixed")
+    if question.task_slots is not None and question.workload is None and not problem.formulation.one_network:
+        raise InvalidInputError("--task-slots is about a workload that is named; this problem says its own")
     if question.pipelines is not None:
         problem = with_pipelines(problem, question.pipelines)
     if question.passage is not None and not _is_free(question):
@@ -300,8 +297,14 @@ def _passage_notes(question: Question, problem: Problem) -> tuple[str, ...]:
 
 
 def _named(question: Question, subject: Subject) -> Problem:
+    if subject.problem is not None and question.costs is not None:
+        raise InvalidInputError(
+            f"costs={question.costs!r} chooses between the tables of a shipped problem; this one is made"
+        )
     if question.workload is not None:
-        _refuse(question, About.DEVICES, About.GROUPS, why="one network over devices: leave --workload away")
+        _refuse(question, About.DEVICES, About.GROUPS, why="one network over devices: omit --workload")
+        if subject.model is not None or subject.cluster is not None:
+            raise InvalidInputError("a workload names its networks, and runs on one device: omit the other")
         return load_workload(
             question.workload,
             problem=subject.problem or question.problem,
@@ -319,7 +322,7 @@ def _named(question: Question, subject: Subject) -> Problem:
     shipped = f"{question.platform}/{question.problem}"
     if question.platform is not None and is_shipped_name(shipped):
         question = replace(question, platform=None, problem=shipped)
-    if subject == Subject() and question.problem is None:
+    if question.problem is None and subject.problem is None and subject.model is None:
         raise InvalidInputError(
             "no problem is named: give a problem file or a shipped name (`gapless list problems`), "
             "a model with --platform and a cluster, or --workload with --platform"
@@ -334,10 +337,6 @@ def _named(question: Question, subject: Subject) -> Problem:
         )
     if subject.problem is None:
         return load_problem(question.problem or "", costs=question.costs)
-    if question.costs is not None:
-        raise InvalidInputError(
-            f"costs={question.costs!r} chooses between the tables of a shipped problem; this one is made"
-        )
     return subject.problem
 
 
@@ -353,13 +352,16 @@ def _over_devices(question: Question, subject: Subject) -> Problem:
         from .clusters import cluster_problem
 
         _refuse(question, About.GROUPS)
-        found = {key: given for key, given in device_options(question).items() if key != "shapes"}
-        return cluster_problem(subject.model or subject.problem or network_named(question), platform, **found)
+        found, made = device_options(question), subject.model or subject.problem
+        if made is None:
+            made = network_named(question)
+            del found["shapes"]  # it is opened with them
+        return cluster_problem(made, platform, **found)
     from .groups import group_problem
 
     if question.pipelines is not None:
         raise InvalidInputError(
-            "--pipelines is about plans in which each device has a chunk of its own: leave --groups away"
+            "--pipelines is about plans in which each device has a chunk of its own: omit --groups"
         )
     if subject.problem is not None or isinstance(subject.model, Network):
         raise InvalidInputError("groups are of a model whose pieces are cut: name it, or open it")

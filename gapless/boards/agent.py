@@ -1,4 +1,4 @@
-"""The program that gapless list runs on a board: takes files, runs one command, hands out what it wrote.
+"""The program that gapless runs on a board: takes files, runs one command, hands out what it wrote.
 
 It speaks with `session` over its standard input and output (`frames`), and ends with its connection: the
 command is interrupted as by Ctrl-C, so that it stops its workers and keeps what it has measured.

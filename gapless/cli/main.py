@@ -62,8 +62,22 @@ def unknown_command(name: str) -> InvalidInputError:
     if today:
         new = " or ".join(f"`gapless {each}`" for each in today)
         return InvalidInputError(f"no command {shown(name)}: it is now {new}")
+    if hint is None:
+        hint = _meant_command(name)
     words = f"did you mean {hint}?" if hint else meant(name, (*COMMANDS, *GROUPS), listed_by=listed)
     return InvalidInputError(f"no command {shown(name)}; {words}")
+
+
+def _meant_command(name: str) -> str | None:
+    """Return the command that has a typed name, today or before, without its group; None: there is none."""
+    known = {each.rpartition(" ")[2]: each for each in COMMANDS}
+    known |= {old: new[0] for old, new in RENAMED.items()}
+    last = name.rpartition(" ")[2]
+    if last in COMMANDS:
+        return last
+    found = dict.fromkeys(known[each] for each in near(last, known, most=1)) if name not in GROUPS else {}
+    own = [each for each in found if " " not in name or each.startswith(name.partition(" ")[0])]
+    return own[0] if own else None
 
 
 def usage_message(error: Any) -> str:

@@ -211,7 +211,7 @@ FORMATS = (
     FileFormat(
         name="slowdowns",
         what="base slowdowns between units, intensity and sensitivity of networks and their slices",
-        written_by="contention --platform --out",
+        written_by="costs contention --platform --out",
         read_by="plan --contention; a problem holds the same",
     ),
     FileFormat(

@@ -10,22 +10,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cache
+from pathlib import PurePath
 from typing import Annotated, Any, Self, get_type_hints
 
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMITS, Limits
+from ..formulations.nearness import meant
+from ..formulations.objective import Objective
 from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
 from .values import (
     DEVICES,
     ENERGY,
-    FLAG,
     PERCENT,
     SHAPES,
     SIZE,
     TIME,
     WINDOWS,
+    YES,
     Form,
     Place,
     Window,
@@ -50,14 +53,14 @@ class Field:
     """One thing that can be asked.
 
     `name`: of the attribute of a question, or of a limit. `key`: in files. `option`: of the command line.
-    `value`: what a flag means.
+    `flag`: the value that an option without a value means; None: the option has one.
     """
 
     name: str
     form: Form
     help: str
     about: About = About.ALL
-    value: Any = True
+    flag: Any = None
 
     @property
     def key(self) -> str:
@@ -67,7 +70,7 @@ class Field:
     @property
     def option(self) -> str:
         """What the command line calls it: values have their units there, names have none."""
-        if self.value is Mode.STREAM:
+        if self.flag is Mode.STREAM:
             return "--stream"
         name = self.name
         for unit in _UNITS:
@@ -81,9 +84,20 @@ class Field:
 
     def read(self, text: str, *, in_file: bool) -> Any:
         """Return the value that a text says; raises InvalidInputError, which names the option or the key."""
-        if self.form.flag:
-            return self.value
         return self.form.read(Place(self.key if in_file else self.option, bare=in_file), text)
+
+    def checked(self, value: Any) -> Any:
+        """Return a value that Python gives, which may be a text as in a file, as a question has it."""
+        known = value if isinstance(value, str) else None
+        if known is None and self.form.plain and isinstance(value, str | int | PurePath | Objective):
+            known = str(value)
+        try:
+            text = self.form.write(value) if known is None else known
+        except (AttributeError, TypeError, ValueError):
+            text = None
+        if text is None or (known is None and self.form.plain):
+            raise InvalidInputError(f"{self.name} is {value!r}, must be {self.form.metavar or 'a text'}")
+        return self.form.read(Place(self.name, bare=True), text)
 
     def text(self, value: Any) -> str:
         """Return a value as files keep it."""
@@ -101,11 +115,11 @@ class _Said:
     help: str
     form: Form = text_form()
     about: About = About.ALL
-    value: Any = True
+    flag: Any = None
 
 
-def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, value: Any = True) -> _Said:
-    return _Said(help=help, form=form, about=about, value=value)
+def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, flag: Any = None) -> _Said:
+    return _Said(help=help, form=form, about=about, flag=flag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +194,8 @@ class Question:
         ),
     ] = None
     mode: Annotated[
-        Mode | None, _said("The requests come over and over.", FLAG, About.WORKLOADS, value=Mode.STREAM)
+        Mode | None,
+        _said("The requests come over and over.", choice_form(Mode), About.WORKLOADS, flag=Mode.STREAM),
     ] = None
     task_slots: Annotated[int | None, _said("Most requests on their way at once.", count_form())] = None
     contention: Annotated[
@@ -233,8 +248,9 @@ class Question:
         _said(
             "With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
             "pieces; for graphs with few down-sets.",
-            FLAG,
+            YES,
             About.GROUPS,
+            flag=True,
         ),
     ] = None
     layer_order: Annotated[
@@ -273,6 +289,19 @@ class Question:
         ),
     ] = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.limits, Limits):
+            raise InvalidInputError(f"limits is {self.limits!r}, must be gapless.Limits(...)")
+        given = [
+            each.name
+            for each in fields(self)
+            if each.name != "limits" and getattr(self, each.name) is not None
+        ]
+        known = {each.name: each for each in asked_fields()} if given else {}
+        for name in given:
+            value = known[name].checked(getattr(self, name))
+            object.__setattr__(self, name, value)
+
     @classmethod
     def of_texts(cls, texts: Mapping[str, str], *, in_file: bool = True) -> Self:
         """Return what texts say, by the keys of fields.
@@ -284,7 +313,9 @@ class Question:
         unknown = sorted(set(texts) - set(known))
         if unknown:
             name = unknown[0][:MAX_NAME_LENGTH]
-            raise InvalidInputError(f"the problem is named by {name!r}, which this gapless does not know")
+            raise InvalidInputError(
+                f"the problem is named by {name!r}, which this gapless does not know; {meant(name, known)}"
+            )
         return cls().with_values(
             {known[key].name: known[key].read(text, in_file=in_file) for key, text in texts.items()}
         )
@@ -307,7 +338,7 @@ class Question:
         """Yield the names and the values of what is said, limits by their own names."""
         for each in asked_fields():
             value = self.value(each.name)
-            if value is not None:
+            if value is not None and value is not False:
                 yield each.name, value
 
     def value(self, name: str) -> Any:
@@ -336,9 +367,7 @@ def asked_fields() -> tuple[Field, ...]:
             ]
             continue
         said = getattr(hints[each.name], "__metadata__", (_Said(help=""),))[0]
-        found.append(
-            Field(name=each.name, form=said.form, help=said.help, about=said.about, value=said.value)
-        )
+        found.append(Field(name=each.name, form=said.form, help=said.help, about=said.about, flag=said.flag))
     return tuple(found)
 
 

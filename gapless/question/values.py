@@ -55,7 +55,6 @@ class Form:
     example: str = ""
     plain: bool = False  # whether a value is a text itself
     choices: type[StrEnum] | None = None
-    flag: bool = False  # whether naming it says all
     repeated: bool = False  # whether it may be given several times; its texts are joined by spaces
 
 
@@ -85,7 +84,7 @@ def _amount(place: Place, text: str, *, units: Mapping[str, int], what: str, usu
         raise InvalidInputError(f"{place}: {shown(text)} has an unknown unit {shown(unit)}; {hint}")
     least = number * units.get(unit, 1)
     if least != int(least):
-        raise InvalidInputError(f"{place} is {shown(text)}, must be whole {next(iter(units))}")
+        raise InvalidInputError(f"{place} is {shown(text)}, must be a whole number of {next(iter(units))}")
     return int(least)
 
 
@@ -115,8 +114,8 @@ def _windows(place: Place, text: str) -> dict[str, Window]:
         read = _WINDOW.fullmatch(each)
         if read is None or read[1] in found:
             raise InvalidInputError(
-                f"{place} is {shown(each)}, must be NAME=FROM..TO, once a request, e.g. bert=20ms..500ms, or "
-                "bert=20ms.. for no end"
+                f"{place} is {shown(each)}, must be NAME=FROM..TO, once per request, e.g. bert=20ms..500ms, "
+                "or bert=20ms.. for no end"
             )
         begin, end = (
             _amount(place, part, units=TIMES, what="a time", usual="ms") if part else None
@@ -136,7 +135,10 @@ def _windows_text(windows: Mapping[str, Window]) -> str:
 def _devices(place: Place, text: str) -> dict[str, int]:
     from ..formulations.cluster_platform import parse_counts
 
-    return parse_counts(text)
+    try:
+        return parse_counts(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{place}: {error}") from None
 
 
 def _pairs_text(pairs: Mapping[str, object]) -> str:
@@ -163,6 +165,12 @@ def _choice(place: Place, text: str, *, kind: type[StrEnum]) -> StrEnum:
         raise InvalidInputError(f"{place} is {shown(text)}; {hint}") from None
 
 
+def _yes(place: Place, text: str) -> bool:
+    if text not in ("True", "False"):
+        raise InvalidInputError(f"{place} is {shown(text)}, must be True or False")
+    return text == "True"
+
+
 def text_form(metavar: str | None = None) -> Form:
     """Return the form of any text."""
     return Form(metavar=metavar, read=_text, plain=True)
@@ -182,7 +190,7 @@ TIME = Form(metavar="TIME", example="30ms", read=partial(_amount, units=TIMES, w
 ENERGY = Form(metavar="ENERGY", example="5mJ", read=partial(_amount, units=ENERGIES, what="an energy"))
 SIZE = Form(metavar="SIZE", example="2GiB", read=partial(_amount, units=SIZES, what="an amount of memory"))
 PERCENT = Form(metavar="PERCENT", read=read_percent, write=_percent_text)
-FLAG = Form(metavar=None, read=lambda place, text: True, flag=True)
+YES = Form(metavar="True|False", read=_yes)
 DEVICES = Form(metavar="TYPE=NUMBER,...", read=_devices, write=_pairs_text)
 SHAPES = Form(metavar="INPUT=N,C,H,W", read=_shapes, write=_shapes_text, repeated=True)
 WINDOWS = Form(metavar="NAME=FROM..TO", read=_windows, write=_windows_text, repeated=True)

@@ -43,7 +43,7 @@ class InstanceSet:
         What the comparison is called on its page.
     problems
         Problem files, shipped names such as "pixel7a/octree" or patterns of them such as `pixel7a/*`, or what
-        `gapless plan` is asked for, by the names of its options, e.g. {"workload": "yolov4,bert", "platform":
+        `gapless plan` is asked for, by the fields of a question, e.g. {"workload": "yolov4,bert", "platform":
         "kirin990"}.
     generate
         Problems that are drawn: {"formulation": NAME, SIZE: [4, 6], SIZE: 4, "seeds": 10} is ten a size;

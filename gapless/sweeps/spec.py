@@ -158,7 +158,7 @@ class Sweep:
         Each model is planned on each platform.
     problems
         Whole problems besides: a problem file, a shipped name such as "pixel7a/octree", or what
-        `gapless plan` is asked for, by the names of its options, e.g. {"workload": "yolov4,bert", "platform":
+        `gapless plan` is asked for, by the fields of a question, e.g. {"workload": "yolov4,bert", "platform":
         "kirin990"}; "board" among them is what the platform is called in tables.
     objectives
         As for `gapless plan --objective`; none, or an empty one: that of each problem.

@@ -105,7 +105,7 @@ def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
         default: Any = None
         if field.name == "problem":
             kind = OptionalProblemArgument
-        elif field.form.flag:
+        elif field.flag is not None:
             kind, default = Annotated[bool, _asked_option(field.option, help=field.help)], False
         else:
             taken: Any = list[str] if field.form.repeated else field.form.choices or str
@@ -130,7 +130,7 @@ def take_question(given: dict[str, Any], *names: str) -> Question:
         if value in (None, False, []):
             continue
         text = " ".join(value) if field.form.repeated else str(value)
-        values[field.name] = field.read(text, in_file=False)
+        values[field.name] = field.flag if field.flag is not None else field.read(text, in_file=False)
     return Question().with_values(values)
 
 

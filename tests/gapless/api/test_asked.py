@@ -12,6 +12,7 @@ from gapless.api.asked import Words, asked_problem, for_backends
 from gapless.api.coordinators import CoordinatorOptions, open_coordinator
 from gapless.api.execution import PipelineOptions
 from gapless.api.planning import plan
+from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
 from gapless.formulations.limits import Limits
@@ -60,6 +61,10 @@ def test_a_workload_is_asked_for_by_words() -> None:
     )
     late = asked_problem(None, Words(**{**words, "window": "bert=20ms.."}))  # type: ignore[typeddict-item]
     assert late.problem == asked.problem, "values may be texts, as in files"
+    stream = asked_problem(None, Words(workload="yolov4,bert", platform="kirin990", mode="stream"))
+    assert (stream.problem.data.mode, stream.question.passage) == (Mode.STREAM, "ordered")
+    batch = asked_problem(None, Words(workload="yolov4,bert", platform="kirin990", mode="batch"))
+    assert batch.problem == gapless.load_workload("yolov4,bert", platform="kirin990")
     ordered = asked_problem(None, Words(**{**words, "order": "fixed", "passage": "ordered"}))
     assert str(ordered.problem.data.order) == "fixed"
 
@@ -80,14 +85,22 @@ def test_a_model_is_planned_over_devices_by_words() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"colour": "red"}, "colour is nothing that can be asked"),
+        ({"colour": "red"}, "colour cannot be asked"),
         ({"order": "fre", "workload": "bert", "platform": "kirin990"}, "order is 'fre'; did you mean free"),
         ({"batch": 2}, "--batch is about a network over devices"),
         ({"costs": "heavy"}, "this one is made"),
+        ({"costs": "heavy", "workload": "octree"}, "this one is made"),
+        ({"mode": "bad", "workload": "bert", "platform": "kirin990"}, "mode is 'bad'"),
+        ({"over_graph": "no"}, "over_graph is 'no', must be True or False"),
+        ({"limits": {"max_units": 2}}, "must be gapless.Limits"),
+        ({"window": {"bert": 7}}, "window is {'bert': 7}, must be NAME=FROM..TO"),
+        ({"batch": 0}, "batch is 0, must be at least 1"),
+        ({"devices": "agx"}, "devices: 'agx'"),
+        ({"task_slots": 2}, "task_slots are of a workload"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(words: Any, said: str) -> None:
-    problem = None if "workload" in words else gapless.load_problem(OCTREE)
+    problem = None if "platform" in words else gapless.load_problem(OCTREE)
     with pytest.raises(InvalidInputError, match=said):
         asked_problem(problem, words)
 
@@ -104,6 +117,22 @@ def test_a_name_is_asked_about_as_on_the_command_line(tmp_path: Path) -> None:
     once = for_backends(asked, [SHARES])
     assert once.problem.data is None
     assert "shares can plan no others" in once.notes[-1]
+    assert str(gapless.plan(path, backend=SHARES).plan) == str(
+        gapless.plan(path, passage="once", backend=SHARES).plan
+    )
+    compared = gapless.compare(path, backends=["native", SHARES])
+    assert compared.problem.data is None
+    assert not compared.failures
+
+
+def test_a_workload_on_a_problem_is_asked_about_as_by_name() -> None:
+    name = "pixel7a/alexnet-sparse"
+    by_name = asked_problem(name, Words(workload="alexnet-sparsex2"))
+    assert (
+        asked_problem(gapless.load_problem(name), Words(workload="alexnet-sparsex2")).problem
+        == by_name.problem
+    )
+    assert by_name.question.passage == "any"
 
 
 def test_options_that_are_handed_on_are_those_of_the_function() -> None:

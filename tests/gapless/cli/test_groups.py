@@ -139,7 +139,7 @@ def test_a_problem_of_groups_is_written_and_planned_again(cli: Cli, model: str, 
     [
         (("--groups", "no"), "groups is 'no', must be all, or a number of at least 1"),
         (("--groups", "0"), "groups is '0'"),
-        (("--groups", "all", "--pipelines", "one"), "leave --groups away"),
+        (("--groups", "all", "--pipelines", "one"), "omit --groups"),
     ],
 )
 def test_what_is_wrong_is_told(cli: Cli, model: str, words: tuple[str, ...], told: str) -> None:

@@ -225,7 +225,7 @@ def test_traces_measured_and_simulated(cli: Cli, profiled: Path, tmp_path: Path)
         out = tmp_path / "trace.json"
         run = cli(
             "tools",
-            "tools trace",
+            "trace",
             profiled / "problem.json",
             plan,
             "--requests",

@@ -49,6 +49,26 @@ def test_every_field_survives_its_text() -> None:
     assert EVERYTHING
 
 
+def test_other_values_survive_their_text_too() -> None:
+    for question in (
+        Question(mode=Mode.BATCH, over_graph=False),
+        Question(shape={"": (1, 3)}, window={"a": (0, 7)}),
+    ):
+        again = Question.of_texts(question.texts())
+        assert again.texts() == question.texts()
+    assert Question(mode=Mode.BATCH).texts() == {"mode": "batch"}
+    assert not Question(over_graph=False).texts(), "that is what nothing said means"
+
+
+def test_values_of_python_are_checked_and_may_be_texts_as_in_files() -> None:
+    asked = Question(pipelines=2, window="bert=20ms..", shape={"x": [1, 3]}, order="fixed")  # type: ignore[arg-type, dict-item]
+    assert (asked.pipelines, asked.window, asked.shape) == ("2", {"bert": (20_000, None)}, {"x": (1, 3)})
+    assert asked.order is RequestOrder.FIXED
+    for name, value in (("order", "bad"), ("batch", 2.5), ("devices", 3), ("objective", 2.5), ("limits", 3)):
+        with pytest.raises(InvalidInputError, match=f"^{name} is "):
+            Question(**{name: value})  # type: ignore[arg-type]
+
+
 def test_names_of_options_have_no_units_and_old_ones_are_known() -> None:
     options = {each.name: each.option for each in asked_fields()}
     assert len(set(options.values())) == len(options)
@@ -94,7 +114,7 @@ def test_words_of_later_versions_are_refused() -> None:
             "about groups of devices",
         ),
         (Question(problem="squeezenet", platform="raspberry-pis", costs="heavy"), "between measured tables"),
-        (Question(workload="bert", platform="kirin990", devices={"a": 1}), "leave --workload away"),
+        (Question(workload="bert", platform="kirin990", devices={"a": 1}), "omit --workload"),
         (Question(problem="pixel7a/octree", segments="layers"), "about layers side by side"),
         (Question(problem="pixel7a/octree", layer_order="free", pipelines="2"), "chunks of one order"),
     ],

@@ -56,7 +56,7 @@ def test_a_value_is_read_and_what_files_keep_of_it_means_the_same(
     [
         (TIME, "30", "--max-latency: '30' has no unit (us, ms, s), e.g. 30ms"),
         (TIME, "30mm", "'30mm' has an unknown unit 'mm'; choose one of us, ms, s"),
-        (TIME, "1.0001ms", "--max-latency is '1.0001ms', must be whole us"),
+        (TIME, "1.0001ms", "--max-latency is '1.0001ms', must be a whole number of us"),
         (TIME, "-3ms", "--max-latency is '-3ms', must be a time with its unit, e.g. 30ms"),
         (TIME, "٣ms", "must be a time"),
         (SIZE, "2", "has no unit (B, kB, MB, GB, KiB, MiB, GiB)"),
@@ -65,7 +65,7 @@ def test_a_value_is_read_and_what_files_keep_of_it_means_the_same(
         (count_form(0), "x", "--max-latency is 'x', must be a whole number"),
         (count_form(0), "1" * 16, "must be a whole number"),
         (WINDOWS, "bert=20..500", "'20' has no unit"),
-        (WINDOWS, "bert=1ms..2ms bert=3ms..", "once a request"),
+        (WINDOWS, "bert=1ms..2ms bert=3ms..", "once per request"),
         (WINDOWS, "bert", "must be NAME=FROM..TO"),
         (choice_form(RequestOrder), "fre", "--max-latency is 'fre'; did you mean free?"),
     ],
