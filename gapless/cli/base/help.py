@@ -33,6 +33,34 @@ _LIMITS, _MANY = re.compile(r"--(max|min)-"), 5
 ASKED = "What is asked"
 """Heading of the options of a problem."""
 
+_RARE = frozenset(
+    [
+        "--distance",
+        "--memory-limit",
+        "--strict-rules",
+        "--seed",
+        "--threads",
+        "--start",
+        "--segments",
+        "--over-graph",
+        "--execution",
+        "--overwrite",
+        "--truth",
+        "--noise",
+        "--store",
+        "--simplify",
+        "--materialize",
+        "--input-range",
+        "--open-seconds",
+        "--precision",
+        "--details",
+    ]
+)
+"""What few people ask for: of commands with many options only its names are shown."""
+
+_CROWDED = 35
+"""With more options than this a command has many."""
+
 _LEAST = 18
 """Columns that the beginning of a sentence has to have to stand for it."""
 
@@ -65,6 +93,7 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
         yield from _heading("Examples")
         for example in examples:
             yield Text(f"  $ {example}")
+    crowded = len(command.params) > _CROWDED
     of_plans = any(param.name == "files" for param in command.params)
     for title, params in _panels(command, context).items():
         if of_plans and title == ASKED:
@@ -73,9 +102,12 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
             continue
         yield from _heading(title)
         limits = [name for name, _ in params if _LIMITS.match(name)]
+        rare = [name for name, _ in params if crowded and name.split()[0] in _RARE]
         for name, text in params:
-            if len(limits) <= _MANY or name not in limits:
+            if name not in rare and (len(limits) <= _MANY or name not in limits):
                 yield from _row(name, text, width)
+        if rare:
+            yield from _only_names(["Also:", *rare], width)
         if len(limits) > _MANY:
             yield from _heading("Limits (values have a unit: 30ms, 5mJ, 2GiB, 80%)")
             yield from _only_names(limits, width)
