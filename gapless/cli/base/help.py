@@ -54,6 +54,7 @@ _RARE = frozenset(
         "--open-seconds",
         "--precision",
         "--details",
+        "--mode",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""
