@@ -36,6 +36,7 @@ from ..formulations.energy import ENERGY, lacking
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
+from ..formulations.limits import OF_REQUESTS, Limits
 from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
@@ -103,6 +104,16 @@ def checked(
     if sustain_s is not None and not 0 < sustain_s <= MOST_SUSTAINED_S:
         raise InvalidInputError(f"sustain_s is {sustain_s}, must be above 0 and at most {MOST_SUSTAINED_S:g}")
     return wanted
+
+
+def check_limits(subject: object, limits: Limits | None) -> None:
+    """Refuse limits that have no meaning for what is tuned, before anything is measured."""
+    if limits is not None and isinstance(subject, Problem):
+        subject.with_limits(**limits.in_use())
+    elif limits is not None:
+        for name in OF_REQUESTS:
+            if getattr(limits, name) is not None:
+                raise InvalidInputError(f"{name} is about several requests: name a problem with a workload")
 
 
 def check_layer_order(
@@ -308,6 +319,7 @@ def tune(
     groups: str | int | None = None,
     layer_order: str | None = None,
     objective: str | Objective | None = None,
+    limits: Limits | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     costs: str | None = None,
     rounds: int = 1,
@@ -330,8 +342,9 @@ def tune(
         `profile_together` makes the problem of sharing the units, and `open_models` one network.
     platform, engine, profile_options
         As for `profile`; a problem has its units and their engines already, which one engine may replace.
-    backends, top, distance, objective, rules, time_limit_s
-        Who plans how many plans of what, and how different; plans of several backends are merged.
+    backends, top, distance, objective, limits, rules, time_limit_s
+        Who plans how many plans of what, and how different; plans of several backends are merged. Limits and
+        rules hold of what is predicted, for baselines, too.
     pipelines
         How many pipelines may run side by side, as for `plan`. None: plans of a single pipeline are made, and
         where nothing speaks against it (rules, the latency, several rounds) a third as many of several
@@ -394,6 +407,7 @@ def tune(
     plan 1
     >>> gapless.running.save_run(tuned, "gapless-out")  # doctest: +SKIP
     """
+    check_limits(subject, limits)
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
@@ -428,7 +442,7 @@ def tune(
             knowledge=knowledge,
             **how,
         )
-        asked = _asked(tables, pipelines, objective, rules)
+        asked = _asked(tables, pipelines, objective, limits, rules)
         return _tuned(asked, taken, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
@@ -441,6 +455,7 @@ def tune_simulated(
     distance: int = 1,
     pipelines: str | int | None = None,
     objective: str | Objective | None = None,
+    limits: Limits | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
     measured: Sequence[CostTable] = (),
     noise_permille: int = 0,
@@ -467,15 +482,16 @@ def tune_simulated(
         the table of the problem.
     noise_permille, seed
         Random variation of every execution.
-    backends, top, distance, pipelines, objective, rules, rounds, sustain_s, pareto, options, time_limit_s
+    backends, top, distance, pipelines, objective, limits, rules, rounds, sustain_s, pareto, options
         As for `tune`.
-    store, resume, report
+    time_limit_s, store, resume, report
         As for `tune`.
     """
     names = tuple(table.costs.provenance.method for table in (problem, truth))
     if not all(names) or len(set(names)) == 1:
         names = ("planned", "truth")
     tables = dict(zip(names, (problem, truth), strict=True))
+    check_limits(problem, limits)
     checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:
@@ -491,7 +507,7 @@ def tune_simulated(
             report=report,
             knowledge=knowledge_from(problem, measured),
         )
-        asked = _asked(tables, pipelines, objective, rules)
+        asked = _asked(tables, pipelines, objective, limits, rules)
         return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
@@ -507,14 +523,12 @@ def _asked(
     tables: Mapping[str, Problem],
     pipelines: str | int | None,
     objective: str | Objective | None,
+    limits: Limits | None,
     rules: Iterable[RuleFunction | AnyRule],
 ) -> dict[str, Problem]:
     """Return the problem with each table as it is asked for."""
-    given = tuple(rules)
-    return {
-        name: asked_problem(table, Words(objective=objective, pipelines=pipelines, rules=given)).problem
-        for name, table in tables.items()
-    }
+    words = Words(objective=objective, pipelines=pipelines, limits=limits, rules=tuple(rules))
+    return {name: asked_problem(table, words).problem for name, table in tables.items()}
 
 
 def default_costs(objective: Objective) -> str:
@@ -599,10 +613,14 @@ def _front_tuned(
 
 
 def _allowed_baselines(tables: Mapping[str, Problem]) -> list[TuningCandidate]:
-    """Return the baselines that keep the rules and limits of the problem, with what each table predicts."""
+    """Return the baselines that keep the rules and limits of the problem, with what each table predicts.
+
+    Replicas are several plans at once: what limits say of all units together nobody checks of them.
+    """
     problem = next(iter(tables.values()))
     return [
         predicted(baseline, tables)
         for baseline in baselines(problem)
-        if not any(check(problem, plan) for plan in baseline.deployment.plans)
+        if not (problem.limits.in_use() and baseline.deployment.plan is None)
+        and not any(check(problem, plan) for plan in baseline.deployment.plans)
     ]

@@ -55,6 +55,11 @@ _RARE = frozenset(
         "--precision",
         "--details",
         "--mode",
+        "--chain",
+        "--granularity",
+        "--pareto",
+        "--emulate",
+        "--sustain",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""

@@ -9,6 +9,7 @@ from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
+from ...formulations.limits import LIMITS
 from ...question.question import Question
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
@@ -127,7 +128,7 @@ DetailsOption = Annotated[
 
 @command
 @on_boards()
-@with_question("workload", "pipelines", "layer_order", "objective")
+@with_question("workload", "pipelines", "layer_order", "objective", *LIMITS)
 def tune(
     subjects: SubjectsArgument,
     *,

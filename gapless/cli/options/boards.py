@@ -16,11 +16,9 @@ from ..base.console import output_style
 from ..base.general_options import heading
 from .problem import check_writable
 
-_board_option = heading("The board")
-
 OnOption = Annotated[
     str | None,
-    _board_option(
+    heading("The device")(
         "--on",
         metavar="BOARD",
         help="Do it on a board that ssh reaches without a password: an alias of ~/.ssh/config, `user@host` "

@@ -102,7 +102,7 @@ class DeviceChoice:
 class TuneChoice:
     """What the command line says of tuning."""
 
-    question: Question  # workload, pipelines, order of the layers, objective
+    question: Question  # workload, pipelines, order of the layers, objective, limits
     groups: str | None
     rules: Path | None
     pareto: str | None
@@ -175,6 +175,7 @@ class TuneChoice:
             "pipelines": self.question.pipelines,
             "sustain_s": self.sustain_s,
             "objective": self.question.objective,
+            "limits": self.question.limits,
             "pareto": self.pareto,
             "rules": () if self.rules is None else load_rules(self.rules),
             "options": self.options,

@@ -66,3 +66,18 @@ def test_a_simulated_race_says_so_wherever_it_is_shown(cli: Cli, tuned: Path, tm
     assert "Period, measured" not in text
     assert json.loads((tuned / "tuning.json").read_text())["simulated"] is True
     assert "simulated period ms" in (tuned / "table.csv").read_text()
+
+
+def test_limits_hold_of_what_is_tuned_and_of_its_baselines(cli: Cli, tmp_path: Path) -> None:
+    words = ("tune", "pixel7a/alexnet-sparse", "--engine", "simulated", "--top", "3", "--seed", "1")
+    free = cli(*words, "--out", tmp_path / "free", "--json").document
+    kept = cli(*words, "--max-units", "2", "--out", tmp_path / "kept", "--json").document
+    streams = [[row["candidate"]["deployment"]["streams"] for row in run["rows"]] for run in (free, kept)]
+    units = [[{c["unit"] for s in row for c in s["chunks"]} for row in run] for run in streams]
+    assert [max(map(len, run)) for run in units] == [4, 2]
+    labels = [{label for row in run["rows"] for label in row["candidate"]["labels"]} for run in (free, kept)]
+    assert [any("replicas" in label for label in run) for run in labels] == [True, False]
+    wrong = cli(*words, "--max-makespan", "2ms", "--out", tmp_path / "wrong")
+    assert (wrong.code, "means nothing" in wrong.err) == (2, True)
+    model = cli("tune", "squeezenet", "--max-makespan", "2ms", "--out", tmp_path / "model")
+    assert (model.code, "about several requests" in model.err) == (2, True)
