@@ -69,6 +69,8 @@ def _meetings(events: Sequence[Interval]) -> Iterator[tuple[Interval, Interval]]
     """Yield blocks that run at the same time, of each two the one that starts first before the other."""
     running: list[Interval] = []
     for event in events:
+        if event.end_us == event.start_us:
+            continue  # of no length: it runs beside nobody
         running = [other for other in running if other.end_us > event.start_us]
         for other in running:
             yield other, event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,17 @@ def test_a_request_runs_or_waits_from_its_arrival_to_its_end() -> None:
         spent_us = sum(step.wait_us + step.event.end_us - step.event.start_us for step in own)
         assert spent_us == max(step.event.end_us for step in own)
     assert any(step.wait_us and step.event.chunk for step in found.values())
+
+
+def test_a_block_of_no_length_has_no_company() -> None:
+    subject = samples.returning()
+    (trace,) = played(subject)
+    event, step = next((event, step) for event, step in steps(subject).items() if step.beside)
+    other = step.beside[0][0]
+    middle_ns = (event.start_ns + event.end_ns) // 2
+    short = replace(other, start_ns=middle_ns, end_ns=middle_ns, engine_ns=())
+    found = steps_of(subject, replace(trace, events=tuple(sorted((event, short)))))
+    assert [found[each].beside for each in (event, short)] == [(), ()]
 
 
 def test_streams_of_one_network_have_no_company() -> None:
