@@ -79,10 +79,23 @@ def played(subject: Subject) -> tuple[Played, ...]:
         found.append(Played(title="predicted", note=note, events=events))
     if measured is not None and measured.events:
         note, chosen = _typical_round(measured) if measured.is_batch else ("", measured.events)
-        first_ns = min(event.start_ns for event in chosen)
-        events = _on_lanes(subject, measured, [event.moved(-first_ns) for event in chosen])
+        events = _on_lanes(subject, measured, chosen)
+        begin_ns = _begin_ns(subject, events)
+        events = tuple(event.moved(-begin_ns) for event in events)
         found.append(Played(title="measured", note=note, events=events))
     return tuple(found)
+
+
+def _begin_ns(subject: Subject, events: Sequence[Interval]) -> int:
+    """Return when what was measured begins: with its first block, or with a round in which requests arrive.
+
+    A trace does not say when a round began: it is as late as the first block of each request allows.
+    """
+    rounds = subject.deployment.rounds
+    if rounds is None or not subject.deployment.is_batch:
+        return min(event.start_ns for event in events)
+    firsts = (event for event in events if not event.chunk)
+    return min(event.start_ns - 1000 * rounds.arrivals_us[event.stream] for event in firsts)
 
 
 def _on_lanes(subject: Subject, trace: History, events: Sequence[Interval]) -> tuple[Interval, ...]:

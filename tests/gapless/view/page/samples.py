@@ -115,13 +115,31 @@ def long(requests: int = 300) -> Subject:
 @cache
 def workload() -> Subject:
     """Return five requests of three networks that slow each other down, over and over."""
-    problem = gapless.load_workload(
+    problem = _five()
+    return replace(_workload(problem, best(problem)), answers=_answers())
+
+
+@cache
+def arriving(arrivals_us: tuple[int, ...]) -> Subject:
+    """Return the same five requests, each with its arrival."""
+    problem = _five()
+    requests = tuple(
+        replace(request, arrival_us=arrival_us)
+        for request, arrival_us in zip(problem.data.requests, arrivals_us, strict=True)
+    )
+    problem = replace(problem, data=replace(problem.data, requests=requests))
+    plan = gapless.plan(problem, backend="hetero2pipe").plan
+    assert plan is not None
+    return _workload(problem, plan)
+
+
+def _five() -> Problem:
+    return gapless.load_workload(
         "yolov4,bert,mobilenetv2x3",
         platform="kirin990",
         load_policy=LoadPolicy.RESIDENT,
         passage="ordered",
     )
-    return replace(_workload(problem, best(problem)), answers=_answers())
 
 
 @cache

@@ -67,6 +67,22 @@ def test_a_block_of_no_length_has_no_company() -> None:
     assert [found[each].beside for each in (event, short)] == [(), ()]
 
 
+@pytest.mark.parametrize("arrivals_us", [(0,) * 5, (50_000,) * 5, (50_000, 0, 55_000, 0, 700_000)])
+def test_measured_requests_wait_from_their_arrival(arrivals_us: tuple[int, ...]) -> None:
+    """The device is a simulated one which does what was predicted, so the waits are the same."""
+    subject = samples.arriving(arrivals_us)
+    predicted, measured = (
+        {
+            (event.stream, event.chunk): (event.start_us, step.wait_us)
+            for event, step in steps_of(subject, trace).items()
+        }
+        for trace in played(subject)
+    )
+    assert measured == predicted
+    waits_us = [wait_us for (_, chunk), (_, wait_us) in measured.items() if not chunk]
+    assert any(waits_us)
+
+
 def test_streams_of_one_network_have_no_company() -> None:
     assert not any(step.beside for step in steps(samples.long()).values())
 
