@@ -145,7 +145,10 @@ class EstimatedContention:
     def by_slice(self) -> Interference:
         """What plans are made with by slice: as by network, the parts being slices.
 
-        Eq. (1) is about intensities; sensitivities stay those of the networks.
+        Eq. (1) is about intensities; sensitivities stay those of the networks. Parts are scaled by their
+        times on the big cores: there a chunk of the whole network has the intensity of the network. On other
+        units it does not: of vgg16 on the NPU of the Kirin 990 it is 2.17 with a slice for each layer, and
+        0.93 by network.
         """
         own = [
             PartContention(

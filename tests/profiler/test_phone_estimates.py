@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import gapless
@@ -33,6 +35,19 @@ def test_a_network_presses_as_its_layers_do_on_average() -> None:
     mean = sum(part.time_us * part.intensity for part in found.parts) / whole.time_us
     assert whole.intensity == pytest.approx(mean)
     assert whole.high
+
+
+@pytest.mark.parametrize("parts", [0, 4])
+def test_by_slice_a_whole_network_is_as_by_network_on_the_big_cores_only(parts: int) -> None:
+    names = ("vgg16", "squeezenet")
+    found = estimate_contention([phone_network(name) for name in names], parts=parts).by_slice
+    problem = replace(gapless.load_workload(",".join(names), platform="kirin990"), interference=found)
+    losses = problem.tables.losses
+    npu, big = map(problem.platform.unit_names.index, ("npu", "cpu_big"))
+    for chain, rows in enumerate(losses.layer_us):
+        intensity = found.of(names[chain]).intensity_permille
+        assert losses.mark(chain, 0, len(rows), big)[1] == pytest.approx(intensity, abs=1)
+        assert losses.mark(chain, 0, len(rows), npu)[1] > intensity + 50
 
 
 def test_chunks_are_estimated_too() -> None:

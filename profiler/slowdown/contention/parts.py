@@ -45,7 +45,10 @@ def with_slices(known: Interference, parts: Sequence[PartContention]) -> Interfe
     """Return how networks slow each other down, by the slices that some of them have as parts.
 
     A slice has the numbers of its network times what it causes, or suffers, over the mean of all parts by
-    their time: so a chunk of the whole network is what it was. Networks that are not listed stay as they are.
+    their time. A slice has one number for all units, and chunks take means by the time on their unit: so a
+    chunk of the whole network has the numbers of the network where its parts share the time as they do in
+    `parts`, but for rounding; more, where parts that press hard take more of the time. Networks that are not
+    listed stay as they are.
 
     `parts`: of each network from the first layer to the last.
     """
