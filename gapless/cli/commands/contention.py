@@ -50,7 +50,7 @@ PartsOption = Annotated[
     measuring_option(
         min=0,
         max=64,
-        help="Also measure each network in so many parts against the probe: plans go by slice.",
+        help="Also look at each network in so many parts, against the probe: plans go by slice.",
         show_default=True,
     ),
 ]
@@ -152,8 +152,9 @@ def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int, o
 
     check_writable(out)
     found = estimate_contention(names, platform=platform, form=form, parts=parts)
+    known = found.by_slice if parts else found.interference
     return Answer(
         document=lambda: {**documents.header("estimated_contention"), **documents.plain_data(found)},
         view=lambda: estimated_contention_view(found, parts=bool(parts) or len(found.networks) == 1),
-        notes=write_out(out, lambda: dump(found.by_slice, INTERFERENCE)),
+        notes=write_out(out, lambda: dump(known, INTERFERENCE)),
     )

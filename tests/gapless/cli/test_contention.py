@@ -12,10 +12,10 @@ import pytest
 import gapless
 import gapless.cli.commands.contention
 from gapless.api.device import this_device
-from gapless.api.slowdown.contention import measure_contention
+from gapless.api.slowdown.contention import estimate_contention, measure_contention
 from gapless.cli.base.console import console
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.files import load
+from gapless.formulations.files import INTERFERENCE, load
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.slowdown.contention.result import CONTENTION, ContentionOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
@@ -131,7 +131,7 @@ def test_an_estimate_by_slice_is_planned_with(cli: Cli, tmp_path: Path) -> None:
     assert known["format"] == "gapless.slowdowns"
     (vgg16,) = (entry for entry in known["networks"] if entry["network"] == "vgg16")
     assert [(own["start"], own["stop"]) for own in vgg16["slices"]][-1][1] == 15
-    # Fully connected layers press hardest; the mean by time is that of the network.
+    # Fully connected layers press hardest.
     assert vgg16["slices"][-1]["intensity_permille"] > 2 * vgg16["slices"][0]["intensity_permille"]
     words = ("--workload", "vgg16,vit", "--platform", "kirin990", "--contention", str(out))
     run = cli("plan", *words, "--backend", "sel", "--out", str(saved))
@@ -140,6 +140,13 @@ def test_an_estimate_by_slice_is_planned_with(cli: Cli, tmp_path: Path) -> None:
     problem = gapless.load_workload("vgg16,vit", platform="kirin990", contention=out)
     assert problem.tables.losses.sliced == (True, True)
     assert dict(presenter_of(problem).facts(problem))["slowdown"] == "slowdown by slice of vgg16, vit"
+
+
+def test_an_estimate_without_parts_is_by_network(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "slow.json"
+    run = cli("costs", "contention", "vgg16", "--platform", "kirin990", "--out", str(out))
+    assert run.code == 0, run.err
+    assert load(out, INTERFERENCE) == estimate_contention(["vgg16"], platform="kirin990").interference
 
 
 def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
