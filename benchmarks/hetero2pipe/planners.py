@@ -108,7 +108,7 @@ def _most_over(found: Sequence[Answers], name: str, bound_us: Callable[[Answers]
 
 
 def best_bound_us(entry: Answers) -> int:
-    """Return the best bound of plans in order; 0: there is none. One of all plans is one of these, too."""
+    """Return the best bound of plans in order; 0: there is none. A bound on all plans also bounds these."""
     return max(known([each.bound_us for each in entry.values()]), default=0)
 
 
