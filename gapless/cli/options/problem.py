@@ -108,7 +108,7 @@ def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
         elif field.flag is not None:
             kind, default = Annotated[bool, _asked_option(field.option, help=field.help)], False
         else:
-            taken: Any = list[str] if field.form.repeated else field.form.choices or str
+            taken: Any = list[str] if field.form.repeated else str
             option = _asked_option(field.option, metavar=field.form.metavar, help=field.help)
             kind = Annotated[taken | None, option]
         found[_parameter_name(field)] = _parameter(_parameter_name(field), kind, default)
