@@ -63,8 +63,8 @@ _NOTES = (
     "Fitted to Table II: cpu_big against gpu; squeezenet, bert, vit. From one printed pair of networks: npu "
     "against cpu_big and gpu; yolov4, which causes as much as it suffers. Estimated: everything of "
     f"cpu_little, which suffers like cpu_big and causes 1 / {LITTLE_BYTES} of it; all other networks, by "
-    "Eq. (1) from computed features (`gapless costs contention --platform kirin990` shows them). High are "
-    f"the networks from the least of {', '.join(NAMED_HIGH)} on, which Observations 2 and 3 name; "
+    "Eq. (1) from computed features (`gapless contention --platform kirin990` shows them). High are the "
+    f"networks from the least of {', '.join(NAMED_HIGH)} on, which Observations 2 and 3 name; "
     f"{', '.join(NO_OUTLIERS)}, no "
     "outlier there, is kept below. The Snapdragons were not measured: they have the numbers of the Kirin 990."
 )

@@ -277,7 +277,8 @@ def load_onnx(
         name=name,
         layers=grouping.layers,
         tensors=grouping.tensors,
-        source=f"ONNX file {safe_name(prepared.path.name)}",
+        # The name of a file in the cache has a digest of sources in it: problems would change with them.
+        source=f"ONNX file {safe_name(prepared.path.name)}" if locator is None else locator,
         shared=grouping.shared,
         models=(
             ModelRef(

@@ -48,3 +48,8 @@ def test_the_open_inputs_of_all_models_are_asked_for_at_once(tmp_path: Path) -> 
     with pytest.raises(OpenShapesError) as caught:
         open_models(places, shapes={"a/x": (1, 4)})
     assert [one.partition(":")[0] for one in caught.value.problems] == ["b c"]
+
+
+def test_the_source_of_a_built_in_network_does_not_depend_on_the_cache() -> None:
+    network = gapless.open_model("squeezenet").network
+    assert network.source == network.models[0].locator == "zoo:squeezenet"
