@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import gapless
 from gapless import open_model
 from gapless.api.models import models_of, open_models, opening_notes
 from gapless.executor.joined import join

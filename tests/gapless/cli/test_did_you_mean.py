@@ -45,7 +45,7 @@ CASES = [
     (("costs interference", "pixel7"), "of shipped tables, pixel7a"),
     (("tools inspect",), "MODEL is missing: an ONNX file"),
     (("tools inspect",), "Example: `gapless tools inspect squeezenet`."),
-    (("plan", SPARSE, "--order", "fix"), "'fix' is not one of 'free', 'fixed'. See `gapless plan --help`."),
+    (("plan", SPARSE, "--order", "fix"), "--order is 'fix'; did you mean fixed?"),
     (("tools completion", "csh"), "'csh' is not one of 'bash', 'zsh', 'fish'"),
 ]
 
