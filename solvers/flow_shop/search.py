@@ -53,7 +53,7 @@ _STARTING = 3
 """One in this number of parts of the time that is left may go into schedules to start from."""
 
 _REPAIRING = 0.3
-"""Share of the time that repairs of what heuristics propose may take."""
+"""Share of the time of a set of units that repairs of what heuristics propose may take."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
@@ -112,6 +112,7 @@ class JointSearch:
         self._measure = Measure(problem)
         self.kept = KeptSchedules(top, on_better, groups_of(problem))
         self.steps, self.proved = 0, False
+        self._made: list[Schedule] | None = None
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
 
     @cached_property
@@ -209,13 +210,18 @@ class JointSearch:
     def _starts(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from that need prices."""
         if self._problem.rules and self._deadline.left_s is not None:  # repairs of long orders take minutes
-            made = repaired_schedules(self._problem, self._deadline.share(_REPAIRING))
-            yield from filter(None, map(context.draft, made))
+            yield from filter(None, map(context.draft, self._repaired(deadline)))
         if self._is_guided:
             yield from guided_drafts(context, bounds.contention, deadline)
         yield from starting_drafts(context, self._prices(bounds), lambda: self._calm_order)
         if self._problem.rules:
             yield from serial_drafts(context)
+
+    def _repaired(self, deadline: Deadline) -> list[Schedule]:
+        """Return repaired schedules: they know no sets of units, so the first set makes them, in its time."""
+        if self._made is None:
+            self._made = repaired_schedules(self._problem, deadline.share(_REPAIRING))
+        return self._made
 
     @cached_property
     def provable(self) -> bool:

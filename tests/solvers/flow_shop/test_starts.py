@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from gapless.formulations.flow_shop.tables import Schedule
 from gapless.formulations.judge import examined
+from gapless.formulations.problem import Problem
 from gapless.formulations.workload import RequestOrder
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers.flow_shop import search
@@ -12,7 +16,7 @@ from gapless.solvers.flow_shop.baselines import BandBackend
 from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.flow_shop.starts import inserted, repaired_schedules, serial_drafts
-from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
+from gapless.solvers.protocol import NEVER, Clock, Deadline, SolveOptions
 
 
 @pytest.mark.parametrize("order", RequestOrder)
@@ -69,3 +73,23 @@ def test_under_rules_a_search_with_time_begins_with_repaired_schedules(
     limited = JointSearch(problem, deadline=Deadline(60.0))
     assert next(limited._starts(context, bounds, NEVER)) == draft
     assert next(JointSearch(problem)._starts(context, bounds, NEVER)) != draft
+
+
+def test_repairs_are_made_once_for_all_sets_of_units_in_the_time_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = random_workload(3, 3, 1).with_rules(lambda view: view.makespan_us() >= 0)
+    first, *others = problem.platform.units
+    platform = replace(problem.platform, units=(first, *(replace(unit, cores=(0,)) for unit in others)))
+    clock, allowed_s = Clock(lambda: 0.0), []
+
+    def repaired(_: Problem, deadline: Deadline) -> list[Schedule]:
+        allowed_s.append(deadline.left_s)
+        return []
+
+    monkeypatch.setattr(search, "repaired_schedules", repaired)
+    limited = JointSearch(replace(problem, platform=platform), deadline=Deadline(60.0, clock))
+    assert len(limited.contexts) == len(others) == 2
+    for context, bounds in limited.contexts:
+        next(limited._starts(context, bounds, Deadline(10.0, clock)))
+    assert allowed_s == [3.0]
