@@ -8,9 +8,8 @@ from typing import Any
 
 from .plan import Chunk, Plan
 from .scores import Violation
-from .terms import Index, QuantityInfo
+from .terms import UNIT, Index, QuantityInfo
 
-UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
 LAYER = Index(name="layer", allowed=lambda tables, *_: range(len(tables.layers)))
 
 

@@ -100,6 +100,10 @@ class Index:
     allowed: Callable[..., Sequence[int]]
 
 
+UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
+"""The units of tables that count them."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuantityInfo:
     """A number of a plan that rules can speak about; as an expression it is a variable.

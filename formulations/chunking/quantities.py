@@ -12,8 +12,8 @@ from enum import StrEnum
 from ..chain import Chain, Part
 from ..deployment import UNQUEUED
 from ..expr import Expr
+from ..terms import UNIT, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
 
 
 class Term(StrEnum):
@@ -154,7 +154,6 @@ def most_energy_nj(chain: Chain) -> int:
 
 
 _LAYER = Index(name="layer", allowed=lambda chain, *_: range(chain.layer_count))
-_UNIT = Index(name="unit", allowed=lambda chain, *_: range(chain.unit_count))
 _CUT = Index(name="boundary", allowed=lambda chain, *_: range(1, chain.layer_count))
 
 TERMS = table(
@@ -234,17 +233,17 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(Quantity.ON, "the unit runs the layer", (_LAYER, _UNIT)),
-        QuantityInfo(Quantity.USES, "the unit runs at least one layer", (_UNIT,)),
+        QuantityInfo(Quantity.ON, "the unit runs the layer", (_LAYER, UNIT)),
+        QuantityInfo(Quantity.USES, "the unit runs at least one layer", (UNIT,)),
         QuantityInfo(Quantity.CUT, "a chunk ends at this boundary and the next one starts", (_CUT,)),
         QuantityInfo(
             Quantity.BUSY,
             "busy time of a unit per period, 0 when not used",
-            (_UNIT,),
+            (UNIT,),
             most=lambda chain, unit: chain.most_busy_us(unit),
         ),
         QuantityInfo(
-            Quantity.MEMORY, "weights and live tensors on a unit, 0 when not used", (_UNIT,), most=_most_bytes
+            Quantity.MEMORY, "weights and live tensors on a unit, 0 when not used", (UNIT,), most=_most_bytes
         ),
     ),
     TERMS,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ..expr import BoolVar, Expr
-from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, UNIT, most_us
+from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, most_us
+from ..terms import UNIT, Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
-from ..terms import Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from .tables import FlowShop
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import cached_property
 
+from ..terms import UNIT, Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .play import Run, played
 from .tables import JobPlan, JobTables, ScheduleTables
 
@@ -176,7 +176,6 @@ def _most_weighted_us(tables: JobTables) -> int:
 
 
 REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
-UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
 _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
 
 MAKESPAN = TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ..placed_layers import UNIT, placed_quantities
+from ..placed_layers import placed_quantities
+from ..terms import UNIT, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
-from ..terms import PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from .tables import Code, LayerGraph
 
 

@@ -11,7 +11,7 @@ from ..chain import Chain
 from ..chunking import quantities as chunking
 from ..chunking.quantities import PlanValues, Quantity, Term, idle_excess
 from ..cycles import cycle_of
-from ..terms import Index, QuantityInfo, TermInfo
+from ..terms import UNIT, QuantityInfo, TermInfo
 
 
 def _most_chunks(chain: Chain, *_: int) -> int:
@@ -69,7 +69,7 @@ QUANTITIES: Mapping[str, QuantityInfo] = MappingProxyType(
         Quantity.CHUNKS: QuantityInfo(
             name=Quantity.CHUNKS,
             text="number of chunks on a unit",
-            indices=(Index(name="unit", allowed=lambda chain, *_: range(chain.unit_count)),),
+            indices=(UNIT,),
             most=_most_chunks,
             read=lambda values, unit: len(values.chunks_of.get(unit, ())),
         )
