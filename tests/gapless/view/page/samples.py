@@ -18,10 +18,12 @@ from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.chunking.operation import deploy
+from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import History
+from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
@@ -301,10 +303,30 @@ def raced() -> Subject:
 @cache
 def hostile() -> Subject:
     """Return a plan whose names try to break the page."""
-    layers = {f"{HOSTILE}{number}": [2.0, 3.0] for number in range(3)}
-    problem = gapless.table_problem(layers, [f"{HOSTILE} unit", "x" * 90], network=HOSTILE)
+    problem = _hostile()
     found = subject(problem, best(problem), title=TURNED, requests=2, sources=(TURNED,))
     return replace(found, answers=(replace(_answers()[-1], failure=TURNED),))
+
+
+@cache
+def hostile_requests() -> Subject:
+    """Return two requests with such names, which slow each other down."""
+    one = _hostile()
+    requests = tuple(JobRequest(name=f"{HOSTILE} {name}", network=HOSTILE) for name in ("one", "two"))
+    problem = replace(
+        one,
+        data=Jobs(requests=requests),
+        objective=gapless.Objective(terms=("makespan",)),
+        interference=Interference(units=one.platform.unit_names, slowdown_permille=((0, 300), (300, 0))),
+    )
+    plan = gapless.plan(problem, backend="exhaustive").plan
+    assert plan is not None
+    return subject(problem, plan, title=TURNED, explained=None)
+
+
+def _hostile() -> Problem:
+    layers = {f"{HOSTILE}{number}": [2.0, 3.0] for number in range(3)}
+    return gapless.table_problem(layers, [f"{HOSTILE} unit", "x" * 90], network=HOSTILE)
 
 
 def over_devices() -> Subject:
@@ -324,6 +346,7 @@ SAMPLES: dict[str, Callable[[], Subject]] = {
     "raced": raced,
     "over devices": over_devices,
     "hostile": hostile,
+    "hostile requests": hostile_requests,
 }
 
 

@@ -90,8 +90,9 @@ def test_a_workload_of_three_hundred_requests_fits() -> None:
     assert Markup(text).errors == []
 
 
-def test_names_of_strangers_stay_text() -> None:
-    text = page("hostile")
+@pytest.mark.parametrize("name", ["hostile", "hostile requests"])
+def test_names_of_strangers_stay_text(name: str) -> None:
+    text = page(name)
     found = Markup(text)
     assert samples.HOSTILE in found.text
     assert found.counts["script"] == 2
@@ -102,6 +103,18 @@ def test_names_of_strangers_stay_text() -> None:
     data = [json.loads(body) for kind, body in found.scripts if kind == "application/json"]
     assert data[0]["chunks"][0][1] == samples.HOSTILE
     assert "<b>" not in "".join(body for _, body in found.scripts)
+
+
+def test_names_of_requests_stay_text_in_legend_chart_and_table() -> None:
+    found = Markup(page("hostile requests"))
+    assert found.errors == []
+    one, two = (f"{samples.HOSTILE} {name}" for name in ("one", "two"))
+    above, *_, table = found.text.split("The way of each request")
+    assert above.count(f"{one} {two}") == 2, "keys, and blocks"
+    for name, other in ((one, two), (two, one)):
+        assert re.search(rf"predicted{re.escape(name)}1.*?{re.escape(other)} 1\.80 ms", table)
+    data = [json.loads(body) for kind, body in found.scripts if kind == "application/json"]
+    assert data[0]["names"] == [one, two]
 
 
 @pytest.mark.slow
