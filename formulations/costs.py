@@ -325,6 +325,9 @@ class Interference:
         return round(self.slowdown_permille[unit][other] * pressure / 1_000_000)
 
     def is_high(self, network: str) -> bool:
-        """Return whether a network is of high contention."""
-        least = self.high_from_permille
-        return least is not None and self.of(network).intensity_permille >= least
+        """Return whether a network, as a whole, is of high contention."""
+        return self.is_high_intensity(self.of(network).intensity_permille)
+
+    def is_high_intensity(self, permille: int) -> bool:
+        """Return whether what has this intensity is of high contention."""
+        return self.high_from_permille is not None and permille >= self.high_from_permille

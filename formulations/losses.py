@@ -91,8 +91,22 @@ class Losses:
 
     def is_high(self, chain: int, start: int, stop: int, unit: int) -> bool:
         """Return whether the layers [start, stop) of a chain are of high contention on a unit."""
-        least = None if self.interference is None else self.interference.high_from_permille
-        return least is not None and start < stop and self.mark(chain, start, stop, unit)[1] >= least
+        known = self.interference
+        return (
+            known is not None
+            and start < stop
+            and known.is_high_intensity(self.mark(chain, start, stop, unit)[1])
+        )
+
+    def is_high_by_cuts(self, chain: int) -> bool:
+        """Return whether it may depend on the cuts of a chain on which units it is of high contention.
+
+        Of a chain that is sliced no chunk is high on units that it skips; a mean is at most the most intense
+        layer. Where neither the network nor a layer is high, no chunk is.
+        """
+        known = self.interference
+        marks = (self.marks[chain], *self._layers[chain]) if self.sliced[chain] else ()
+        return known is not None and any(known.is_high_intensity(intensity) for _, intensity in marks)
 
     @cached_property
     def least_permille(self) -> LossTable:

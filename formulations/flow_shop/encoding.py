@@ -49,7 +49,7 @@ def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None
     needs = needs_of(problem)
     shop = shop_of(problem)
     asked = {name for rule in problem.expression_rules for name, _ in variables(rule.expr)}
-    if FlowQuantity.CONTENTION in asked and shop.high != shop.surely_high:
+    if FlowQuantity.CONTENTION in asked and shop.contention_by_cuts:
         raise UnsupportedFeatureError(
             "rules about contention are not encoded where the layers of a network differ in their intensity; "
             "native and exhaustive know them",
@@ -209,7 +209,6 @@ def _separable(problem: Problem, needs: Needs) -> bool:
         FlowQuantity.CONTENTION,
         FlowQuantity.DISPLACEMENT,
     }
-    shop = shop_of(problem)
-    if shop.high != shop.surely_high:  # contention depends on cuts, too
+    if shop_of(problem).contention_by_cuts:
         apart -= {FlowQuantity.CONTENTION}
     return needs.quantities <= apart and not problem.expression_rules

@@ -94,6 +94,11 @@ class FlowShop(RequestTables):
         sliced = self.losses.sliced
         return tuple(high and not sliced[chain] for high, chain in zip(self.high, self.chain_of, strict=True))
 
+    @cached_property
+    def contention_by_cuts(self) -> bool:
+        """Whether contention may depend on cuts, too; otherwise `high` is `surely_high`, and the order tells."""
+        return any(map(self.losses.is_high_by_cuts, self.chain_of))
+
     def high_slices(self, request: int, cuts: Cuts) -> tuple[bool, ...]:
         """Return on which units a request is of high contention.
 

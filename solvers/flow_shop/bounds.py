@@ -170,8 +170,8 @@ class TermBounds:
 
     @cached_property
     def _order(self) -> Sequence[int] | None:
-        if self._shop.high != self._shop.surely_high:
-            return None  # what is close depends on cuts, too
+        if self._shop.contention_by_cuts:
+            return None
         return self._calm_order()
 
     @cached_property
