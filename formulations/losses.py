@@ -53,9 +53,9 @@ class Losses:
 
     @cached_property
     def sliced(self) -> tuple[bool, ...]:
-        """By chain, whether its chunks may differ in what they lose or take."""
-        known = self.interference
-        return tuple(known is not None and bool(known.of(name).slices) for name in self.networks)
+        """By chain, whether some of its layers differ from the network in what they lose or take."""
+        both = zip(self._layers, self.marks, strict=True)
+        return tuple(any(mark != whole for mark in layers) for layers, whole in both)
 
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
@@ -148,7 +148,7 @@ class Losses:
 
     @cached_property
     def _layers(self) -> tuple[tuple[Mark, ...], ...]:
-        """The mark of each layer of a chain; none where all are alike."""
+        """The mark of each layer of a chain; none of a network without slices."""
         found: list[tuple[Mark, ...]] = []
         for name in self.networks:
             slices = () if self.interference is None else self.interference.of(name).slices
