@@ -224,8 +224,8 @@ class NetworkContention:
     sensitivity_permille
         Slowdown that it suffers, in the same way.
     slices
-        The same for its layers, from the first to the last, where they differ. Schedules of several requests
-        go by them; everything else goes by the network as a whole. Empty: all layers are alike.
+        The same for its layers, from the first to the last, where they differ. Workloads and schedules go by
+        them; everything else goes by the network as a whole. Empty: all layers are alike.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -198,8 +198,7 @@ def _contention(problem: Problem, network: str) -> tuple[str, str]:
     known = problem.interference.of(network)
     if known.slices:
         intensities = [own.intensity_permille for own in known.slices]
-        least = problem.interference.high_from_permille
-        high = " in part high" if least is not None and max(intensities) >= least else ""
+        high = " in part high" if problem.interference.is_high_intensity(max(intensities)) else ""
         return _range(intensities) + high, _range([own.sensitivity_permille for own in known.slices])
     high = " high" if problem.interference.is_high(network) else ""
     return percent(known.intensity_permille) + high, percent(known.sensitivity_permille)

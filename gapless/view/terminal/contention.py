@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -78,7 +77,7 @@ def _parts(found: Contention) -> RenderableType:
     slices = {(entry.network, own.start): own for entry in known.networks for own in entry.slices}
     for part in found.parts:
         own = slices.get((part.network, part.start))
-        high = own is not None and own.intensity_permille >= (known.high_from_permille or math.inf)
+        high = own is not None and known.is_high_intensity(own.intensity_permille)
         table.add_row(
             part.network,
             f"{part.start}-{part.stop - 1}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -147,6 +148,15 @@ def test_an_estimate_without_parts_is_by_network(cli: Cli, tmp_path: Path) -> No
     run = cli("costs", "contention", "vgg16", "--platform", "kirin990", "--out", str(out))
     assert run.code == 0, run.err
     assert load(out, INTERFERENCE) == estimate_contention(["vgg16"], platform="kirin990").interference
+
+
+def test_every_part_is_high_from_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = measured(WorldBench(), ContentionOptions(rounds=2, parts=2))
+    for high_from, words in ((0, {"high"}), (None, {"low"}), (100_000, {"low"})):
+        known = replace(found.interference, high_from_permille=high_from)
+        console(sys.stdout).print(contention_view(replace(found, interference=known)))
+        shown = capsys.readouterr().out.partition("Parts of networks")[2].splitlines()
+        assert {line.split()[-1] for line in shown if line.strip().endswith(("high", "low"))} == words
 
 
 def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

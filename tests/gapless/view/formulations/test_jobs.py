@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 import gapless
+from gapless.formulations.costs import Interference, NetworkContention, SliceContention
 from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
@@ -111,6 +112,29 @@ def test_schedules_in_words() -> None:
     assert "late by slowdown" in text
     # Layers that the same units can run stand in one line, however many chunks they may be.
     assert text_of(PRESENTER.problem_parts(slow)).count("small") == 1
+
+
+@pytest.mark.parametrize(
+    ("high_from", "words"),
+    [
+        (None, "30.0 % to 150.0 % 100.0 %"),
+        (1501, "150.0 % 100.0 %"),
+        (1500, "in part high"),
+        (0, "in part high"),
+    ],
+)
+def test_slices_of_high_intensity_are_named(high_from: int | None, words: str) -> None:
+    slices = tuple(
+        SliceContention(start=at, stop=at + 1, intensity_permille=own) for at, own in enumerate((1500, 300))
+    )
+    known = Interference(
+        units=PROBLEM.platform.unit_names,
+        slowdown_permille=((0, 500), (500, 0)),
+        networks=(NetworkContention(network="net", slices=slices),),
+        high_from_permille=high_from,
+    )
+    slow = replace(passing(PROBLEM, "once"), interference=known)
+    assert words in text_of(PRESENTER.problem_parts(slow))
 
 
 def test_chunks_of_one_request_in_a_row_are_named_once() -> None:
