@@ -155,7 +155,8 @@ TERMS = table(
         TermInfo(FlowTerm.WORK, "busy time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
         TermInfo(
             FlowTerm.CONTENTION,
-            "sum over pairs of high requests at distance d < K in the order of K - d (P3)",
+            "number of pairs of high slices in one column (P3); without slowdown by slice that is the sum "
+            "over pairs of high requests at distance d < K in the order of K - d",
             most=lambda shop: shop.unit_count * shop.request_count**2,
         ),
         TermInfo(

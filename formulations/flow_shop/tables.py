@@ -96,7 +96,7 @@ class FlowShop(RequestTables):
 
     @cached_property
     def contention_by_cuts(self) -> bool:
-        """Whether contention may depend on cuts, too; otherwise `high` is `surely_high`, and the order tells."""
+        """Whether contention may depend on cuts; if not, `high` is `surely_high`, and the order tells."""
         return any(map(self.losses.is_high_by_cuts, self.chain_of))
 
     def high_slices(self, request: int, cuts: Cuts) -> tuple[bool, ...]:

@@ -63,7 +63,7 @@ class WorkloadView(RequestView):
     energy_nj = whole(Q.ENERGY, "the energy of all units until the last request is done, nanojoules")
 
     def contention(self) -> IntVar:
-        """Return the weighted number of pairs of high requests that are close in the order (P3)."""
+        """Return the number of pairs of high slices in one column (P3)."""
         return self._variables.number(Q.CONTENTION)
 
     displacement = whole(Q.DISPLACEMENT, "by how many positions the requests are moved, altogether")

@@ -37,6 +37,9 @@ _ROUNDS = 3
 """Periods of a stream that a chart shows."""
 
 
+_CONTENTION = "pairs of slices of high contention that are in one column (position in the order + unit)"
+
+
 class FlowShopPresenter(RequestPresenter):
     """Requests of several networks, in one order."""
 
@@ -53,12 +56,11 @@ class FlowShopPresenter(RequestPresenter):
         if _is_stream(problem):
             return (
                 "period: time from one round of all requests to the next, once the pipeline is full; "
-                "contention: pairs of high-contention requests that are close in the order, weighted"
+                f"contention: {_CONTENTION}"
             )
         return (
             "makespan: end of the last request; bubbles: idle time of the units between their first start "
-            "and last end; contention: pairs of high-contention requests that are close in the order, "
-            "weighted"
+            f"and last end; contention: {_CONTENTION}"
         )
 
     def distance_words(self) -> str:
