@@ -25,9 +25,6 @@ Chunk = tuple[int, float, tuple[float, int], bool, int]
 """Unit, time alone, key and request (a unit serves the smallest first), whether it holds its unit: it stands
 in the queue as soon as the chunk before it starts; and what it adds to the code of those that run."""
 
-_MOST_KINDS = 1 << 20
-"""More than there are kinds of chunks where layers differ in what they lose and take."""
-
 _MOST_KNOWN = 200_000
 """Sets whose speeds are remembered."""
 
@@ -56,7 +53,9 @@ class Kinds:
         ]
         """Network and mark of each kind."""
         self._numbers: dict[tuple[int, Mark], int] = {}
-        self.base = _MOST_KINDS if self._sliced else len(instance.networks) + 1
+        chunks = sum(len(borders) * (len(borders) - 1) // 2 for borders in instance.borders)
+        # One more than there are kinds: where layers differ, each chunk may be one on each unit.
+        self.base = 1 + (chunks * instance.unit_count if self._sliced else len(instance.networks))
         self.weights = [self.base**unit for unit in range(instance.unit_count)]
 
     def bits(self, network: int, part: Part) -> int:
