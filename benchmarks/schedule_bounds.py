@@ -6,13 +6,13 @@
 Two kinds of instances are drawn in turn, with at most `--plans` plans, which are all played:
 
 - *schedules*: two to four requests with all passages, releases, deadlines, requests that wait for others,
-  limits, rules, memory, shared cores, most with slowdown (`small_schedule`). The bound on each term is
-  compared with the least value of the term over all valid plans; bounds on the makespan also one by one: by
-  prices, by windows, by the pair of requests that the native search would take, and what the search says
-  after 20 ms.
-- *pairs*: two or three requests (`drawn_pair`). Each two of them play their game: without the others and with
-  them at prices, as they are and lowered; over single layers and over blocks; with fine and with coarse
-  pieces; with and without time for all labels.
+  limits, rules, memory, shared cores, most with slowdown, by slice or by network (`any_schedule`). The bound
+  on each term is compared with the least value of the term over all valid plans; bounds on the makespan also
+  one by one: by prices, by windows, by the pair of requests that the native search would take, and what the
+  search says after 20 ms.
+- *pairs*: two or three requests, the slowdown of two thirds by slice (`drawn_pair`). Each two of them play
+  their game: without the others and with them at prices, as they are and lowered; over single layers and over
+  blocks; with fine and with coarse pieces; with and without time for all labels.
 
 Tables have by how much the optimum is above the bounds in the mean; the command ends with 1 if a bound is
 above an optimum.
@@ -33,7 +33,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.schedule_instances import small_schedule
+from benchmarks.schedule_instances import any_schedule, sliced
 from gapless.formulations.jobs.quantities import JobTerm, JobValues
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import tables_of
@@ -191,9 +191,15 @@ def _games(
             yield how, ceil(pair.others + least - 1e-3)
 
 
+def _any_pair(seed: int, _: int) -> Problem:
+    """Return one of `drawn_pair`; the slowdown of two thirds is by slice."""
+    problem = drawn_pair(seed)
+    return sliced(problem, seed) if seed % 3 else problem
+
+
 KINDS: dict[str, tuple[Callable[[int, int], Problem], Callable[[Problem], Iterator[Compared]]]] = {
-    "schedules": (small_schedule, _of_schedules),
-    "pairs": (lambda seed, _: drawn_pair(seed), _of_pairs),
+    "schedules": (any_schedule, _of_schedules),
+    "pairs": (_any_pair, _of_pairs),
 }
 """How instances are drawn by seed and most plans, and which bounds are compared."""
 

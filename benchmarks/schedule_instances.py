@@ -40,9 +40,9 @@ def small_schedule(seed: int, most: int = 2_000) -> Problem:
             return problem
 
 
-def any_schedule(seed: int) -> Problem:
+def any_schedule(seed: int, most: int = 2_000) -> Problem:
     """Return one of `small_schedule`; the slowdown of two thirds is by slice."""
-    problem = small_schedule(seed)
+    problem = small_schedule(seed, most)
     return sliced(problem, seed) if seed % 3 else problem
 
 
