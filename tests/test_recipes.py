@@ -51,7 +51,7 @@ QUANTITY = {
         (
             "QUANTITIES = quantity_table(\n    (\n",
             "QUANTITIES = quantity_table(\n    (\n        QuantityInfo(\n            name='layers_on',\n"
-            "            text='layers on a unit',\n            indices=(_UNIT,),\n"
+            "            text='layers on a unit',\n            indices=(UNIT,),\n"
             "            most=lambda chain, unit: chain.layer_count,\n"
             "            read=lambda plan, unit: "
             "sum(b - a for a, b, u in plan.parts if u == unit),\n        ),\n",
