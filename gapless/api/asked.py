@@ -195,13 +195,12 @@ def problem_of(question: Question, subject: Subject = Subject()) -> Problem:
     Raises InvalidInputError: the question names nothing, or something that is not there; an objective or a
     limit is not valid, or something has no meaning for such a problem.
     """
-    from .layer_orders import with_layer_order  # which plans, as `plan` asks for
+    from .layer_orders import with_layer_order  # which plans, and `plan` asks this module
 
     problem = _named(question, subject)
     if question.layer_order == "free":
-        for name in ("pipelines", "groups"):
-            if question.value(name) is not None:
-                raise InvalidInputError(f"--{name} is about chunks of one order: omit --layer-order")
+        for option in question.options("pipelines", "groups"):
+            raise InvalidInputError(f"{option} is about chunks of one order: omit --layer-order")
         problem = _in_any_order(problem, question)
     else:
         _refuse(question, About.SIDE_BY_SIDE)
@@ -287,11 +286,7 @@ def _passage_notes(question: Question, problem: Problem) -> tuple[str, ...]:
         return ()
     if isinstance(problem.data, Passage):
         return ("units may have several chunks, as what a hop costs is known; --passage once allows one",)
-    shaped = [
-        f"--{name.replace('_', '-')}"
-        for name in ("pipelines", "layer_order")
-        if question.value(name) is not None
-    ]
+    shaped = question.options("pipelines", "layer_order")
     why = once_because(problem) or (f"{shaped[0]} has no other plans" if shaped else "")
     return (once_note(why),) if why else ()
 

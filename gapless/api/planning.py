@@ -384,8 +384,6 @@ def compared(
     """
     usual, results = default_backends(problem), list[SolveResult]()
     workers = get_backends(usual.names if backends is None else backends)
-    both = runs_of(problem, workers, options.start)
-    runs = {label_of(one.name, begun): (one, begun) for one, begun in both}
     try:
         done = compare_backends(
             problem,
@@ -396,6 +394,8 @@ def compared(
             on_result=results.append,
         )
     except KeyboardInterrupt:
+        both = runs_of(problem, workers, options.start)
+        runs = {label_of(one.name, begun): (one, begun) for one, begun in both}
         if watch.backend not in runs:  # not even the first one has started
             raise
         stopped = _so_far(problem, *runs[watch.backend], watch, options.top)

@@ -180,7 +180,7 @@ FORMATS = (
     ),
     FileFormat(
         name="executions",
-        what="executed plans beside the tables that foretold them",
+        what="executed plans alongside the tables that predicted them",
         written_by="tune",
         read_by="costs judge, show",
     ),

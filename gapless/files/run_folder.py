@@ -145,7 +145,7 @@ def _following(
     if "trace.json" in kinds:
         yield f"gapless show {place['trace.json']}", "the winner at work"
     if "executions.json" in kinds:
-        yield f"gapless costs judge {place['executions.json']}", "how well the cost models foretold it"
+        yield f"gapless costs judge {place['executions.json']}", "how well the cost models predicted it"
     if "profile.json" in kinds:
         yield f"gapless show {place['profile.json']}", "layer times, noise, receipts"
     if kinds.keys() & {"plan.json", "deployment.json", "tuning.json"}:

@@ -108,18 +108,9 @@ _UNITS = {"_us": TIME, "_nj": ENERGY, "_bytes": SIZE, "_permille": PERCENT}
 """How the names of limits end, and how their values are written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Said:
-    """What is said of a field where it is declared; a field has it with its name (`Field`)."""
-
-    help: str
-    form: Form = text_form()
-    about: About = About.ALL
-    flag: Any = None
-
-
-def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, flag: Any = None) -> _Said:
-    return _Said(help=help, form=form, about=about, flag=flag)
+def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, flag: Any = None) -> Field:
+    """Return a field as it is declared; its name is that of the attribute (`asked_fields`)."""
+    return Field(name="", form=form, help=help, about=about, flag=flag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,15 +283,10 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
             raise InvalidInputError(f"limits is {self.limits!r}, must be gapless.Limits(...)")
-        given = [
-            each.name
-            for each in fields(self)
-            if each.name != "limits" and getattr(self, each.name) is not None
-        ]
-        known = {each.name: each for each in asked_fields()} if given else {}
-        for name in given:
-            value = known[name].checked(getattr(self, name))
-            object.__setattr__(self, name, value)
+        for name in _OWN:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, field_named(name).checked(value))
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str], *, in_file: bool = True) -> Self:
@@ -316,19 +302,14 @@ class Question:
             raise InvalidInputError(
                 f"the problem is named by {name!r}, which this gapless does not know; {meant(name, known)}"
             )
-        return cls().with_values(
-            {known[key].name: known[key].read(text, in_file=in_file) for key, text in texts.items()}
-        )
+        read = {known[key].name: known[key].read(text, in_file=in_file) for key, text in texts.items()}
+        return cls().with_values(read)
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """Return this question with other values, by the names of fields; those of limits among them."""
         limits = {name: value for name, value in values.items() if name in LIMITS}
         others = {name: value for name, value in values.items() if name not in LIMITS}
-        return (
-            replace(self, **others, limits=replace(self.limits, **limits))
-            if limits
-            else replace(self, **others)
-        )
+        return replace(self, **others, limits=replace(self.limits, **limits))
 
     def over(self, other: Question) -> Question:
         """Return another question with what this one says in place of what that one does."""
@@ -347,8 +328,11 @@ class Question:
 
     def texts(self) -> dict[str, str]:
         """Return what is said as files keep it, by key; `of_texts` reads it."""
-        known = {each.name: each for each in asked_fields()}
-        return {known[name].key: known[name].text(value) for name, value in self.said()}
+        return {(one := field_named(name)).key: one.text(value) for name, value in self.said()}
+
+    def options(self, *names: str) -> list[str]:
+        """Return the options of what is said; with names, of these fields only."""
+        return [field_named(name).option for name, _ in self.said() if not names or name in names]
 
     def __bool__(self) -> bool:
         """Whether anything is said."""
@@ -366,9 +350,23 @@ def asked_fields() -> tuple[Field, ...]:
                 Field(name=name, form=_form_of_limit(name), help=info.help) for name, info in LIMITS.items()
             ]
             continue
-        said = getattr(hints[each.name], "__metadata__", (_Said(help=""),))[0]
-        found.append(Field(name=each.name, form=said.form, help=said.help, about=said.about, flag=said.flag))
+        (said,) = getattr(hints[each.name], "__metadata__", (_said(""),))
+        found.append(replace(said, name=each.name))
     return tuple(found)
+
+
+@cache
+def _fields_by_name() -> Mapping[str, Field]:
+    return {each.name: each for each in asked_fields()}
+
+
+def field_named(name: str) -> Field:
+    """Return the field of a name."""
+    return _fields_by_name()[name]
+
+
+_OWN = tuple(each.name for each in fields(Question) if each.name != "limits")
+"""What a question says besides limits."""
 
 
 def renamed(option: str) -> Field | None:

@@ -70,15 +70,16 @@ def _count(place: Place, text: str, *, least: int) -> int:
     return int(text)
 
 
-def _amount(place: Place, text: str, *, units: Mapping[str, int], what: str, usual: str = "") -> int:
+def _amount(
+    place: Place, text: str, *, units: Mapping[str, int], what: str, example: str, usual: str = ""
+) -> int:
     """Read an amount with a unit as a whole number of the least one; `usual`: what a bare number is in."""
     found = _AMOUNT.fullmatch(text.strip())
-    example = f"e.g. 30{list(units)[1]}"
     if found is None:
-        raise InvalidInputError(f"{place} is {shown(text)}, must be {what} with its unit, {example}")
+        raise InvalidInputError(f"{place} is {shown(text)}, must be {what} with its unit, e.g. {example}")
     number, unit = Decimal(found[1]), found[2] or (place.bare and (usual or next(iter(units)))) or ""
     if not unit and number:
-        raise InvalidInputError(f"{place}: {shown(text)} has no unit ({', '.join(units)}), {example}")
+        raise InvalidInputError(f"{place}: {shown(text)} has no unit ({', '.join(units)}), e.g. {example}")
     if unit and unit not in units:
         hint = meant(unit, units, listed_by=f"units are {', '.join(units)}")
         raise InvalidInputError(f"{place}: {shown(text)} has an unknown unit {shown(unit)}; {hint}")
@@ -92,6 +93,9 @@ def amount_words(value: int, units: Mapping[str, int]) -> str:
     """Return an amount in the largest of some units in which it is a whole number."""
     unit = max((unit for unit in units if value % units[unit] == 0), key=lambda unit: units[unit])
     return f"{value // units[unit]}{unit}" if value else "0"
+
+
+_time = partial(_amount, units=TIMES, what="a time", example="30ms")
 
 
 def read_percent(place: Place, text: str) -> int:
@@ -117,10 +121,8 @@ def _windows(place: Place, text: str) -> dict[str, Window]:
                 f"{place} is {shown(each)}, must be NAME=FROM..TO, once per request, e.g. bert=20ms..500ms, "
                 "or bert=20ms.. for no end"
             )
-        begin, end = (
-            _amount(place, part, units=TIMES, what="a time", usual="ms") if part else None
-            for part in read.groups()[1:]
-        )
+        ends = (_time(place, part, usual="ms") if part else None for part in read.groups()[1:])
+        begin, end = ends
         found[read[1]] = begin or 0, end
     return found
 
@@ -186,9 +188,14 @@ def choice_form(kind: type[StrEnum], metavar: str | None = None) -> Form:
     return Form(metavar=metavar or "|".join(kind), read=partial(_choice, kind=kind), choices=kind)
 
 
-TIME = Form(metavar="TIME", example="30ms", read=partial(_amount, units=TIMES, what="a time"))
-ENERGY = Form(metavar="ENERGY", example="5mJ", read=partial(_amount, units=ENERGIES, what="an energy"))
-SIZE = Form(metavar="SIZE", example="2GiB", read=partial(_amount, units=SIZES, what="an amount of memory"))
+def _amount_form(metavar: str, units: Mapping[str, int], what: str, example: str) -> Form:
+    read = partial(_amount, units=units, what=what, example=example)
+    return Form(metavar=metavar, example=example, read=read)
+
+
+TIME = Form(metavar="TIME", example="30ms", read=_time)
+ENERGY = _amount_form("ENERGY", ENERGIES, "an energy", "5mJ")
+SIZE = _amount_form("SIZE", SIZES, "an amount of memory", "2GiB")
 PERCENT = Form(metavar="PERCENT", read=read_percent, write=_percent_text)
 YES = Form(metavar="True|False", read=_yes)
 DEVICES = Form(metavar="TYPE=NUMBER,...", read=_devices, write=_pairs_text)

@@ -123,9 +123,13 @@ def _group_of(name: str) -> typer.Typer:
 def in_order() -> None:
     """Bring the commands that are loaded into the order of the catalog."""
     names = list(COMMANDS)
-    app.registered_commands.sort(key=lambda info: names.index(str(info.name)))
-    for first, group in _groups.items():
-        group.registered_commands.sort(key=lambda info, first=first: names.index(f"{first} {info.name}"))  # type: ignore[misc]
+
+    def sort(commands: typer.Typer, group: str) -> None:
+        commands.registered_commands.sort(key=lambda info: names.index(f"{group}{info.name}"))
+
+    sort(app, "")
+    for name, group in _groups.items():
+        sort(group, f"{name} ")
 
 
 def outline() -> typer.Typer:

@@ -50,7 +50,7 @@ PartsOption = Annotated[
     measuring_option(
         min=0,
         max=64,
-        help="Also look at each network in so many parts, against the probe: plans go by slice.",
+        help="Also look at each network in this many parts, against the probe: plans go by slice.",
         show_default=True,
     ),
 ]

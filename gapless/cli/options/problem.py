@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -82,25 +82,21 @@ class ProblemOptions:
     @property
     def names(self) -> list[str]:
         """The options that were given, and PROBLEM."""
-        said = [name for name, _ in self.question.said()]
-        found = [
-            "PROBLEM" if each.name == "problem" else each.option
-            for each in asked_fields()
-            if each.name in said
-        ]
+        found = ["PROBLEM" if option == "--problem" else option for option in self.question.options()]
         return [*found, *(["--rules"] if self.rules else [])]
 
 
-def _parameter_name(field: Field) -> str:
-    return field.option.removeprefix("--").replace("-", "_")
+def _parameters_of(names: Sequence[str]) -> Iterator[tuple[str, Field]]:
+    """Yield the fields of these names, all of them without names, and what their parameters are called."""
+    for field in asked_fields():
+        if not names or field.name in names:
+            yield field.option.removeprefix("--").replace("-", "_"), field
 
 
 def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
     """Return the parameters of a command that become fields of a question; no names: all, and rules."""
     found = {}
-    for field in asked_fields():
-        if names and field.name not in names:
-            continue
+    for called, field in _parameters_of(names):
         kind: Any
         default: Any = None
         if field.name == "problem":
@@ -111,7 +107,7 @@ def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
             taken: Any = list[str] if field.form.repeated else str
             option = _asked_option(field.option, metavar=field.form.metavar, help=field.help)
             kind = Annotated[taken | None, option]
-        found[_parameter_name(field)] = _parameter(_parameter_name(field), kind, default)
+        found[called] = _parameter(called, kind, default)
         if field.name == "objective" and not names:
             found["rules"] = _parameter("rules", RulesOption, None)
     return found
@@ -123,10 +119,8 @@ def take_question(given: dict[str, Any], *names: str) -> Question:
     Raises InvalidInputError: a value is not valid; the option is named.
     """
     values = {}
-    for field in asked_fields():
-        if names and field.name not in names:
-            continue
-        value = given.pop(_parameter_name(field), None)
+    for called, field in _parameters_of(names):
+        value = given.pop(called, None)
         if value in (None, False, []):
             continue
         text = " ".join(value) if field.form.repeated else str(value)

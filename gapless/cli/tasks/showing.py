@@ -191,7 +191,7 @@ def _executions(asked: _Asked) -> Shown:
     from ...view.terminal.showing import executions_view
 
     found = load(asked.path, EXECUTIONS)
-    note = f"`gapless costs judge {asked.path}` says how well the tables foretold them"
+    note = f"`gapless costs judge {asked.path}` says how well the tables predicted them"
     return _shown(asked, EXECUTIONS.format, lambda: executions_view(found), notes=(note,))
 
 

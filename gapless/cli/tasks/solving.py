@@ -13,7 +13,7 @@ from ...executor.progress import Step
 from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
-from ...question.question import Question, asked_fields
+from ...question.question import Question
 from ...solvers.families import runs_of
 from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ...solvers.protocol import Backend, SolveOptions, StopReason
@@ -192,8 +192,8 @@ def kinds_watched(question: Question, kinds: str, options: SolveOptions) -> tupl
         raise InvalidInputError(
             "--kinds is about a model over a cluster: name both, the cluster with --platform"
         )
-    said = dict(question.said())
-    stray = sorted(each.option for each in asked_fields() if each.name in said.keys() - _OF_ALL_KINDS)
+    known = question.options(*_OF_ALL_KINDS)
+    stray = sorted(option for option in question.options() if option not in known)
     if stray:
         raise InvalidInputError(f"{stray[0]} is not about all kinds of plans: leave it away")
     names = tuple(KINDS) if kinds == "all" else tuple(name.strip() for name in kinds.split(","))
