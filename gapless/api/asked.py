@@ -133,8 +133,8 @@ def asked_problem(problem: Planned | Question | None, words: Words) -> Asked:
     question = problem if isinstance(problem, Question) else Question()
     if isinstance(problem, str | Path):
         said["problem"] = str(problem)
+        trust(str(problem))  # who names code in a program has it run; a question may come from a file
     question = Question(**said).over(question)
-    trust(question.problem or "")  # who names code in a program has it run
     rules = tuple(words.get("rules") or ())
     asked = (
         Asked(problem=problem_of(question, subject).with_rules(*rules), question=question)

@@ -13,7 +13,7 @@ from gapless.api.coordinators import CoordinatorOptions, open_coordinator
 from gapless.api.execution import PipelineOptions
 from gapless.api.planning import plan
 from gapless.formulations.deployment import Mode
-from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.errors import GaplessError, InvalidInputError
 from gapless.formulations.files import dump_problem
 from gapless.formulations.limits import Limits
 from gapless.formulations.passages import Passage
@@ -139,3 +139,14 @@ def test_options_that_are_handed_on_are_those_of_the_function() -> None:
     for words, function in ((PipelineOptions, gapless.open_pipeline), (CoordinatorOptions, open_coordinator)):
         own = inspect.signature(function).parameters.values()
         assert list(words.__annotations__) == [each.name for each in own if each.kind is each.KEYWORD_ONLY]
+
+
+def test_only_a_name_that_the_caller_gives_has_code_run(tmp_path: Path) -> None:
+    """A question may come from a file of data: the model that it names is not run."""
+    path = tmp_path / "model.py"
+    path.write_text("raise ZeroDivisionError('it ran')")
+    question = Question.of_texts({"problem": f"{path}:NET", "platform": "raspberry-pis"})
+    with pytest.raises(InvalidInputError, match="--trust"):
+        asked_problem(question, {})
+    with pytest.raises(GaplessError, match="it ran"):
+        asked_problem(f"{path}:NET", Words(platform="raspberry-pis"))
