@@ -72,7 +72,7 @@ def _chunk_us(plan: Plan, row: TuningRow) -> Iterator[float]:
 def executions_of(
     problem: Problem, tables: Sequence[CostTable], results: Sequence[TuningResult]
 ) -> Executions | None:
-    """Return all plans that were executed alongside the tables that predicted them; None where there are none.
+    """Return all plans that were executed, and the tables that predicted them; None where there are none.
 
     Replicas are not one plan, plans for a workload have no period, and of a problem that was given with
     combined or unnamed tables the measured ones are not known.

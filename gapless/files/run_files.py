@@ -179,7 +179,7 @@ def _tuned_texts(tuned: Tuned) -> dict[str, str]:
 
 
 def _executions(tuned: Tuned) -> Executions | None:
-    """Return all plans that were executed alongside the tables that predicted them; None where there are none."""
+    """Return all plans that were executed, and the tables that predicted them; None where there are none."""
     problem, taken = tuned.problem, tuned.profile
     if taken is None and problem.co_run_costs is not None:
         return None
