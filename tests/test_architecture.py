@@ -65,6 +65,7 @@ LAYERS = (
     ("gapless.cli.base",),
     ("gapless.view.formulations",),  # found by name: nothing imports them
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
+    ("gapless.answers",),
     ("gapless.view.explaining",),
     ("gapless.view",),
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),

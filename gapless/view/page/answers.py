@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...answers.charts import Plane, share
+from ...answers.courses import Course, courses_chart
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
 from ...solvers.sources import Source, StartMode
 from ..words import amount, seconds, start_words, stop_words
-from .curves import Curves, curves
-from .scale import share
 from .standing import best_bound
 from .subject import SolverAnswer, Subject
 from .table import Table, TableCell, TableColumn, columns, numbers, table
@@ -35,7 +36,8 @@ class Answers:
     ranges: tuple[Reach, ...]
     ends: tuple[str, str]
     table: Table
-    curves: Curves | None
+    courses: Plane | None
+    pace: Table  # how fast plans got good
 
 
 _STATUS = {
@@ -59,7 +61,12 @@ def answers(subject: Subject) -> Answers | None:
         ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
         ends=(amount(term.dimension, low), amount(term.dimension, high)),
         table=_table(found, term),
-        curves=curves(found, term),
+        courses=courses_chart(
+            [Course(name=a.label, milestones=a.course) for a in found],
+            term,
+            max((a.runtime_s for a in found if a.course), default=0.0),
+        ),
+        pace=_pace_table(found),
     )
 
 
@@ -158,3 +165,23 @@ def _times(answer: SolverAnswer) -> str:
         f"start: {start_words(answer.start, answer.start_s)}; " if answer.start is StartMode.NATIVE else ""
     )
     return f"{begun}loading {seconds(answer.startup_s)}"
+
+
+def _pace_table(found: tuple[SolverAnswer, ...]) -> Table:
+    titles = columns("backend", *numbers("first plan", "within 1 % of the best", "primal integral"))
+    rows: Iterator[list[TableCell | str]] = (
+        [
+            TableCell(text=answer.label, kind="name"),
+            *(
+                "-" if value is None else seconds(value)
+                for value in (
+                    answer.pace.first_plan_s,
+                    answer.pace.near_best_s,
+                    answer.pace.primal_integral_s,
+                )
+            ),
+        ]
+        for answer in found
+        if not answer.failure
+    )
+    return table("How fast plans got good", titles, rows)

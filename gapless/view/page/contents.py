@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from ...answers.charts import Plane
+from ...answers.memory import memory_chart
 from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...formulations.costs import Provenance
@@ -13,7 +15,6 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
 from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
-from ...formulations.usage import Usage
 from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
 from ..words import microseconds, objective_words, percent, size, term_name, term_value
@@ -23,7 +24,6 @@ from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
 from .race import RaceSection, race
 from .reasoning import Reasoning, reasoning
-from .scale import Tick, nice_step, share, time_ticks
 from .standing import standing
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
@@ -284,34 +284,11 @@ def _row(link: LinkTimes, predicted_by_name: Mapping[str, float]) -> list[TableC
     ]
 
 
-WIDTH, HEIGHT = 4000, 1000
-"""Units of the drawing: how fine it is."""
-
-_NEAR = 2.5
-"""A capacity of at most this multiple of the peak is drawn; a larger one would flatten the chart."""
-
-_BINARY = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryChart:
-    """Memory over time."""
-
-    path: str  # the steps as an SVG path in a box of `WIDTH` x `HEIGHT`
-    peak: float  # percent from the top
-    peak_text: str
-    capacity: float | None  # percent from the top; None: not known, or far above the chart
-    capacity_text: str
-    times: tuple[Tick, ...]
-    sizes: tuple[Tick, ...]
-    words: str  # peak and capacity, in words
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Memory: over time (None: no trace is known), and of each unit."""
 
-    chart: MemoryChart | None
+    chart: Plane | None
     units: Table
 
 
@@ -321,69 +298,10 @@ def memory(subject: Subject) -> Memory | None:
     drawn = usage is not None and bool(usage.steps) and usage.peak_bytes > 0
     if not drawn and not has_units:
         return None
-    return Memory(chart=_chart(subject, usage) if drawn and usage else None, units=_units(subject))
-
-
-def _chart(subject: Subject, usage: Usage) -> MemoryChart:
-    capacity, peak = subject.problem.platform.memory_bytes, usage.peak_bytes
-    shown = capacity is not None and peak <= capacity <= _NEAR * peak
-    too_little = capacity is not None and capacity < peak
-    top = 1.12 * max(peak, capacity if shown and capacity else 0)
-    end = max(usage.steps[-1][0], 1)
-    if capacity is None and any(unit.memory_bytes is not None for unit in subject.problem.platform.units):
-        words = f"Peak {size(peak)} on all units together; what each of them has is in the table."
-    elif capacity is None:
-        words = f"Peak {size(peak)}; the capacity of the device is not known."
-    else:
-        part = percent(round(1000 * peak / capacity))
-        words = f"Peak {size(peak)}, {part} of the {size(capacity)} of the device."
-        if not shown and not too_little:
-            words += " The capacity is far above this chart."
-    return MemoryChart(
-        path=_path(usage, end, top),
-        peak=_down(peak, top),
-        peak_text=f"peak {size(peak)}",
-        capacity=_down(capacity, top) if capacity is not None and (shown or too_little) else None,
-        capacity_text="" if capacity is None else f"capacity {size(capacity)}",
-        times=time_ticks(end),
-        sizes=tuple(_size_ticks(top)),
-        words=words,
-    )
-
-
-def _down(value: float, top: float) -> float:
-    return round(100 - share(value, top), 3)
-
-
-def _path(usage: Usage, end: int, top: float) -> str:
-    """Return the steps; of those that fall on one pixel column the largest and the last are kept."""
-    columns: dict[int, tuple[int, int]] = {}
-    for time, used in usage.steps:
-        x = round(WIDTH * time / end)
-        most, _ = columns.get(x, (0, 0))
-        columns[x] = max(most, used), used
-    parts, at = [f"M0 {HEIGHT}"], HEIGHT
-    for x, values in columns.items():
-        parts.append(f"H{x}")
-        for value in dict.fromkeys(values):
-            y = round(HEIGHT * (1 - value / top))
-            if y != at:
-                parts.append(f"V{y}")
-            at = y
-    return "".join([*parts, f"H{WIDTH}V{HEIGHT}Z"])
-
-
-def _size_ticks(top: float) -> Iterator[Tick]:
-    """Yield round numbers of the largest binary unit that fits."""
-    unit = 1.0
-    while top / unit >= 2 * _BINARY:
-        unit *= _BINARY
-    step = nice_step(top / unit, 5)
-    names = {1.0: "B", _BINARY: "KiB", _BINARY**2: "MiB", _BINARY**3: "GiB"}
-    count = int(top / unit / step)
-    for number in range(count + 1):
-        value = number * step
-        yield Tick(at=_down(value * unit, top), text=f"{value:g} {names.get(unit, 'TiB')}")
+    platform = subject.problem.platform
+    by_unit = any(unit.memory_bytes is not None for unit in platform.units)
+    chart = memory_chart(usage, platform.memory_bytes, by_unit=by_unit) if usage and drawn else None
+    return Memory(chart=chart, units=_units(subject))
 
 
 def _units(subject: Subject) -> Table:

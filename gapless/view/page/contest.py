@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...answers.courses import profile_chart
 from ...formulations.files import save
 from ...solvers.protocol import SolveStatus
 from ...solvers.sources import Source
 from ...sweeps.contest import InstanceAnswer, InstanceComparison
-from ...sweeps.standings import Case, Profile, cases, profiles, standings
+from ...sweeps.standings import Case, cases, profiles, standings
 from ...version import __version__
 from ..contest_words import COLUMNS, MEANINGS, standing_cells, summary_words
 from ..words import all_terms, counted, gap, seconds, term_name, term_value
-from .curves import SIZE, CurveLine, CurveMark, spaced
 from .page import environment
-from .race import SHAPES
-from .scale import Axis, Tick, nice_step
 from .table import Table, TableCell, TableColumn, columns, numbers, table
-from .texts import GLOSSARY, clipped, visible
+from .texts import GLOSSARY, clipped
 
 _MOST_ROWS = 600
-_MOST_MARKS = 40
-_DECADE = 10
-_RATIOS = (1, 1.2, 1.5, 2, 3, 5, 7)
-"""Ticks of ratios up to a decade."""
 
 _TERMS = ("bound, gap", "exact, heuristic")
 _STATUS = {
@@ -42,23 +35,6 @@ _WORDS = (
     "problems a backend solves within a given multiple of what the best one of them needs. Higher is better: "
     "a line begins at the share of problems on which it is the best, and ends at the share that it solves."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileChart:
-    """A performance profile, drawn.
-
-    `lines`, `marks`: what is drawn; `across`, `upwards`: ticks of the axes: ratio to the best, and share of
-    the problems.
-    """
-
-    key: str  # its place on the page
-    title: str  # what is compared
-    lines: tuple[CurveLine, ...]
-    marks: tuple[CurveMark, ...]
-    across: tuple[Tick, ...]
-    upwards: tuple[Tick, ...]
-    across_name: str  # name of the axis of ratios
 
 
 def write_instance_report(
@@ -99,7 +75,7 @@ def write_instance_report(
 
 def contest_page(found: InstanceComparison, *, title: str = "", command: str = "") -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
-    known, charts = cases(found), _charts(found)
+    known, charts = cases(found), [chart for one in profiles(found) if (chart := profile_chart(one))]
     failures = _failures(found)
     places = [("standings", "Standings"), *([("profiles", "Performance profiles")] if charts else [])]
     places += [("failures", "What failed")] if failures.rows else []
@@ -117,7 +93,6 @@ def contest_page(found: InstanceComparison, *, title: str = "", command: str = "
             charts=charts,
             failures=failures,
             answers=_answers(known, found),
-            shape_paths=SHAPES,
             glossary=(*MEANINGS, *(entry for entry in GLOSSARY if entry[0] in _TERMS)),
             version=__version__,
             command=command,
@@ -147,63 +122,6 @@ def _standings(found: InstanceComparison) -> Table:
         [TableCell(text=name, kind="name"), *rest] for name, *rest in map(standing_cells, standings(found))
     )
     return table("What came of the problems, by backend", titles, cells)
-
-
-def _charts(found: InstanceComparison) -> list[ProfileChart]:
-    drawn = (profile for profile in profiles(found) if any(profile.lines.values()))
-    return [_chart(f"p{number}", profile) for number, profile in enumerate(drawn, start=1)]
-
-
-def _chart(key: str, profile: Profile) -> ProfileChart:
-    across = Axis(low=1.0, high=max(1.2 * profile.most, 1.05), logarithmic=True)
-    names, shapes = tuple(profile.lines), tuple(SHAPES)
-    lines, marks = [], list[CurveMark]()
-    for index, (name, steps) in enumerate(profile.lines.items()):
-        line = CurveLine(
-            name=name, shape=shapes[index % len(shapes)], plans=_path(across, steps), own="", borrowed=""
-        )
-        lines.append(line)
-        thin = -(-len(steps) // _MOST_MARKS) or 1
-        marks += (
-            CurveMark(
-                x=across.at(ratio),
-                y=round(100 - 100 * share, 3),
-                line=index,
-                is_bound=False,
-                facts=(
-                    ("backend", visible(names[index])),
-                    ("problems", f"{100 * share:.0f} %"),
-                    ("at most", f"{ratio:.3g} times the best"),
-                ),
-            )
-            for ratio, share in steps[::thin]
-        )
-    return ProfileChart(
-        key=key,
-        title=profile.title,
-        lines=tuple(lines),
-        marks=tuple(marks),
-        across=spaced(_ratio_ticks(across)),
-        upwards=tuple(Tick(at=float(part), text=f"{part} %") for part in range(0, 101, 20)),
-        across_name="times the best (logarithmic)",
-    )
-
-
-def _ratio_ticks(across: Axis) -> tuple[Tick, ...]:
-    """Return ticks of ratios; where all are close to 1, of distances from it."""
-    if across.high >= _DECADE:
-        return across.named(lambda value: f"{value:g}")
-    step = nice_step(across.high - 1, 6)
-    values = _RATIOS if across.high >= 2 else [1 + number * step for number in range(7)]
-    return tuple(Tick(at=across.at(v), text=f"{v:g}") for v in values if v <= across.high)
-
-
-def _path(across: Axis, steps: tuple[tuple[float, float], ...]) -> str:
-    """Return stairs from none of the problems up; each share holds until the next ratio."""
-    corners = (
-        f"H{round(SIZE * across.at(ratio) / 100, 1)}V{round(SIZE * (1 - share), 1)}" for ratio, share in steps
-    )
-    return "".join([f"M0 {SIZE}", *corners, f"H{SIZE}"]) if steps else ""
 
 
 def _failures(found: InstanceComparison) -> Table:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...answers.charts import share as part_of
+from ...answers.charts import span
 from ...api.coordination import Coordination
 from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
@@ -27,8 +29,6 @@ from ..coordination_words import (
 )
 from ..words import capital, microseconds, percent, span_seconds
 from .page import environment
-from .scale import share as part_of
-from .scale import span
 from .sweep import Bar, Chart, Part
 from .table import Table, TableCell, columns, numbers, table
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
+from ...answers.trade_offs import front_chart
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import save
 from ...formulations.problem import Problem
@@ -15,38 +14,12 @@ from ...solvers.pareto import ParetoFront, ParetoPoint
 from ...version import __version__
 from ..front_words import legend, measured_words, proof_words, status_words, was_measured
 from ..presenter import presenter_of
-from ..words import SCALES, amount, capital, seconds, term_name
+from ..words import amount, capital, seconds, term_name
 from .page import environment
-from .race import SHAPES
-from .scale import Axis, Tick
 from .table import Table, TableCell, columns, numbers, table
-from .texts import GLOSSARY, clipped, visible
+from .texts import GLOSSARY, clipped
 
 _TERMS = ("unit", "period", "bound, gap", "layer, cut, chunk")
-_SERIES = ("proven", "not proven", "measured")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontMark:
-    """One point: percent from the left and from the top, what it is, and what is shown of it."""
-
-    x: float
-    y: float
-    series: int
-    facts: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontPicture:
-    """Two terms of a front, one to the right and one upwards."""
-
-    place: str
-    title: str
-    marks: tuple[FrontMark, ...]
-    across: tuple[Tick, ...]
-    upwards: tuple[Tick, ...]
-    across_name: str
-    upwards_name: str
 
 
 def write_front_report(
@@ -84,6 +57,7 @@ def front_page(front: ParetoFront, problem: Problem, *, title: str = "", command
     if not front.points:
         raise InvalidInputError("the front has no plans: there is nothing to report")
     networks = ", ".join(network.name for network in problem.networks)
+    plans = [_text(problem, point) for point in front.points]
     names = [term_name(problem.formulation.terms, term) for term in front.terms]
     return (
         environment()
@@ -96,60 +70,14 @@ def front_page(front: ParetoFront, problem: Problem, *, title: str = "", command
                 f"Solved by {front.backend} in {seconds(front.runtime_s)}, {front.solves:,} problems.",
                 *(f"{capital(text)}." for text in legend(problem, front)),
             ],
-            pictures=tuple(_pictures(front, problem)),
-            series=tuple(zip(_SERIES, SHAPES, strict=False)),
+            pictures=[front_chart(front, problem, pair, plans) for pair in combinations(front.terms, 2)],
             plans=_plans(front, problem),
-            shape_paths=SHAPES,
             glossary=tuple(entry for entry in GLOSSARY if entry[0] in _TERMS),
             version=__version__,
             command=command,
             made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
         )
     )
-
-
-def _pictures(front: ParetoFront, problem: Problem) -> Iterator[FrontPicture]:
-    for number, (right, up) in enumerate(combinations(range(len(front.terms)), 2), start=1):
-        infos = [problem.formulation.terms[front.terms[place]] for place in (right, up)]
-        scales = [SCALES[info.dimension] for info in infos]
-        spots: list[tuple[float, float, int, ParetoPoint]] = []
-        for point in front.points:
-            spots.append((point.values[right], point.values[up], int(not point.proven), point))
-            seen = [point.measured.get(info.field) for info in infos]
-            if seen[0] is not None and seen[1] is not None:
-                spots.append((seen[0], seen[1], 2, point))
-        across = Axis.around([x / scales[0][0] for x, *_ in spots])
-        upwards = Axis.around([y / scales[1][0] for _, y, *_ in spots])
-        marks = (
-            FrontMark(
-                x=across.at(x / scales[0][0]),
-                y=round(100 - upwards.at(y / scales[1][0]), 3),
-                series=series,
-                facts=_facts(front, problem, point),
-            )
-            for x, y, series, point in spots
-        )
-        yield FrontPicture(
-            place=f"front-{number}",
-            title=f"{capital(infos[0].label)} against {infos[1].label}",
-            marks=tuple(sorted(marks, key=lambda mark: (mark.x, mark.y, mark.series))),
-            across=across.counts(),
-            upwards=upwards.counts(),
-            across_name=f"{infos[0].label}{scales[0][1]}",
-            upwards_name=f"{infos[1].label}{scales[1][1]}",
-        )
-
-
-def _facts(front: ParetoFront, problem: Problem, point: ParetoPoint) -> tuple[tuple[str, str], ...]:
-    """Return what is shown of a point: its number in the table, its values, its plan."""
-    infos = [problem.formulation.terms[term] for term in front.terms]
-    found = {"plan": str(front.points.index(point) + 1)}
-    found |= {i.label: amount(i.dimension, v) for i, v in zip(infos, point.values, strict=True)}
-    if point.measured:
-        words = zip(infos, measured_words(problem, front, point), strict=True)
-        found |= {f"{info.label}, measured": text for info, text in words if text != "-"}
-    found |= {"proof": proof_words(point), "chunks": clipped(_text(problem, point))}
-    return tuple((what, visible(value)) for what, value in found.items())
 
 
 def _text(problem: Problem, point: ParetoPoint) -> str:

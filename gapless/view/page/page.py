@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...answers.charts import Line, Plane
 from ...executor.measurement import Spread
 from ...files.run_differences import Noise, RunDifferences, TimeDifference
 from ...formulations.errors import InvalidInputError
@@ -17,7 +18,6 @@ from ..presenter import presenter_of
 from ..words import interval_words, microseconds
 from .contents import Contents, comparison_table, contents
 from .layers import MOST_ROWS
-from .race import SHAPES
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 from .texts import GLOSSARY, clipped, prose, visible
@@ -73,6 +73,45 @@ def _time(spread: Spread) -> TableCell:
     return TableCell(text=microseconds(spread.median), note=interval_words(spread.least, spread.most))
 
 
+_SHAPES = (
+    "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z",
+    "M-4.5 -4.5h9v9h-9Z",
+    "M0 -6L6 0L0 6L-6 0Z",
+    "M0 -6L5.5 4.5H-5.5Z",
+    "M-4.5 -4.5L4.5 4.5M-4.5 4.5L4.5 -4.5",
+)
+"""What tells the series of a chart apart, beside colours, as SVG paths; they repeat. The last one is open."""
+
+_SIZE = 1000
+"""Width and height of the lines of a chart, in units of their own; they are stretched to it."""
+
+
+def _path(chart: Plane, line: Line) -> str:
+    """Return a line of a chart as an SVG path."""
+    parts: list[str] = []
+    last = ""  # the height where the pen is; empty: it is up
+    for x, y in line.points:
+        across = f"{_SIZE * chart.across.at(x) / 100:.1f}".removesuffix(".0")
+        if y is None:
+            parts += [f"H{across}"] if last and line.stairs else []
+            last = ""
+            continue
+        down = f"{_SIZE * (1 - chart.upwards.at(y) / 100):.1f}".removesuffix(".0")
+        if not last:
+            parts.append(f"M{across} {_SIZE}V{down}" if line.filled else f"M{across} {down}")
+        elif line.stairs:
+            parts.append(f"H{across}" if down == last else f"H{across}V{down}")
+        else:
+            parts.append(f"L{across} {down}")
+        last = down
+    return "".join([*parts, f"V{_SIZE}Z"] if line.filled else parts)
+
+
+def _told(chart: Plane) -> list[list[tuple[str, str]]]:
+    """Return what is told of each mark of a chart, harmless and not too long."""
+    return [[(visible(name), visible(clipped(text))) for name, text in mark.facts] for _, mark in chart.marks]
+
+
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -104,7 +143,6 @@ def report_page(
             compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
             runs=[run_tables(found) for found in runs],
             glossary=_glossary(subjects),
-            shape_paths=SHAPES,
             version=__version__,
             command=command,
             made_at=moment,
@@ -157,6 +195,7 @@ def environment() -> Environment:
         # Names come from files of strangers; what is escaped already is no plain string any more.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters["prose"] = prose
+    environment.filters |= {"prose": prose, "path": _path, "told": _told}
+    environment.globals["shapes"] = _SHAPES
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...executor.tuning.candidates import CandidateKind
-from ...executor.tuning.result import TuningResult, TuningRow
+from ...answers.charts import Plane
+from ...answers.race import predicted_chart
+from ...executor.tuning.result import TuningResult
 from ...executor.tuning.tables import outcome
 from ...executor.tuning.trust import Trust
 from ..verdict import (
@@ -20,49 +21,13 @@ from ..verdict import (
     sustained_words,
 )
 from ..words import capital, counted, microseconds, observed
-from .scale import Axis, Tick
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
-from .texts import clipped, visible
+from .texts import clipped
 
 _MOST_ROWS = 60
 
 _KINDS = {Trust.HIGH: "good", Trust.LIMITED: "warn", Trust.NONE: "bad"}
-
-SHAPES = {
-    "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z",
-    "square": "M-4.5 -4.5h9v9h-9Z",
-    "diamond": "M0 -6L6 0L0 6L-6 0Z",
-    "triangle": "M0 -6L5.5 4.5H-5.5Z",
-    "cross": "M-4.5 -4.5L4.5 4.5M-4.5 4.5L4.5 -4.5",
-}
-"""What tells the tables of a scatter plot apart, beside colours, as SVG paths; they repeat."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """One candidate, predicted by one table.
-
-    `x`, `y`: percent from the left (predicted), and from the top (measured).
-    """
-
-    x: float
-    y: float
-    table: int  # index of the table that predicts
-    winner: bool
-    baseline: bool
-    facts: tuple[tuple[str, str], ...]  # what is shown of it: (name, value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter:
-    """Predicted against measured."""
-
-    marks: tuple[Mark, ...]  # from left to right
-    tables: tuple[tuple[str, str], ...]  # (name, shape) of the tables that predict
-    ticks: tuple[Tick, ...]  # of both axes, which are alike: what is predicted right lies on the diagonal
-    logarithmic: bool  # whether equal distances are equal ratios
-    text: str  # what there is to see, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +44,7 @@ class RaceSection:
     verdict: str
     kind: str
     evidence: Table  # what that is based on
-    scatter: Scatter | None  # predicted against measured; None: nothing to compare
+    scatter: Plane | None  # predicted against measured; None: nothing to compare
     quality: Table
     quality_words: str
     candidates: Table  # all of them; those that did not run stand last, and the title counts them
@@ -108,7 +73,7 @@ def race(subject: Subject) -> RaceSection | None:
             columns("what", *numbers("value", "fine up to"), "meaning"),
             evidence_rows(result),
         ),
-        scatter=_scatter(result),
+        scatter=predicted_chart(result, result.tables),
         quality=_quality(result),
         quality_words="; ".join(quality_notes(result)),
         candidates=_candidates(result, subject.deployment.deployment_id),
@@ -130,66 +95,6 @@ def _words(result: TuningResult) -> str:
     if result.winner is not None:
         parts.append(f"The winner is {result.winner.candidate.label}.")
     return " ".join([*parts, *rivals(result)])
-
-
-def _scatter(result: TuningResult) -> Scatter | None:
-    names = result.tables
-    pairs = [
-        (row, table_, predicted, row.comparable_us)
-        for row in result.rows
-        for table_, predicted in row.candidate.predicted_us
-        if row.comparable_us is not None and row.failure is None
-    ]
-    if not pairs:
-        return None
-    axis = Axis.around([value for _, _, predicted, measured in pairs for value in (predicted, measured)])
-    marks = (
-        Mark(
-            x=axis.at(predicted),
-            y=round(100 - axis.at(measured), 3),
-            table=names.index(name),
-            winner=row is result.winner,
-            baseline=row.candidate.kind is CandidateKind.BASELINE,
-            facts=_facts(row, name, predicted, measured, result),
-        )
-        for row, name, predicted, measured in pairs
-    )
-    tables = tuple((name, tuple(SHAPES)[index % len(SHAPES)]) for index, name in enumerate(names))
-    return Scatter(
-        marks=tuple(sorted(marks, key=lambda mark: (mark.x, mark.y, mark.table))),
-        tables=tables,
-        ticks=axis.ticks(),
-        logarithmic=axis.logarithmic,
-        text=_scatter_words(result, len({id(row) for row, *_ in pairs})),
-    )
-
-
-def _facts(
-    row: TuningRow, name: str, predicted: int, measured: float, result: TuningResult
-) -> tuple[tuple[str, str], ...]:
-    candidate = row.candidate
-    found = {
-        "candidate": candidate.label,
-        "chunks": clipped(str(candidate.deployment)),
-        f"predicted ({name})": microseconds(predicted),
-        observed(simulated=result.simulated): microseconds(measured),
-        "difference": f"{100 * (measured / predicted - 1):+.1f} %",
-        "outcome": outcome(row, result),
-    }
-    return tuple((visible(what), visible(value)) for what, value in found.items())
-
-
-def _scatter_words(result: TuningResult, count: int) -> str:
-    words = [
-        f"{count} candidates, predicted {result.pace_name} to the right, "
-        f"{observed(simulated=result.simulated)} {result.pace_name} upwards"
-    ]
-    words += [
-        f"table {entry.table}, {entry.scope}: correlation {_three(entry.pearson)}, "
-        f"mean error {_percent(entry.mape_percent)}"
-        for entry in result.quality
-    ]
-    return f"{'; '.join(words)}."
 
 
 def _quality(result: TuningResult) -> Table:

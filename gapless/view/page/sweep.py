@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from ...answers.charts import share as percent
+from ...answers.sweeps import proofs_chart
 from ...formulations.files import save
 from ...solvers.protocol import SolveStatus
 from ...sweeps.findings import (
@@ -37,95 +39,10 @@ from ..sweep_words import (
 )
 from ..words import gap, seconds, share
 from .page import environment
-from .race import SHAPES
-from .scale import Axis, Tick
-from .scale import share as percent
 from .table import Table, TableCell, TableColumn, columns, numbers, table
-from .texts import GLOSSARY, clipped, visible
-
-_MOST_MARKS = 800
-_LEAST_US = 10.0
-"""Shortest time that is drawn: an axis of ratios has no 0."""
+from .texts import GLOSSARY, clipped
 
 _SIZES = (32, 128, 512, 2048, 8192)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofMark:
-    """One proof: percent from the left (size) and from the top (time), whose, and what is shown of it."""
-
-    x: float
-    y: float
-    series: int
-    facts: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofScatter:
-    """Time to proof by size.
-
-    `marks`, `hidden`: what is drawn, from left to right, and how many proofs are not; `across`, `upwards`:
-    ticks of the axes.
-    """
-
-    marks: tuple[ProofMark, ...]
-    hidden: int
-    names: tuple[tuple[str, str], ...]  # (backend, shape) of the series
-    across: tuple[Tick, ...]
-    upwards: tuple[Tick, ...]
-    across_name: str
-    upwards_name: str
-
-
-def proof_scatter(rows: Sequence[SweepRow]) -> ProofScatter | None:
-    """Return the proofs as a scatter plot; None: there are none."""
-    proofs = [row for row in rows if is_proof(row)]
-    if not proofs:
-        return None
-    names = list(dict.fromkeys(row.backend for row in proofs))
-    step = -(-len(proofs) // _MOST_MARKS)
-    shown = proofs[::step]
-    sizes = Axis.around([float(size_of(row)) for row in shown])
-    times = Axis.around([_time_us(row) for row in shown])
-    marks = (
-        ProofMark(
-            x=sizes.at(size_of(row)),
-            y=round(100 - times.at(_time_us(row)), 3),
-            series=names.index(row.backend),
-            facts=_facts(row),
-        )
-        for row in shown
-    )
-    return ProofScatter(
-        marks=tuple(sorted(marks, key=lambda mark: (mark.x, mark.y, mark.series))),
-        hidden=len(proofs) - len(shown),
-        names=tuple((name, tuple(SHAPES)[index % len(SHAPES)]) for index, name in enumerate(names)),
-        across=sizes.counts(),
-        upwards=times.ticks(),
-        across_name=f"layers x units{_scale(sizes)}",
-        upwards_name=f"time of the search{_scale(times)}",
-    )
-
-
-def _scale(axis: Axis) -> str:
-    return " (logarithmic)" if axis.logarithmic else ""
-
-
-def _time_us(row: SweepRow) -> float:
-    return max(1e6 * row.runtime_s, _LEAST_US)
-
-
-def _facts(row: SweepRow) -> tuple[tuple[str, str], ...]:
-    found = {
-        "task": str(row.task),
-        "model": clipped(row.model),
-        "platform": clipped(f"{row.platform} {row.devices}"),
-        "objective": row.objective,
-        "backend": row.backend,
-        "size": f"{row.layers} layers x {row.units} units",
-        "time": seconds(row.runtime_s),
-    }
-    return tuple((what, visible(value)) for what, value in found.items())
 
 
 def proofs_by_size(rows: Sequence[SweepRow]) -> Table:
@@ -280,10 +197,9 @@ def sweep_page(found: SweepResult, *, title: str = "", command: str = "") -> str
             kinds=[(name, kind) for name, _, kind, _ in _KINDS],
             proofs=_proofs(rows),
             sizes=proofs_by_size(rows),
-            scatter=proof_scatter(rows),
+            scatter=proofs_chart(rows),
             failures=failures,
             plans=_plans(rows, found.sweep.currency),
-            shape_paths=SHAPES,
             glossary=(*(entry for entry in GLOSSARY if entry[0] in _TERMS), *_OWN_TERMS),
             version=__version__,
             command=command,

@@ -9,12 +9,12 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Any
 
+from ...answers.charts import Span, Tick, span, time_ticks
 from ...formulations.history import Interval, is_message
 from ..traces import headings, row_names
 from ..words import capital, counted, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
-from .scale import Span, Tick, span, time_ticks
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 from .ways import Step, script_data, steps_of

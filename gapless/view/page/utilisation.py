@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isclose
 
+from ...answers.charts import share
 from ...executor.simulation import charged_for
 from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk
@@ -16,7 +17,6 @@ from .. import words
 from ..presenter import presenter_of
 from ..words import microseconds, millis, term_name
 from .execution import Achieved, achieved, predicted_pace_us, race_row
-from .scale import share
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 

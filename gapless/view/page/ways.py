@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...answers.charts import time_unit
 from ...formulations.history import Interval, is_message
 from ...formulations.network import Network
 from ...formulations.requests import RequestTables
 from .played import Played, lanes_of
-from .scale import time_unit
 from .subject import Subject
 from .texts import visible
 

@@ -7,6 +7,7 @@ from itertools import combinations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ...answers.trade_offs import front_chart
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
@@ -16,6 +17,7 @@ from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
 from ..words import SCALES, Terms, all_terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
+from .draw import draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,50 +56,9 @@ def plot_front(
     if not front.points:
         raise InvalidInputError("the front has no plans: there is nothing to draw")
     axes = axes_of(ax, (7, 4.5))
-    infos = [problem.formulation.terms[term] for term in drawn]
-    places = [front.terms.index(term) for term in drawn]
-    scales = [SCALES[info.dimension] for info in infos]
-    spots = {
-        point.values: tuple(
-            point.values[place] / scale for place, (scale, _) in zip(places, scales, strict=True)
-        )
-        for point in front.points
-    }
-    for proven, colour, label in ((True, BLUE, "proven"), (False, ORANGE, "not proven")):
-        found = [spots[point.values] for point in front.points if point.proven is proven]
-        if found:
-            axes.scatter(*zip(*found, strict=True), color=colour, label=label, zorder=3)
-    line = _undominated(sorted(set(spots.values())))
-    axes.step(*zip(*line, strict=True), where="post", color="grey", lw=1, zorder=1)
-    seen = [
-        (spots[point.values], tuple(point.measured[info.field] / SCALES[info.dimension][0] for info in infos))
-        for point in front.points
-        if all(info.field in point.measured for info in infos)
-    ]
-    for one, other in seen:
-        axes.plot(*zip(one, other, strict=True), color=GREEN, lw=0.8, zorder=2)
-    if seen:
-        axes.scatter(
-            *zip(*(other for _, other in seen), strict=True),
-            color=GREEN,
-            marker="s",
-            label="measured",
-            zorder=3,
-        )
-    axes.set_xlabel(f"{infos[0].label}{scales[0][1]}")
-    axes.set_ylabel(f"{infos[1].label}{scales[1][1]}")
-    axes.legend(frameon=False)
+    draw_plane(front_chart(front, problem, drawn), axes)
     axes.set_title(f"{'All' if front.complete else 'Known'} trade-offs: {len(front.points)} plans")
     return axes
-
-
-def _undominated(spots: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
-    """Return which of some points, from left to right, are lower than all before."""
-    kept: list[tuple[float, ...]] = []
-    for spot in spots:
-        if not kept or spot[1] < kept[-1][1]:
-            kept.append(spot)
-    return kept
 
 
 _LEAST_S = 1e-4

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...answers.courses import Course, courses_chart, profile_chart
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
-from ...solvers.course import credited
-from ...solvers.result import Milestone
-from ...solvers.sources import Source
 from ...sweeps.contest import InstanceComparison
 from ...sweeps.standings import profiles
-from ..words import SCALES
-from .canvas import PALETTE, axes_of, plain_decades, with_plain_names
+from .canvas import axes_of, with_plain_names
+from .draw import draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,28 +40,12 @@ def plot_profile(found: InstanceComparison, which: str = "time", *, ax: Axes | N
     """
     if which not in WHICH:
         raise InvalidInputError(f"which is {which!r}; choose from {', '.join(WHICH)}")
-    profile = profiles(found)[WHICH.index(which)]
-    if not any(profile.lines.values()):
+    chart = profile_chart(profiles(found)[WHICH.index(which)])
+    if chart is None:
         raise InvalidInputError(f"no backend has solved anything: there is no profile of the {which}")
     axes = axes_of(ax, (7, 4.5))
-    end = 1.1 * max(profile.most, 1.05)
-    for index, (backend, line) in enumerate(profile.lines.items()):
-        ratios = [1.0, *(ratio for ratio, _ in line), end]
-        shares = [0.0, *(100 * share for _, share in line)]
-        colour = PALETTE[index % len(PALETTE)]
-        axes.plot(ratios, [*shares, shares[-1]], drawstyle="steps-post", color=colour, label=backend)
-    axes.set_xscale("log")
-    axes.set_xlim(1.0, end)
-    axes.set_ylim(-2, 102)
-    plain_decades(axes.xaxis, 1.0, end)
-    axes.set_xlabel("times the best, logarithmic")
-    axes.set_ylabel("problems (%)")
-    axes.set_title(profile.title)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9)
+    draw_plane(chart, axes)
     return axes
-
-
-_LEAST_S = 1e-4
 
 
 @with_plain_names
@@ -85,45 +67,15 @@ def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     InvalidInputError
         No backend has a plan, or matplotlib is not installed.
     """
-    drawn = [result for result in comparison.results if result.course]
-    if not any(one.value is not None for result in drawn for one in result.course):
+    problem = comparison.problem
+    chart = courses_chart(
+        [Course(name=result.label, milestones=result.course) for result in comparison.results],
+        problem.formulation.terms[problem.objective.terms[0]],
+        comparison.horizon_s,
+    )
+    if chart is None:
         raise InvalidInputError("no backend has a plan: there is nothing to draw over time")
-    info = comparison.problem.formulation.terms[comparison.problem.objective.terms[0]]
-    scale, unit = SCALES[info.dimension]
     axes = axes_of(ax, (8, 4.5))
-    first_s = max(_LEAST_S, min(one.at_s for result in drawn for one in result.course))
-    end_s = max(comparison.horizon_s, *(result.course[-1].at_s for result in drawn), 1.1 * first_s)
-    for index, result in enumerate(drawn):
-        colour, course = PALETTE[index % len(PALETTE)], result.course
-        own = [credited(one) for one in course]
-        plans = [None if value is None else value / scale for value in own]
-        given = [
-            one.value / scale if one.value is not None and value is None else None
-            for one, value in zip(course, own, strict=True)
-        ]
-        _stairs(axes, course, plans, end_s, color=colour, linestyle="-", label=result.label, marker=".")
-        _stairs(axes, course, given, end_s, color=colour, linestyle="-.", gid="given plan", marker="x")
-        for source, style in ((Source.OWN, "--"), (Source.START, ":")):
-            bounds = [
-                one.bound / scale if one.bound is not None and one.bound_source is source else None
-                for one in course
-            ]
-            _stairs(axes, course, bounds, end_s, color=colour, linestyle=style, gid=f"bound {source}")
-    axes.set_xscale("log")
-    axes.set_xlim(first_s / 1.2, end_s * 1.05)
-    plain_decades(axes.xaxis, first_s, end_s)
-    axes.set_xlabel("time of the search (s), logarithmic")
-    axes.set_ylabel(f"{info.label}{unit}")
+    draw_plane(chart, axes)
     axes.set_title("Solid: best plan, dashed: proved bound. Dash-dotted, dotted: those that were given")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9)
     return axes
-
-
-def _stairs(
-    axes: Axes, course: tuple[Milestone, ...], values: list[float | None], end_s: float, **how: str
-) -> None:
-    """Draw values that hold until the next milestone, the last one until the end."""
-    if any(value is not None for value in values):
-        times = [*(max(one.at_s, _LEAST_S) for one in course), end_s]
-        known = [float("nan") if value is None else value for value in [*values, values[-1]]]
-        axes.plot(times, known, drawstyle="steps-post", **how)  # type: ignore[arg-type]

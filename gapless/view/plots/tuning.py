@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...answers.race import predicted_chart
 from ...executor.tuning.candidates import CandidateKind
 from ...executor.tuning.result import TuningResult, TuningRow
 from ...formulations.errors import InvalidInputError
-from .canvas import BLUE, ORANGE, axes_of, legend, plain_decades, rows, short, with_plain_names
+from .canvas import BLUE, ORANGE, axes_of, legend, rows, short, with_plain_names
+from .draw import draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _KINDS = ((CandidateKind.PLAN, BLUE, "o"), (CandidateKind.BASELINE, ORANGE, "s"))
 """Colour and marker of plans and baselines."""
-
-_WIDE = 6
-"""Ratio of the longest to the shortest period from which the scales are logarithmic."""
 
 
 @with_plain_names
@@ -39,33 +38,15 @@ def plot_predicted(result: TuningResult, *, table: str | None = None, ax: Axes |
     """
     tables = result.tables
     chosen = table if table is not None else tables[0] if tables else ""
-    points = {kind: _points_ms(result, kind, chosen) for kind, _, _ in _KINDS}
-    values = [value for pairs in points.values() for pair in pairs for value in pair]
-    if not values:
+    chart = predicted_chart(result, [chosen])
+    if chart is None:
         raise InvalidInputError(
             f"nothing was predicted with the costs {chosen!r} and measured; there are predictions with: "
             f"{', '.join(tables) or 'none'}"
         )
     axes = axes_of(ax, (5.6, 5.2))
-    for kind, colour, marker in _KINDS:
-        if points[kind]:
-            x, y = zip(*points[kind], strict=True)
-            axes.scatter(x, y, s=60, color=colour, marker=marker, edgecolors="black", lw=0.5, label=kind)
-    least, most = 0.9 * min(values), 1.1 * max(values)
-    if most > _WIDE * least:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        plain_decades(axes.xaxis, least, most)
-        plain_decades(axes.yaxis, least, most)
-    axes.plot([least, most], [least, most], "--", color="#666666", zorder=0, label="ideal")
-    axes.set_xlim(least, most)
-    axes.set_ylim(least, most)
+    draw_plane(chart, axes)
     axes.set_aspect("equal")
-    for place in _winner_ms(result, chosen):
-        axes.annotate("winner", place, xytext=(9, -4), textcoords="offset points", fontsize=9)
-    what = result.pace
-    axes.set_xlabel(f"predicted {what} with {chosen} costs (ms)")
-    axes.set_ylabel(f"measured {what} (ms)")
     axes.set_title("Predicted and measured: above the line, slower than predicted")
     axes.legend(loc="upper left")
     return axes
@@ -104,23 +85,6 @@ def plot_candidates(result: TuningResult, *, ax: Axes | None = None) -> Axes:
     axes.set_title("Candidates of the race, fastest first")
     legend(axes, [(str(kind), {"facecolor": colour}) for kind, colour, _ in _KINDS])
     return axes
-
-
-def _points_ms(result: TuningResult, kind: CandidateKind, table: str) -> list[tuple[float, float]]:
-    """Return (predicted, measured) of the candidates of one kind."""
-    return [place for row in result.rows if row.candidate.kind is kind for place in _place_ms(row, table)]
-
-
-def _winner_ms(result: TuningResult, table: str) -> list[tuple[float, float]]:
-    """Return (predicted, measured) of the winner, if there is one with both."""
-    return [] if result.winner is None else _place_ms(result.winner, table)
-
-
-def _place_ms(row: TuningRow, table: str) -> list[tuple[float, float]]:
-    predicted = row.candidate.predicted(table)
-    if predicted is None or row.comparable_us is None:
-        return []
-    return [(predicted / 1000, row.comparable_us / 1000)]
 
 
 def _label(row: TuningRow, place: int, result: TuningResult) -> str:

@@ -67,7 +67,7 @@ def test_the_picture_has_all_points(problem: gapless.Problem, front: gapless.res
 def test_the_page_has_every_plan(problem: gapless.Problem, front: gapless.results.ParetoFront) -> None:
     page = front_page(front, problem)
     assert all(point.candidate.plan.plan_id in page for point in front.points)
-    assert page.count('class="scatter"') == 3
+    assert page.count('class="plane scatter"') == 3
     with pytest.raises(InvalidInputError, match="nothing to report"):
         front_page(replace(front, points=()), problem)
 

@@ -405,37 +405,31 @@ class Timeline {
     }
     this.labels.replaceChildren(...parts);
   }
-  table() {
-    const table = make("table"), head = make("tr");
-    const known = [...this.blocks.values()].map(block => new Map(this.facts(block)));
-    const names = [...new Set(known.flatMap(facts => [...facts.keys()]))];
-    const rows = known.map(facts => {
-      const line = make("tr");
-      for (const name of names) line.append(make("td", facts.get(name) || "-"));
-      return line;
-    });
-    for (const name of names) { const cell = make("th", name); cell.scope = "col"; head.append(cell); }
-    table.createCaption().textContent = "All blocks";
-    table.createTHead().append(head);
-    table.createTBody().append(...rows);
-    return table;
-  }
 }
 
-const timelines = new Map();
-for (const figure of document.querySelectorAll("[data-timeline]")) timelines.set(figure.dataset.timeline, new Timeline(figure));
-for (const details of document.querySelectorAll("[data-blocks]")) {
-  details.addEventListener("toggle", () => {
-    const place = details.querySelector(".blocks");
-    if (!details.open || place.firstChild) return;
-    place.append(timelines.get(details.dataset.blocks).table());
-    place.tabIndex = 0;
-    place.setAttribute("role", "region");
-    place.setAttribute("aria-label", "All blocks");
+/* A table of what is told of marks: a row for each, a column for each name. */
+const tabled = (title, told) => {
+  const table = make("table"), head = make("tr");
+  const known = told.map(facts => new Map(facts)), names = [...new Set(known.flatMap(facts => [...facts.keys()]))];
+  const rows = known.map(facts => {
+    const line = make("tr");
+    for (const name of names) line.append(make("td", facts.get(name) || "-"));
+    return line;
   });
+  for (const name of names) { const cell = make("th", name); cell.scope = "col"; head.append(cell); }
+  table.createCaption().textContent = title;
+  table.createTHead().append(head);
+  table.createTBody().append(...rows);
+  return table;
+};
+const told = new Map();
+for (const figure of document.querySelectorAll("[data-timeline]")) {
+  const chart = new Timeline(figure);
+  told.set(figure.dataset.timeline, () => [...chart.blocks.values()].map(block => chart.facts(block)));
 }
 for (const figure of document.querySelectorAll("[data-marks]")) {
   const facts = data(figure.dataset.marks), marks = [...figure.querySelectorAll(".m")];
+  told.set(figure.dataset.marks, () => facts);
   const known = new Map(marks.map((mark, n) => [mark, facts[n]]));
   const walk = new Walk([marks], mark => known.get(mark));
   const svg = figure.querySelector(".plot > svg");
@@ -443,6 +437,16 @@ for (const figure of document.querySelectorAll("[data-marks]")) {
   svg.addEventListener("pointermove", event => {
     const mark = walk.of(event.target);
     if (mark) show(known.get(mark), mark.getBoundingClientRect()); else moved();
+  });
+}
+for (const details of document.querySelectorAll("[data-table]")) {
+  details.addEventListener("toggle", () => {
+    const place = details.querySelector(".blocks");
+    if (!details.open || place.firstChild) return;
+    place.append(tabled(details.dataset.title, told.get(details.dataset.table)()));
+    place.tabIndex = 0;
+    place.setAttribute("role", "region");
+    place.setAttribute("aria-label", details.dataset.title);
   });
 }
 

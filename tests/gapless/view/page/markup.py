@@ -91,7 +91,7 @@ class Markup(HTMLParser):
                 self.errors.append(f"two places are called {found['id']}")
             self.ids.append(found["id"])
         for name, value in found.items():
-            if name in ("aria-labelledby", "aria-describedby", "data-timeline", "data-marks", "data-blocks"):
+            if name in ("aria-labelledby", "aria-describedby", "data-timeline", "data-marks", "data-table"):
                 self.references.update(value.split())
             elif name in ("href", "xlink:href") and value.startswith("#"):
                 self.references.add(value[1:])

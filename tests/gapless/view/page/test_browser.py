@@ -327,9 +327,9 @@ def test_the_scatter_is_walked_by_keys_and_the_theme_is_toggled(opened: Open) ->
     found = opened(
         report_page([subject]),
         """
-        const marks = all('.scatter:not(.curves) .m');
+        const marks = all('.plane.scatter .m');
         found.marks = marks.length;
-        document.querySelector('.scatter:not(.curves) [tabindex="0"]').focus(); found.first = tip();
+        document.querySelector('.plane.scatter [tabindex="0"]').focus(); found.first = tip();
         key('End'); found.last = tip();
         const theme = document.getElementById('theme');
         found.light = [document.documentElement.dataset.theme || '', theme.textContent];
@@ -350,9 +350,9 @@ def test_the_curves_of_backends_are_walked_by_keys(opened: Open) -> None:
     found = opened(
         report_page([samples.SAMPLES["workload"]()]),
         """
-        found.marks = all('.curves .m').length;
-        found.lines = all('.curves path.step').length;
-        document.querySelector('.curves [tabindex="0"]').focus(); found.first = tip();
+        found.marks = all('.lines:not(.flat) .m').length;
+        found.lines = all('.plane.lines:not(.flat) .lines path').length;
+        document.querySelector('.lines:not(.flat) [tabindex="0"]').focus(); found.first = tip();
         key('End'); found.last = tip();
         """,
     )
@@ -391,7 +391,7 @@ def test_all_blocks_are_listed_when_asked_for(opened: Open) -> None:
     found = opened(
         report_page([samples.measured()]),
         """
-        const details = document.querySelector('[data-blocks]');
+        const details = document.querySelector('[data-table$="-data"]');
         details.open = true;
         details.dispatchEvent(new Event('toggle'));
         found.rows = all('.blocks tbody tr').length;

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
+from gapless.executor.tuning.candidates import CandidateKind
 from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers
-from gapless.view.page.contents import HEIGHT, WIDTH, memory, origin, receipts
+from gapless.view.page.contents import memory, origin, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.layers import heat_maps
@@ -156,15 +157,22 @@ def test_the_race_as_scatter_and_table() -> None:
     assert found.scatter is not None
     assert result is not None
     assert len(found.scatter.marks) == 2 * len(result.rows)
-    assert [name for name, _ in found.scatter.tables] == ["isolated", "interpolated"]
-    assert sum(mark.winner for mark in found.scatter.marks) == 2
-    assert all(0 <= mark.x <= 100 and 0 <= mark.y <= 100 for mark in found.scatter.marks)
+    assert [series.name for series in found.scatter.series] == ["table isolated", "table interpolated"]
+    assert sum(mark.ring for _, mark in found.scatter.marks) == 2
+    hollow = sum(row.candidate.kind is CandidateKind.BASELINE for row in result.rows)
+    assert sum(mark.hollow for _, mark in found.scatter.marks) == 2 * hollow
+    axes = found.scatter.across, found.scatter.upwards
+    assert all(
+        axis.low < value < axis.high
+        for _, mark in found.scatter.marks
+        for axis, value in zip(axes, (mark.x, mark.y), strict=True)
+    )
     assert len(found.candidates.rows) == len(result.rows)
     assert [row.strong for row in found.candidates.rows] == [True] + [False] * (len(result.rows) - 1)
     pearson = [entry.pearson for entry in result.quality]
     assert column(found.quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
-    on_line = [mark for mark in found.scatter.marks if abs(mark.x + mark.y - 100) < 3]
-    assert {mark.table for mark in on_line} == {0, 1}
+    (ideal,) = found.scatter.guides
+    assert all(x == y for x, y in ideal.points)
 
 
 def test_a_race_that_nobody_finished_has_no_scatter() -> None:
@@ -220,12 +228,11 @@ def test_memory_against_the_capacity(capacity: int | None, drawn: bool, words: s
     found = memory(replace(subject, memory=usage, problem=replace(subject.problem, platform=platform)))
     assert found is not None
     assert found.chart is not None
-    assert (found.chart.capacity is not None) is drawn
     assert words in found.chart.words
-    if drawn:
-        assert found.chart.capacity is not None
-        assert (found.chart.capacity < found.chart.peak) is (capacity == 150)
-        assert 0 <= found.chart.capacity <= 100
+    peak, *limits = (line.points[0][1] or 0 for line in found.chart.guides)
+    assert len(limits) == drawn
+    assert all((limit > peak) is (capacity == 150) for limit in limits)
+    assert all(0 < value < found.chart.upwards.high for value in (peak, *limits))
 
 
 def test_memory_steps_are_drawn_once_a_pixel_column() -> None:
@@ -234,11 +241,11 @@ def test_memory_steps_are_drawn_once_a_pixel_column() -> None:
     found = memory(replace(subject, memory=usage))
     assert found is not None
     assert found.chart is not None
-    path = found.chart.path
-    assert path.startswith(f"M0 {HEIGHT}")
-    assert path.endswith(f"H{WIDTH}V{HEIGHT}Z")
-    assert path.count("H") <= WIDTH + 2
-    assert min(int(part.split("H")[0]) for part in path.split("V")[1:-1]) == round(found.chart.peak * 10)
+    ((line,),) = (series.lines for series in found.chart.series)
+    assert len(line.points) <= 2 * 2001 + 2
+    assert line.points[0] == (0, 0)
+    assert line.points[-1][0] == pytest.approx(found.chart.across.high)
+    assert max(y or 0 for _, y in line.points) == 7
 
 
 def test_the_heat_map_outlines_the_chunks() -> None:

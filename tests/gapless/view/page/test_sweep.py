@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from gapless.answers.sweeps import proofs_chart
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
-from gapless.view.page.sweep import proof_scatter, proofs_by_size, sweep_page
+from gapless.view.page.sweep import proofs_by_size, sweep_page
 from tests.gapless.sweeps.rows import row
 from tests.gapless.view.page.markup import Markup
 
@@ -96,23 +97,26 @@ def test_names_of_strangers_do_nothing(field: str) -> None:
 
 
 def test_the_marks_and_what_is_shown_of_them_belong_together() -> None:
-    scatter = proof_scatter(ROWS)
-    assert scatter is not None
-    assert [name for name, _ in scatter.names] == ["native", "cpsat"]
-    assert len(scatter.marks) == 4
-    by_task = {dict(mark.facts)["task"]: mark for mark in scatter.marks}
+    chart = proofs_chart(ROWS)
+    assert chart is not None
+    assert [series.name for series in chart.series] == ["native", "cpsat"]
+    assert len(chart.marks) == 4
+    by_task = {dict(mark.facts)["task"]: mark for _, mark in chart.marks}
     assert by_task["3"].x > by_task["1"].x, "larger"
-    assert by_task["3"].y < by_task["1"].y, "longer is higher"
-    marks = json.loads(re.search(r'id="proof-marks">(.*?)</script>', sweep_page(found()))[1])  # type: ignore[index]
-    assert [dict(each)["task"] for each in marks] == [dict(mark.facts)["task"] for mark in scatter.marks]
-    assert proof_scatter(ROWS[5:]) is None
+    assert by_task["3"].y > by_task["1"].y, "longer"
+    text = sweep_page(found())
+    marks = json.loads(re.search(r'id="proofs-marks">(.*?)</script>', text)[1])  # type: ignore[index]
+    assert [dict(each)["task"] for each in marks] == [dict(mark.facts)["task"] for _, mark in chart.marks]
+    drawn = [float(x) for x in re.findall(r'<use class="m [^>]* x="([\d.]+)%"', text)]
+    assert drawn == [chart.across.at(mark.x) for _, mark in chart.marks]
+    assert proofs_chart(ROWS[5:]) is None
 
 
 def test_of_many_proofs_some_are_drawn() -> None:
-    scatter = proof_scatter([row(task=number, runtime_s=number / 100) for number in range(1, 2001)])
-    assert scatter is not None
-    assert len(scatter.marks) + scatter.hidden == 2000
-    assert len(scatter.marks) <= 800
+    chart = proofs_chart([row(task=number, runtime_s=number / 100) for number in range(1, 2001)])
+    assert chart is not None
+    assert chart.words == f"{len(chart.marks)} proofs; {2000 - len(chart.marks):,} more are not drawn."
+    assert len(chart.marks) <= 800
 
 
 def test_sizes_are_told_by_backend() -> None:

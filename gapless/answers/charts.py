@@ -1,0 +1,237 @@
+"""Charts as data, which pages, pictures and the terminal draw alike.
+
+A `Plane` shows numbers against numbers: lines, scatter plots and performance profiles. Numbers of an axis are
+in the unit that the axis names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ..formulations.terms import Dimension
+
+_STEPS = (1, 2, 5, 10)
+
+_TIME_UNITS = ((1_000_000, "s"), (1_000, "ms"), (1, "us"))
+"""Microseconds of each unit of time, the largest first."""
+
+LOG_FROM = 6.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+
+_DECADES = 1000
+"""Ratio of the ends of a logarithmic axis from which on powers of ten are ticks enough."""
+
+_WIDE, _NARROW, _CHARACTER, _GAP = 500, 260, 6.8, 12
+"""Pixels: the least width of a chart on a wide and on a narrow page, a character, and between two ticks."""
+
+Facts = tuple[tuple[str, str], ...]
+"""What is told of a mark: (name, value)."""
+
+DRAWN: dict[Dimension, tuple[int, str]] = {
+    Dimension.MICROSECONDS: (1000, "ms"),
+    Dimension.NANOSECONDS: (1_000_000, "ms"),
+    Dimension.NANOJOULES: (1_000_000, "mJ"),
+    Dimension.BYTES: (2**20, "MiB"),
+    Dimension.PERMILLE: (10, "%"),
+    Dimension.COUNT: (1, ""),
+}
+"""Divisor and unit of the numbers of an axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A named place on an axis: its value, percent of the length of the axis, and what stands there."""
+
+    value: float
+    at: float
+    text: str
+    narrow: bool = True  # whether there is room for it on a narrow page, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A part of a chart: its beginning and its width, percent of the whole."""
+
+    x: float
+    width: float
+
+
+def share(part: float, whole: float) -> float:
+    """Return a part in percent of a whole, to a thousandth; 0 of nothing."""
+    return round(100 * part / whole, 3) if whole else 0.0
+
+
+def span(start: float, end: float, whole: float) -> Span:
+    """Return a part of a time line; rounded so that it never reaches beyond the end."""
+    x = share(start, whole)
+    return Span(x=x, width=round(max(0.0, share(end, whole) - x), 3))
+
+
+def nice_step(length: float, most: int) -> float:
+    """Return the least of ..., 0.5, 1, 2, 5, 10, ... that divides a length into at most so many steps."""
+    if length <= 0:
+        return 1.0
+    least = length / most
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((step * power for step in _STEPS if step * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def time_unit(longest_us: float) -> tuple[int, str]:
+    """Return the unit in which times of an axis are best read: its microseconds, and its name."""
+    return next(((us, name) for us, name in _TIME_UNITS if longest_us >= 2 * us), _TIME_UNITS[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """An axis: its name, its unit, and the values at its two ends."""
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""
+    logarithmic: bool = False  # whether equal distances are equal ratios; both ends are positive then
+
+    @classmethod
+    def around(
+        cls, name: str, values: Sequence[float], *, unit: str = "", logarithmic: bool | None = None
+    ) -> Axis:
+        """Return an axis that shows some values, with air.
+
+        `logarithmic`: None: if they are positive and differ much.
+        """
+        low, high = min(values), max(values)
+        if logarithmic or (logarithmic is None and low > 0 and high / low >= LOG_FROM):
+            return cls(name=name, unit=unit, low=low / 1.15, high=high * 1.15, logarithmic=True)
+        air = 0.08 * (high - low) or 0.1 * high or 1.0
+        return cls(name=name, unit=unit, low=max(0.0, low - air), high=high + air)
+
+    @property
+    def label(self) -> str:
+        """Its name with its unit and scale."""
+        notes = ", ".join(filter(None, (self.unit, "logarithmic" * self.logarithmic)))
+        return f"{self.name} ({notes})" if notes else self.name
+
+    def at(self, value: float) -> float:
+        """Return where a value lies, percent from the low end; what is beyond an end lies there."""
+        inside = min(max(value, self.low), self.high)
+        if self.logarithmic:
+            return share(math.log(inside / self.low), math.log(self.high / self.low))
+        return share(inside - self.low, self.high - self.low)
+
+    def ticks(self, most: int = 8) -> tuple[Tick, ...]:
+        """Return round values between its ends; across, those whose texts have room beside each other."""
+        ticks = [Tick(value=value, at=self.at(value), text=f"{value:,.10g}") for value in self._values(most)]
+        narrow = [tick.at for tick in _apart(ticks, _NARROW)]
+        return tuple(replace(tick, narrow=tick.at in narrow) for tick in _apart(ticks, _WIDE))
+
+    def _values(self, most: int) -> Iterator[float]:
+        if not self.logarithmic or self.high < 10 * self.low:
+            step = nice_step(self.high - self.low, most)
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            yield from (number * step for number in range(first, last + 1))
+            return
+        steps = (1,) if self.high >= _DECADES * self.low else (1, 2, 5)
+        power = 10.0 ** math.floor(math.log10(self.low))
+        while power <= self.high:
+            yield from (step * power for step in steps if self.low <= step * power <= self.high)
+            power *= 10
+
+
+def _apart(ticks: Sequence[Tick], width: float) -> Iterator[Tick]:
+    """Yield the ticks whose texts do not touch each other on an axis of so many pixels."""
+    reached = -math.inf
+    for tick in ticks:
+        half, middle = _CHARACTER * len(tick.text) / 2, tick.at * width / 100
+        if middle - half >= reached:
+            reached = middle + half + _GAP
+            yield tick
+
+
+def time_ticks(end_us: float, most: int = 8) -> tuple[Tick, ...]:
+    """Return the ticks of a time line that begins at 0, each with its unit."""
+    us, name = time_unit(end_us)
+    step = nice_step(end_us / us, most)
+    count = math.floor(end_us / us / step + 1e-9)
+    times = (number * step for number in range(count + 1))
+    return tuple(
+        Tick(value=time * us, at=share(time * us, end_us), text=f"{time:g} {name}") for time in times
+    )
+
+
+class Kind(StrEnum):
+    """Kinds of charts of numbers against numbers."""
+
+    LINES = "line chart"
+    SCATTER = "scatter plot"
+    PROFILE = "performance profile"
+
+
+class Stroke(StrEnum):
+    """How a line is drawn."""
+
+    SOLID = "solid"
+    DASHED = "dashed"
+    DOTTED = "dotted"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line through points (x, y); where y is None it is interrupted."""
+
+    points: tuple[tuple[float, float | None], ...]
+    stroke: Stroke = Stroke.SOLID
+    name: str = ""
+    stairs: bool = False  # whether each y holds until the next x, instead of being joined to the next point
+    filled: bool = False  # whether what is below it is shaded
+    alert: bool = False  # whether it is a limit that should not be reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point, and what is told of it."""
+
+    x: float
+    y: float
+    facts: Facts = ()
+    hollow: bool = False
+    ring: bool = False  # whether it stands out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Lines and marks of one colour and shape."""
+
+    name: str
+    lines: tuple[Line, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plane:
+    """Numbers against numbers.
+
+    `words`: what there is to see, for those who do not see it; `noun`: what a mark is.
+    """
+
+    kind: Kind
+    title: str
+    across: Axis
+    upwards: Axis
+    series: tuple[Series, ...]
+    words: str = ""
+    noun: str = "mark"
+    guides: tuple[Line, ...] = ()  # lines of no series, as a bound; those with a name are in the legend
+    strokes: tuple[tuple[Stroke, str], ...] = ()  # what the strokes of the lines mean
+    hollow: str = ""  # what hollow marks are
+    ring: str = ""  # what the mark with a ring is
+    flat: bool = False  # whether it is as wide as the page, and low
+
+    @property
+    def marks(self) -> tuple[tuple[int, Mark], ...]:
+        """Number of the series and mark, in the order in which keys go through them: from left to right."""
+        found = [(number, mark) for number, series in enumerate(self.series) for mark in series.marks]
+        return tuple(sorted(found, key=lambda one: (one[1].x, one[1].y, one[0])))
