@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
-from ...answers.trade_offs import front_chart
+from ...answers.front import front_chart
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import save
 from ...formulations.problem import Problem

@@ -7,7 +7,7 @@ from itertools import combinations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...answers.trade_offs import front_chart
+from ...answers.front import front_chart
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
