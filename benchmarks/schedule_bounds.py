@@ -8,8 +8,8 @@ Two kinds of instances are drawn in turn, with at most `--plans` plans, which ar
 - *schedules*: two to four requests with all passages, releases, deadlines, requests that wait for others,
   limits, rules, memory, shared cores, most with slowdown, by slice or by network (`any_schedule`). The bound
   on each term is compared with the least value of the term over all valid plans; bounds on the makespan also
-  one by one: by prices, by windows, by the pair of requests that the native search would take, and what the
-  search says after 20 ms.
+  one by one: by prices, by windows, by branching, by the pair of requests that the native search would
+  take, and what the search says after 20 ms.
 - *pairs*: two or three requests, the slowdown of two thirds by slice (`drawn_pair`). Each two of them play
   their game: without the others and with them at prices, as they are and lowered; over single layers and over
   blocks; with fine and with coarse pieces; with and without time for all labels.
@@ -40,17 +40,20 @@ from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
 from gapless.solvers.exhaustive import count_plans
-from gapless.solvers.jobs.bounds import bound_of, price_bound, windows_bound
+from gapless.solvers.jobs.bounds import PassageTree, bound_of, price_bound, windows_bound
 from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.pair_bound import Pair, PairBound
 from gapless.solvers.jobs.pair_modes import lowered
-from gapless.solvers.protocol import Deadline, SolveOptions
+from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
 from gapless.solvers.session import solve
 from gapless.solvers.simplex import Floats
 from tests.jobs_instances import drawn_pair
 
 _PIECES = (0.002, 0.05)
 """Largest pieces, as shares of the optimum."""
+
+_PROGRAMS = 300
+"""Linear programs of a bound by branching."""
 
 _NATIVE_S, _PAIR_S = 0.02, 0.2
 """Seconds of the search, and of the bound by a pair."""
@@ -139,6 +142,10 @@ def _of_schedules(problem: Problem) -> Iterator[Compared]:
     assert priced is not None
     yield "by prices", priced.bound_us, least_us
     yield "by windows", windows_bound(tables), least_us
+    if PassageTree.applies(instance):
+        tree = PassageTree(instance, priced.bound_us)
+        tree.improve(2 * least_us, NEVER, _PROGRAMS)
+        yield "by branching", tree.bound_us, least_us
     pair = PairBound(instance, priced.bound_us, priced.prices)
     if pair.core is not None:
         pair.improve(2 * least_us, Deadline(_PAIR_S))  # a limit that is never met may take minutes

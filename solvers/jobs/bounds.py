@@ -9,12 +9,20 @@ makespan - h - q together (`Reach.windows`). Whatever non-negative prices these 
     makespan >= sum of price (h + q) + sum over requests of their cheapest way at d x prices of its windows.
 
 Multiplicative updates find good prices: windows that are fuller than others at the cheapest ways get dearer.
+
+Branch and price: the linear program behind the bound by prices takes shares of several passages for one
+request. So a section of a request is decided both ways: it is passed on a unit, or not on it; the lower of
+both bounds holds for all plans. What costs most and is mixed most is decided first, the part with the least
+bound is split first, and programs begin with the sets and passages of the part that they come from. Requests
+of one network are alike for this bound, which knows no releases: where any of them passes a section on a
+unit, it may be the first of them. So the halves are "this one does" and "none of those like it does".
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,8 +30,8 @@ from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
-from ..company import Ints
-from ..contention import PRICE_SCALE, Program, Way
+from ..company import Ints, are_few
+from ..contention import PRICE_SCALE, Priced, Program, Way
 from ..protocol import NEVER, Deadline
 from ..simplex import Floats
 from .instance import Instance, instance_of
@@ -40,6 +48,12 @@ _MOST_SECTIONS = 24
 
 _PASSES = 2
 """How often windows are taken anew: a better bound admits more of them."""
+
+_MIXED = 1e-3
+"""What is decided is mixed by more than this share."""
+
+_MOST_PARTS = 2_000
+"""Parts that are kept at most."""
 
 
 def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
@@ -77,7 +91,7 @@ class PriceBound:
 
 def price_bound(instance: Instance, deadline: Deadline = NEVER) -> PriceBound | None:
     """Return the bound with the best prices that are found in time; None: some network cannot run."""
-    kinds = [_Free(network, count) for network, count in zip(instance.networks, instance.counts, strict=True)]
+    kinds = list(map(_Free, instance.networks, instance.counts))
     if any(kind.network.alone is None for kind in kinds):
         return None
     program = Program(instance.company(), kinds, instance.unit_count)
@@ -99,15 +113,126 @@ class _Free:
     count: int
 
     def cheapest(self, prices: Ints, discounts: Ints) -> tuple[int, Way]:
+        """Return what a request pays at least, and for which passage; there is one."""
         found = self.network.cheapest(prices.tolist(), discounts.tolist())
         assert found is not None
         return int(found[0]), found[1]
 
     def times_us(self, way: Way) -> Ints:
+        """Return the time of a passage on each unit."""
         return np.array(self.network.times_us(way), dtype=np.int64)
 
     def allows(self, way: Way) -> bool:
-        return bool(way)
+        """Return whether each unit can run its chunks."""
+        return bool(way) and self.network.allows(way)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some of all plans: which passages each request may take, and what their program found."""
+
+    passages: tuple[Passages, ...]
+    program: Priced
+
+
+class PassageTree:
+    """The bound of all plans, by parts of them.
+
+    `bound_us`: a bound that is known; it rises in `improve`. `programs`: how many were solved.
+    """
+
+    def __init__(self, instance: Instance, bound_us: int) -> None:
+        self.bound_us, self.programs = bound_us, 0
+        who = instance.network_of
+        losses = instance.losses
+        if losses is not None:
+            layer_us = tuple(losses.layer_us[number] for number in who) if losses.layer_us else ()
+            losses = replace(losses, networks=tuple(losses.networks[n] for n in who), layer_us=layer_us)
+        self._instance = replace(
+            instance,
+            networks=tuple(instance.networks[number] for number in who),
+            network_of=tuple(range(len(who))),
+            borders=tuple(instance.borders[number] for number in who),
+            losses=losses,
+        )
+        self._alike = who
+        self._company = self._instance.company()
+        self._apart = np.zeros((len(self._company.losses) + 1,) * 2, dtype=np.bool_)
+        self._open: list[tuple[int, int, _Part]] = []
+
+    @staticmethod
+    def applies(instance: Instance) -> bool:
+        """Return whether the sets of requests that run together are few enough to be listed."""
+        return are_few(len(instance.network_of), instance.unit_count)
+
+    def improve(self, best_us: int, deadline: Deadline, most: int | None = None) -> None:
+        """Split parts that may hold a plan below `best_us` until the deadline, or until nothing is mixed.
+
+        `most`: after so many linear programs it ends, too.
+        """
+        if not self.programs:
+            self._add(self._instance.networks, None, 0, best_us, deadline)
+        while not deadline.passed and len(self._open) < _MOST_PARTS:
+            self.bound_us = max(self.bound_us, min(best_us, self._open[0][0] if self._open else best_us))
+            if self.bound_us >= best_us or (most is not None and self.programs >= most):
+                return
+            least_us, _, part = self._open[0]
+            halves = self._halves(part)
+            if halves is None:
+                return
+            heapq.heappop(self._open)
+            for passages in halves:
+                self._add(passages, part, least_us, best_us, deadline)
+
+    def _add(
+        self,
+        passages: tuple[Passages, ...],
+        known: _Part | None,
+        least_us: int,
+        best_us: int,
+        deadline: Deadline,
+    ) -> None:
+        """Bound a part, and keep it if it may hold a better plan."""
+        if any(own.alone is None for own in passages):
+            return
+        able = replace(self._instance, networks=passages).able
+        company = self._company.within(able, self._apart)
+        program = Program(company, [_Free(own, 1) for own in passages], self._instance.unit_count)
+        if known is not None:
+            program.recall(known.program.sets, known.program.ways)
+        program.improve(deadline)
+        self.programs += 1
+        found = program.result()
+        bound_us = max(least_us, -(-found.total // PRICE_SCALE))
+        if bound_us < best_us:
+            heapq.heappush(self._open, (bound_us, self.programs, _Part(passages, found)))
+
+    def _halves(self, part: _Part) -> tuple[tuple[Passages, ...], tuple[Passages, ...]] | None:
+        """Return the passages of both halves of a part; None: nothing is mixed in it."""
+        most, chosen = 0.0, None
+        for request, (own, ways, shares) in enumerate(
+            zip(part.passages, part.program.ways, part.program.shares, strict=True)
+        ):
+            on = np.zeros((own.unit_count, own.size))
+            for way, share in zip(ways, shares.tolist(), strict=True):
+                for start, stop, unit in way:
+                    on[unit, start:stop] += share
+            mixed = np.minimum(on, 1 - on)
+            until, since = np.array(own.until), np.array(own.since)
+            worth = np.where(mixed > _MIXED, mixed * (until[:, 1:] - since[:, :-1]), 0.0)
+            unit, section = np.unravel_index(worth.argmax(), worth.shape)
+            if worth[unit, section] > most:
+                most, chosen = float(worth[unit, section]), (request, section, unit)
+        if chosen is None:
+            return None
+        request, section, unit = chosen
+        own = part.passages[request]
+        with_it, without = list(part.passages), list(part.passages)
+        with_it[request] = own.without(int(section), [u for u in range(own.unit_count) if u != unit])
+        for other, passages in enumerate(part.passages):
+            if self._alike[other] == self._alike[request] and passages == own:
+                without[other] = own.without(int(section), [int(unit)])
+        return tuple(with_it), tuple(without)
 
 
 def windows_bound(tables: JobTables, deadline: Deadline = NEVER) -> int:

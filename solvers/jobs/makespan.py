@@ -15,7 +15,7 @@ from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
 from ..protocol import LEAST_S, Clock, Deadline, Statistics
 from ..rounds import RoundSearch
-from .bounds import PriceBound, price_bound, windows_bound
+from .bounds import PassageTree, PriceBound, price_bound, windows_bound
 from .dispatching import dispatched, ordered
 from .fines import MOST_SETS, fine_of, unit_sets
 from .instance import instance_of
@@ -43,6 +43,10 @@ _BOUND_SHARE = 0.6
 _PAIR_SHARE, _PAIR_AFTER, _PAIR_S = 0.28, 0.3, 2.0
 """Share of the time that the bound of a pair of requests may take; after which share of it it is looked for;
 and seconds that there have to be."""
+
+_TREE_SHARE, _TREE_S, _TREE_PROGRAMS = 0.05, 0.5, 30
+"""Share of the time that branching on passages may take, the most seconds, and the most linear programs where
+no time is given: what it gains it gains soon."""
 
 _SETS_SHARE = 0.5
 """Share of the time in which all sets of units are searched; the rest is for the best one."""
@@ -158,10 +162,25 @@ class MakespanSearch(RoundSearch[JobPlan]):
         windows_us = windows_bound(self._tables, deadline)
         if windows_us > least_us:
             least_us, self.least_by = windows_us, "windows"
+        branched_us = self._branched(least_us, whole, deadline)
+        if branched_us > least_us:
+            least_us, self.least_by = branched_us, "branching"
         if whole is not None:
             self._pair = PairBound(self._instance, least_us, whole.prices)
         self.least = least_us
         return least_us
+
+    def _branched(self, least_us: int, whole: PriceBound | None, deadline: Deadline) -> int:
+        """Return the bound by branching on passages, as far as it comes soon."""
+        if whole is None or not self.pool.codes or not PassageTree.applies(self._instance):
+            return 0
+        tree = PassageTree(self._instance, whole.bound_us)
+        best_us = self._problem.formulation.numbers(self._problem, self.pool.codes[0]).term(JobTerm.MAKESPAN)
+        if best_us > least_us:
+            left_s = deadline.left_s
+            share = min(_TREE_SHARE, _TREE_S / left_s) if left_s else 1.0
+            tree.improve(best_us, deadline.share(share), _TREE_PROGRAMS if self._most_steps else None)
+        return tree.bound_us
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search until the time is up; say after each plan whether it, or the bound, is the best so far."""

@@ -6,7 +6,7 @@ Borders are counted: 0, ..., m; a chunk [i, j) on unit u takes `until[u][j] - si
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from ...formulations.chain import Chain
@@ -85,6 +85,14 @@ class Passages:
     def allows(self, passage: Sequence[Part]) -> bool:
         """Return whether each unit can run its chunks."""
         return all(stop <= self.reach[unit][start] for start, stop, unit in passage)
+
+    def without(self, section: int, units: Collection[int]) -> Passages:
+        """Return the passages that do not pass a section on some units."""
+        reach = list(self.reach)
+        for unit in units:
+            before = (min(last, section) for last in reach[unit][: section + 1])
+            reach[unit] = (*before, *reach[unit][section + 1 :])
+        return replace(self, reach=tuple(reach))
 
     def cheapest(
         self, prices: Sequence[float], discounts: Sequence[float] | None = None
