@@ -18,7 +18,7 @@ from ...formulations.coordination.record import Record
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import InvalidInputError, RefusedRequestError
+from ...formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
@@ -28,7 +28,7 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, Routes, chain_of, hold
 from .loop import Loop, Outage
-from .registration import Registered, admit, index_of, open_network
+from .registration import Registered, Registration, admit, index_of, open_network
 from .requests import Accepted, Served, history_of
 from .restarts import RESTARTS
 from .tally import Fate, Statistics
@@ -43,6 +43,10 @@ _RECENT_DECISIONS = 1000
 
 CLOSE_PATIENCE_S = 10.0
 """How long what was accepted may take when a coordinator is closed, unless the user says otherwise."""
+
+
+UNLOAD_PATIENCE_S = 60.0
+"""How long requests of a model that is unloaded may take to be answered."""
 
 
 class Coordinator:
@@ -113,6 +117,7 @@ class Coordinator:
         self._lock = threading.Lock()
         self._registering = threading.Lock()
         self._registered: dict[str, Registered] = {}
+        self._known: dict[str, Registration] = {}  # also of models that were unloaded
         self._receipts: list[PlacementReceipt] = []
         self._number = 0
         self._closing = False
@@ -177,30 +182,105 @@ class Coordinator:
         name = name or model.network.name
         _check_deadline(deadline_us)
         with self._registering:
-            if name in self._registered:
+            if name in self._known:
                 raise InvalidInputError(f"{name!r} is registered already; give the second one another name")
-            chain = chain_of(model, self.platform, costs, cannot or {})
-            engines = engines_on(self.platform.units, self._engine)
-            held = hold(model, tuple(engines.values()), chain, borders=borders, routes=routes)
-            network = index_of(self._loop, held)
-            if network is None:
-                known = chunk_times(chain, held.sections) if costs else None
-                network, receipts = open_network(
-                    self._loop, self.platform, held, known, queue=self._queue, check=self._check
+            found = self._open(
+                Registration(
+                    model=model,
+                    name=name,
+                    deadline_us=deadline_us,
+                    costs=costs,
+                    cannot=cannot or {},
+                    borders=borders,
+                    routes=routes,
                 )
-                self._receipts += receipts
-            verification = self._loop.networks[network].verification
-            found = Registered(
-                name=name, network=network, held=held, deadline_us=deadline_us, verification=verification
             )
-            self._loop.requests.tally.begin(name)
-            self._registered[name] = found
         return found
+
+    def _open(self, asked: Registration) -> Registered:
+        chain = chain_of(asked.model, self.platform, asked.costs, asked.cannot)
+        engines = engines_on(self.platform.units, self._engine)
+        held = hold(asked.model, tuple(engines.values()), chain, borders=asked.borders, routes=asked.routes)
+        network = index_of(self._loop, held)
+        if network is None or self._loop.networks[network].closed:
+            known = chunk_times(chain, held.sections) if asked.costs else None
+            network, receipts = open_network(
+                self._loop, self.platform, held, known, queue=self._queue, check=self._check, again=network
+            )
+            self._receipts += receipts
+        found = Registered(
+            name=asked.name,
+            network=network,
+            held=held,
+            deadline_us=asked.deadline_us,
+            verification=self._loop.networks[network].verification,
+        )
+        self._loop.requests.tally.begin(asked.name)
+        self._known[asked.name] = asked
+        self._registered[asked.name] = found
+        return found
+
+    def unload(self, name: str, *, patience_s: float = UNLOAD_PATIENCE_S) -> None:
+        """Take no more requests of a model, answer those that were accepted, and free what it holds.
+
+        A model that is unloaded already stays so. It is loaded again by `load`.
+
+        Parameters
+        ----------
+        name
+            Of the model.
+        patience_s
+            How long the answers may take.
+
+        Raises
+        ------
+        InvalidInputError
+            No such model.
+        ExecutionError
+            Requests were not answered in time; the model takes requests again.
+        """
+        with self._registering:
+            self._registration(name)
+            with self._lock:
+                found = self._registered.pop(name, None)
+            if found is None:
+                return
+            if any(other.network == found.network for other in self._registered.values()):
+                return
+            if not self._loop.requests.drained(found.network, patience_s):
+                self._registered[name] = found
+                raise ExecutionError(
+                    f"{name!r} is not unloaded: its requests were not answered in {patience_s:g} s; "
+                    "it takes requests again"
+                )
+            self._loop.retire(found.network)
+
+    def load(self, name: str) -> Registered:
+        """Open a model again that was unloaded; one that is loaded stays as it is. Errors as for `register`.
+
+        Parameters
+        ----------
+        name
+            As it was registered.
+        """
+        with self._registering:
+            asked = self._registration(name)
+            return self._registered.get(name) or self._open(asked)
+
+    def _registration(self, name: str) -> Registration:
+        if name not in self._known:
+            raise InvalidInputError(f"no model {shown(name)}; {meant(name, self._known)}")
+        return self._known[name]
 
     @property
     def registered(self) -> Mapping[str, Registered]:
-        """The models, by the names that they are asked for by."""
+        """The models that are loaded, by the names that they are asked for by."""
         return dict(self._registered)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names of all models, also of those that are unloaded."""
+        return tuple(self._known)
 
     @property
     def receipts(self) -> tuple[PlacementReceipt, ...]:
@@ -208,7 +288,13 @@ class Coordinator:
         return tuple(self._receipts)
 
     def submit(
-        self, name: str, inputs: Mapping[str, NDArray[Any]], *, deadline_us: int | None = None
+        self,
+        name: str,
+        inputs: Mapping[str, NDArray[Any]],
+        *,
+        deadline_us: int | None = None,
+        priority: int = 0,
+        expires: bool = False,
     ) -> Future[Served]:
         """Take a request, and return where its answer will be; it cannot be cancelled.
 
@@ -220,6 +306,10 @@ class Coordinator:
             By name; copied.
         deadline_us
             By when after now it has to be done; None: as the model was registered.
+        priority
+            Requests of smaller numbers are decided about first.
+        expires
+            Whether it is dropped once it cannot meet its deadline, whatever `late` says.
 
         Raises
         ------
@@ -241,6 +331,8 @@ class Coordinator:
         arrival_us = arrival_ns // 1000
         try:
             with self._lock:
+                if self._registered.get(name) is not known:  # it was unloaded meanwhile
+                    raise RefusedRequestError(f"a request of {name!r} is not taken: the model is unloaded")
                 admit(self._loop, known, self._queue, is_open=self.is_open)
         except RefusedRequestError:
             self._loop.requests.tally.count(name, Fate.REFUSED)
@@ -255,9 +347,11 @@ class Coordinator:
                 waiting=Waiting(
                     self._number,
                     known.network,
-                    list(self._registered).index(name),
+                    list(self._known).index(name),
                     arrival_us,
                     None if limit_us is None else arrival_us + limit_us,
+                    priority=priority,
+                    expires=expires,
                 ),
                 slot=slot,
                 arrival_ns=arrival_ns,
@@ -351,7 +445,7 @@ class Coordinator:
         Requests that took the same chunks on the same units are one stream.
         """
         served = self._loop.requests.tally.recent
-        networks = {name: known.held.name for name, known in self._registered.items()}
+        networks = {name: known.model.network.name for name, known in self._known.items()}
         return history_of(served, networks) if served else None
 
     def record(self) -> Record:
@@ -364,7 +458,7 @@ class Coordinator:
             self.policy.name,
             units=self.platform.unit_names,
             networks=[network.held.name for network in loop.networks],
-            applications=list(self._registered),
+            applications=list(self._known),
             decisions_ns=loop.dispatcher.decisions_ns.copy(),
         )
 

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic, monotonic_ns
 from typing import Any, TypeVar
 
-from ...formulations.coordination.dispatch import Dispatcher, Late, Start
+from ...formulations.coordination.dispatch import Dispatcher, Start
 from ...formulations.coordination.latency import soonest
 from ...formulations.coordination.policy import Waiting
 from ...formulations.coordination.times import NetworkTimes
@@ -150,8 +150,26 @@ class Loop:
 
         self.call(added).result()
 
+    def add_again(self, index: int, network: OpenNetwork) -> None:
+        """Take a network that was closed, and is open on all its units again."""
+
+        def added() -> None:
+            self.networks[index] = network
+
+        self.call(added).result()
+
+    def retire(self, index: int) -> None:
+        """Close a network of which no request is outstanding; its index is kept for `add_again`."""
+
+        def retired() -> None:
+            self.networks[index] = replace(self.networks[index], closed=True)
+
+        self.call(retired).result()
+        self.forget(index)
+        self.networks[index].slots.close()
+
     def forget(self, network: int) -> None:
-        """Have a network closed that was not added."""
+        """Have workers close a network, if they have opened it."""
 
         def shut() -> None:
             for seat in self.seats:
@@ -286,9 +304,8 @@ class Loop:
         limits += [wait_s for seat in self.seats if (wait_s := seat.due_in_s) is not None]
         if self._until_s is not None:
             limits.append(self._until_s - monotonic())
-        if self.dispatcher.late is Late.DROP:
-            deadlines_us = [waiting.deadline_us for waiting in queue if waiting.deadline_us is not None]
-            limits += [at_us / 1e6 - monotonic() for at_us in deadlines_us]
+        deadlines_us = [waiting.deadline_us for waiting in queue if self.dispatcher.may_drop(waiting)]
+        limits += [at_us / 1e6 - monotonic() for at_us in deadlines_us if at_us is not None]
         return max(0.0, min(limits)) if limits else None
 
     def _guarded(self, seat: Seat, action: Callable[[], Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic_ns
@@ -108,6 +108,7 @@ class OpenNetwork:
     held: HeldNetwork
     slots: TaskSlots
     verification: Verification | None = None
+    closed: bool = False  # whether its slots and sessions are gone
 
 
 class Outstanding:
@@ -125,15 +126,22 @@ class Outstanding:
         self.unanswered: tuple[str, ...] = ()  # what was not answered in the end, in words
         self._networks = networks
         self._answers: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
+        self._of_network = Counter[int]()
+        self._changed = threading.Condition()
 
-    def admit(self, most: int) -> bool:
+    def admit(self, most: int, network: int) -> bool:
         """Count a request that will be submitted; return False when as many as are allowed wait."""
-        with self._lock:
+        with self._changed:
             if self.waiting >= most:
                 return False
             self.waiting += 1
+            self._of_network[network] += 1
         return True
+
+    def drained(self, network: int, patience_s: float) -> bool:
+        """Wait until no request of a network is outstanding; return False when that takes too long."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._of_network[network], patience_s)
 
     def answer(self, request: Accepted) -> None:
         """Answer a request with its outputs, at the next `hand_out`."""
@@ -143,7 +151,7 @@ class Outstanding:
         """Answer a request with an error, at the next `hand_out`."""
         self._answers.append(lambda: request.future.set_exception(error))
         self._leave(request)
-        self.tally.count(request.name, fate)
+        self.tally.count(request.name, fate, took_ns=monotonic_ns() - request.arrival_ns)
         self.log.ended(request, dropped=fate in (Fate.DROPPED, Fate.LEFT))
 
     def hand_out(self) -> None:
@@ -175,5 +183,7 @@ class Outstanding:
     def _leave(self, request: Accepted) -> None:
         del self.by_number[request.waiting.number]
         self._networks[request.waiting.network].slots.give(request.slot)
-        with self._lock:
+        with self._changed:
             self.waiting -= 1
+            self._of_network[request.waiting.network] -= 1
+            self._changed.notify_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import fmean, median
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.coordination.estimates import Key, estimated_times
 from ...formulations.coordination.times import NetworkTimes
+from ...formulations.costs import NetworkCosts
 from ...formulations.errors import OutputMismatchError, QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ..engine import PlacementReceipt, parse_receipt
 from ..gathering import Gathered
-from ..model import allowed_of
+from ..model import Model, allowed_of
 from ..pipeline.verify import receipt_words
 from ..runner import UNCHECKED, Verification, told
 from ..workers import Message
-from .held import HeldNetwork, TaskSlots
+from .held import Cannot, HeldNetwork, Routes, TaskSlots
 from .loop import Loop
 from .outstanding import OpenNetwork
 from .seat import Opened
@@ -133,8 +134,21 @@ class Registered:
         return UNCHECKED if self.verification is None else self.verification.words
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a model is registered with, kept to load it again; see `Coordinator.register`."""
+
+    model: Model
+    name: str
+    deadline_us: int | None
+    costs: NetworkCosts | None
+    cannot: Cannot
+    borders: Collection[int]
+    routes: Routes
+
+
 def index_of(loop: Loop, held: HeldNetwork) -> int | None:
-    """Return the index of a network that is held alike: the same pieces on the same units."""
+    """Return the index of a network that is held alike, or was: the same pieces on the same units."""
     return next(
         (i for i, known in enumerate(loop.networks) if _identity(known.held) == _identity(held)), None
     )
@@ -153,11 +167,13 @@ def open_network(
     *,
     queue: int,
     check: bool,
+    again: int | None = None,
 ) -> tuple[int, list[PlacementReceipt]]:
     """Open a network on all its units, one after the other.
 
     `known`: what its chunks take; None: the largest chunk of each unit is measured, the others are estimated.
     `check`: whether every chunk of every unit is compared with the uncut model.
+    `again`: the index of a network that was closed, whose times are known; None: it is a new one.
     Raises OutputMismatchError: numbers differ.
     Returns its index, and what was granted for its sessions.
     """
@@ -165,6 +181,7 @@ def open_network(
     # Beyond the requests: one for samples, and one for each unit that is taken away and still works.
     slots = TaskSlots(held.layout, queue + 1 + len(units), certain=2 * len(units))
     index, measured_us, receipts = len(loop.networks), {}, list[PlacementReceipt]()
+    index = index if again is None else again
     comparison: Comparison | None = None
     try:
         sample = slots.take()
@@ -181,15 +198,19 @@ def open_network(
             if comparison is not None:
                 opened = comparison.check(unit, units[unit], opened, partial(_run, loop, probe))
             receipts += opened if comparison else told(None, opened)
-            if known is None:
+            if known is None and again is None:
                 task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
                 took_us = loop.errand(unit, task).result()["took_us"]
                 # A quota limits time, not speed: only the mean tells (`executor.machine.quota`).
                 measured_us[key] = float((fmean if units[unit].emulated else median)(took_us))
-        times = known or estimated_times(held.model.network, held.sections, held.keys, units, measured_us)
-        ways = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
         verification = None if comparison is None else comparison.verification
-        loop.add(OpenNetwork(held, slots, verification), replace(times, chunk_us=ways))
+        network = OpenNetwork(held, slots, verification)
+        if again is not None:
+            loop.add_again(index, network)
+        else:
+            times = known or estimated_times(held.model.network, held.sections, held.keys, units, measured_us)
+            ways = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
+            loop.add(network, replace(times, chunk_us=ways))
     except BaseException:
         loop.forget(index)
         slots.close()
@@ -210,7 +231,7 @@ def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
     if not loop.can_serve(known.network):
         gone = ", ".join(repr(seat.unit.name) for seat in loop.seats if seat.reasons)
         raise RefusedRequestError(f"{refused} without the units {gone} nothing can run it")
-    if not loop.requests.admit(queue):
+    if not loop.requests.admit(queue, known.network):
         raise QueueFullError(
             f"{refused} {queue} requests wait for their answers, and no more are allowed; try again later"
         )

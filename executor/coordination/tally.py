@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from time import monotonic_ns, time_ns
 
 from ...formulations.coordination.record import percentile
 from .requests import Served
@@ -56,6 +57,27 @@ class Fate(StrEnum):
     REFUSED = "refused"
 
 
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """Where the time of requests went: counts, and sums in nanoseconds."""
+
+    answers: int = 0  # how many
+    waited_ns: int = 0  # in which no unit worked on them
+    copied_in_ns: int = 0
+    ran_ns: int = 0
+    copied_out_ns: int = 0
+    failed_ns: int = 0  # from arrival to the answer, of those that have no outputs
+
+    def add(self, served: Served) -> None:
+        """Count an answer."""
+        self.answers += 1
+        self.waited_ns += round(1000 * served.waited_us)
+        for begin_ns, in_ns, ran_ns, end_ns in (chunk.times_ns for chunk in served.chunks):
+            self.copied_in_ns += in_ns - begin_ns
+            self.ran_ns += ran_ns - in_ns
+            self.copied_out_ns += end_ns - ran_ns
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCounts:
     """Requests of one model.
@@ -70,6 +92,10 @@ class ModelCounts:
         How many answers had a latency up to each of `BUCKETS_US`, and above the last.
     total_us
         Sum of all latencies.
+    spent
+        Where the time of all answers went.
+    last_ms
+        When the last request came, milliseconds since 1970; 0: none has come.
     p50_us, p90_us, p99_us
         Percentiles of the latencies of the last answers; None: there are none.
     """
@@ -78,6 +104,8 @@ class ModelCounts:
     fates: dict[str, int]
     buckets: tuple[int, ...]
     total_us: float
+    spent: Spent
+    last_ms: int
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -155,21 +183,29 @@ class Tally:
         self._fates: dict[str, dict[str, int]] = {}
         self._buckets: dict[str, list[int]] = {}
         self._total_us: dict[str, float] = {}
+        self._spent: dict[str, Spent] = {}
+        self._last_ms: dict[str, int] = {}
         self._latencies: dict[str, deque[float]] = {}
         self._recent: deque[Served] = deque(maxlen=RECENT)
 
     def begin(self, name: str) -> None:
-        """Count for a model from now on."""
+        """Count for a model from now on, or further on."""
         with self._lock:
+            if name in self._fates:
+                return
+            self._spent[name] = Spent()
+            self._last_ms[name] = 0
             self._fates[name] = dict.fromkeys(map(str, Fate), 0)
             self._buckets[name] = [0] * (len(BUCKETS_US) + 1)
             self._total_us[name] = 0.0
             self._latencies[name] = deque(maxlen=RECENT)
 
-    def count(self, name: str, fate: Fate) -> None:
-        """Count a request that has no answer."""
+    def count(self, name: str, fate: Fate, *, took_ns: int = 0) -> None:
+        """Count a request that has no outputs, and how long it was there."""
         with self._lock:
             self._fates[name][fate] += 1
+            self._spent[name].failed_ns += took_ns
+            self._last_ms[name] = time_ns() // 1_000_000
 
     def answered(self, served: Served) -> None:
         """Count an answer (without its outputs: they are the caller's)."""
@@ -178,6 +214,8 @@ class Tally:
             self._fates[served.name][Fate.LATE if served.late else Fate.ANSWERED] += 1
             self._buckets[served.name][bisect_left(BUCKETS_US, latency_us)] += 1
             self._total_us[served.name] += latency_us
+            self._spent[served.name].add(served)
+            self._last_ms[served.name] = (time_ns() - (monotonic_ns() - served.arrival_ns)) // 1_000_000
             self._latencies[served.name].append(latency_us)
             self._recent.append(served)
 
@@ -199,6 +237,8 @@ class Tally:
             fates=dict(self._fates[name]),
             buckets=tuple(self._buckets[name]),
             total_us=self._total_us[name],
+            spent=replace(self._spent[name]),
+            last_ms=self._last_ms[name],
             p50_us=percentile(known, 500),
             p90_us=percentile(known, 900),
             p99_us=percentile(known, 990),

@@ -104,29 +104,47 @@ class Dispatcher:
 
     def drop_late(self, now_us: int) -> list[Waiting]:
         """Take out and return the requests that are to be dropped at this time."""
-        if self.late is Late.KEEP:
+        if not any(map(self.may_drop, self._queue)):
             return []
         kept: list[Waiting] = []
         dropped: list[Waiting] = []
         for waiting in self._queue:
-            (dropped if self._too_late(waiting, now_us) else kept).append(waiting)
+            late = self.may_drop(waiting) and self._too_late(waiting, now_us)
+            (dropped if late else kept).append(waiting)
         self._queue = kept
         return dropped
 
+    def may_drop(self, waiting: Waiting) -> bool:
+        """Return whether a request is dropped when it cannot meet its deadline."""
+        return waiting.deadline_us is not None and (waiting.expires or self.late is Late.DROP)
+
     def decide(self, now_us: int) -> Iterator[Start]:
         """Yield what to start now: the units count as busy from then on.
+
+        The policy is first shown the requests of the smallest priority number; while it starts none of them,
+        those of the next number as well.
 
         Raises InvalidInputError: the policy wants what cannot be; the message says what.
         """
         while self._queue:
             states = self.states(now_us)
             before_ns = perf_counter_ns()
-            decision = self.policy.next(now_us, self._queue, states, self.times)
+            decision = self._decision(now_us, states)
             took_ns = perf_counter_ns() - before_ns
             if decision is None:
                 return
             self.decisions_ns.append(took_ns)
             yield self._start(decision, states, now_us)
+
+    def _decision(self, now_us: int, states: Sequence[UnitState]) -> Decision | None:
+        levels = {waiting.priority for waiting in self._queue}
+        if len(levels) == 1:
+            return self.policy.next(now_us, self._queue, states, self.times)
+        for level in sorted(levels):
+            urgent = [waiting for waiting in self._queue if waiting.priority <= level]
+            if (decision := self.policy.next(now_us, urgent, states, self.times)) is not None:
+                return decision
+        return None
 
     def states(self, now_us: int) -> list[UnitState]:
         """Return the units as policies see them."""

@@ -34,6 +34,10 @@ class Waiting(NamedTuple):
         Number of its sections that are done: what is left begins there.
     weight
         How much it counts when it is late.
+    priority
+        Requests of smaller numbers are decided about first.
+    expires
+        Whether it is dropped once it cannot meet its deadline, whatever becomes of others.
     """
 
     number: int
@@ -43,6 +47,8 @@ class Waiting(NamedTuple):
     deadline_us: int | None = None
     done: int = 0
     weight: int = 1
+    priority: int = 0
+    expires: bool = False
 
 
 class UnitState(NamedTuple):
