@@ -18,6 +18,7 @@ from ..formulations.errors import ExecutionError, InvalidInputError, UnitLostErr
 from ..formulations.hardware import ProcessingUnit
 from .json_process import joined, receive, send, split, work
 from .messages import Buffer
+from .parameters import Wishes
 from .protocol import InferRequest, Interface, read_request, write_document
 from .tensors import Inputs
 
@@ -57,6 +58,7 @@ class Codec:
             "model": interface.model,
             "inputs": specs,
             "outputs": list(interface.outputs),
+            "recurrent": interface.recurrent,
             "binary": binary_bytes,
         }
         said, data = await self._elsewhere(lambda process: process.ask(head, text))
@@ -67,7 +69,7 @@ class Codec:
             ),
             outputs=said["outputs"],
             id=said["id"],
-            deadline_us=said["deadline_us"],
+            wishes=Wishes(**said["wishes"]),
         )
 
     async def write(self, document: Mapping[str, Any], arrays: Mapping[int, NDArray[Any]]) -> Buffer:

@@ -153,6 +153,10 @@ class Connection(H11Protocol):
 class WebServer(uvicorn.Server):
     """Accepts few connections at a time, and lets many wait: asyncio has one number for both."""
 
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        super().__init__(config)
+        self.connections = connections
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
@@ -163,11 +167,16 @@ class WebServer(uvicorn.Server):
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, most: int, patience: Patience | None = None) -> None:
+    def __init__(self, most: int | None = None, patience: Patience | None = None, *, batch: int = 0) -> None:
         self.open: dict[Connection, None] = {}  # those that are open, the oldest first
-        self._most = most
+        self._batch = batch
+        self._most = most_connections(0, batch=batch) if most is None else most
         self._patience = patience or Patience()
         self._sweeping = False
+
+    def leave_files_for(self, units: int) -> None:
+        """Leave as many open files as the workers of so many units need, which are open by now."""
+        self._most = most_connections(units, batch=self._batch, used=len(self.open))
 
     def __call__(self, **how: Any) -> Connection:
         """Return a new one, as uvicorn makes them."""
@@ -216,20 +225,21 @@ class Connections:
         ended.end(code, text)
 
 
-def most_connections(units: int, *, batch: int) -> int:
+def most_connections(units: int, *, batch: int, used: int = 0) -> int:
     """Return how many connections leave enough open files for workers to start.
 
-    `batch`: how many connections may be accepted before the first of them is looked at.
+    `batch`: how many connections may be accepted before the first of them is looked at; `used`: how many of
+    the open files are connections.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
-    used = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 64
-    found = allowed - used - batch - _SPARE_FILES - _FILES_PER_UNIT * units
+    others = (len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 64) - used
+    found = allowed - others - batch - _SPARE_FILES - _FILES_PER_UNIT * units
     if found < _LEAST_CONNECTIONS:
         needed = allowed - found + _LEAST_CONNECTIONS
         raise ExecutionError(
-            f"this process may open {allowed} files, and {used} are open: a server needs {needed} at least "
+            f"this process may open {allowed} files, and {others} are open: a server needs {needed} at least "
             f"(`ulimit -n {needed}`)"
         )
     return min(MOST_CONNECTIONS, found)

@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,9 @@ def _done(head: Mapping[str, Any], data: bytearray) -> tuple[Mapping[str, Any], 
     specs = tuple(
         TensorSpec(name=name, shape=tuple(shape), dtype=dtype) for name, shape, dtype in head["inputs"]
     )
-    interface = Interface(model=head["model"], inputs=specs, outputs=tuple(head["outputs"]))
+    interface = Interface(
+        model=head["model"], inputs=specs, outputs=tuple(head["outputs"]), recurrent=head["recurrent"]
+    )
     found = read_request(interface, data, head["binary"])
     told, parts = joined(found.inputs.arrays)
     said = {
@@ -55,7 +58,7 @@ def _done(head: Mapping[str, Any], data: bytearray) -> tuple[Mapping[str, Any], 
         "spans": found.inputs.spans,
         "outputs": found.outputs,
         "id": found.id,
-        "deadline_us": found.deadline_us,
+        "wishes": asdict(found.wishes),
     }
     return said, parts
 

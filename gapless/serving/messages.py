@@ -1,13 +1,20 @@
-"""Messages of HTTP as the application sees them: header fields, bodies within limits, answers, refusals."""
+"""Messages of HTTP as the application sees them: header fields, bodies within limits, answers, refusals.
+
+Of a compressed body no more is unpacked than may be; answers are packed if a client asks for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import re
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from ..formulations.nearness import shown
 
 Message = MutableMapping[str, Any]
 """What a web server and an application (ASGI) tell each other; also the scope of a request."""
@@ -41,6 +48,7 @@ _UNCOUNTED_BYTES = 64 * 1024
 
 _ONCE = frozenset(
     {
+        "accept-encoding",
         "authorization",
         "content-encoding",
         "content-length",
@@ -52,6 +60,19 @@ _ONCE = frozenset(
     }
 )
 """Fields that are read here: of two of them, a proxy in between may believe the other one."""
+
+
+_WBITS = {"gzip": 31, "deflate": zlib.MAX_WBITS}
+"""How zlib calls what HTTP calls by these names."""
+
+_LEVEL = 1
+"""Answers are mostly numbers, which a higher level makes 1 % smaller and several times slower."""
+
+_LEAST_BYTES = 1024
+"""Smaller answers are sent as they are."""
+
+_AT_ONCE_BYTES = 16 * 1024
+_CHOICE = re.compile(r"\s*([a-z*]+)\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?)\s*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +177,61 @@ class Body:
                 size += len(parts[-1])
                 if size > most_bytes:
                     break
-                self._count(size)
+                self.count(size)
                 if not message.get("more_body", False):
                     return memoryview(b"".join(parts))
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
 
-    def _count(self, size_bytes: int) -> None:
+    def count(self, size_bytes: int) -> None:
+        """Count the memory that it takes now."""
         more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
         self._bodies.count(more_bytes)
         self._counted_bytes += more_bytes
+
+
+async def unpacked(data: memoryview, encoding: str, *, most_bytes: int) -> memoryview:
+    """Return a body as it was before its client packed it; at most `most_bytes` of it are ever made."""
+    if encoding == "identity":
+        return data
+    if encoding not in _WBITS:
+        raise Refusal(415, f"bodies in {shown(encoding)} are not taken: gzip, deflate, or as they are")
+    if len(data) <= _AT_ONCE_BYTES and most_bytes <= 64 * _AT_ONCE_BYTES:
+        return _unpacked(data, encoding, most_bytes)
+    return await asyncio.to_thread(_unpacked, data, encoding, most_bytes)
+
+
+def _unpacked(data: memoryview, encoding: str, most_bytes: int) -> memoryview:
+    unpacker = zlib.decompressobj(_WBITS[encoding])
+    try:
+        found = unpacker.decompress(data, most_bytes + 1)
+    except zlib.error as error:
+        raise Refusal(400, f"the body is not in {encoding}: {error}") from None
+    if len(found) > most_bytes:
+        raise Refusal(413, f"the body is larger than {most_bytes:,} bytes when it is unpacked", closes=True)
+    if not unpacker.eof:
+        raise Refusal(400, f"the body is not in {encoding}: it ends too early")
+    if unpacker.unused_data:
+        raise Refusal(400, f"{len(unpacker.unused_data):,} bytes follow the body in {encoding}")
+    return memoryview(found)
+
+
+def chosen(accepted: str) -> str | None:
+    """Return which of gzip and deflate a client prefers by its Accept-Encoding; None: answers as they are."""
+    likings = dict[str, float]()
+    for part in accepted.lower().split(","):
+        if found := _CHOICE.fullmatch(part):
+            likings[found[1]] = float(found[2] or 1)
+    offered = {name: likings[name] for name in likings if name in _WBITS and likings[name] > 0}
+    best = max(offered, key=lambda name: offered[name], default=None)
+    return None if best is None or likings.get("identity", 0) > offered[best] else best
+
+
+async def packed(body: Buffer, encoding: str | None) -> tuple[Buffer, str | None]:
+    """Return an answer as it is sent, and the encoding that it then has; None: none."""
+    if encoding is None or len(body) < _LEAST_BYTES:
+        return body, None
+    packer = zlib.compressobj(_LEVEL, wbits=_WBITS[encoding])
+    return await asyncio.to_thread(lambda: packer.compress(body) + packer.flush()), encoding
 
 
 def keep_memory() -> None:

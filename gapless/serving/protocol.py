@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
-from ..version import __version__
+from .parameters import Wishes, check_known, flag, read_wishes
 from .tensors import (
     DATATYPES,
+    SHARED_MEMORY,
     Inputs,
     Spelled,
     binary_data,
-    described,
     json_data,
     members,
     read_inputs,
@@ -28,7 +28,6 @@ from .tensors import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..executor.coordination.registration import Registered
     from ..executor.coordination.requests import Served
 
 HEADER_LENGTH = "inference-header-content-length"
@@ -37,12 +36,12 @@ HEADER_LENGTH = "inference-header-content-length"
 BYTES_AN_ELEMENT = 64
 """The most that an element takes in JSON: 25 characters of a number, and a line of its own, indented."""
 
-_MOST_DEADLINE_US = 86_400_000_000
 _MOST_DIGITS = 18
 _MOST_NAMED = 8
 _FURTHER_BYTES = 64 * 1024
 _FURTHER_VALUES = 1_000
 _BYTES_A_TENSOR = 1_024
+_OF_OUTPUTS = ("binary_data", "classification", *SHARED_MEMORY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +51,8 @@ class Interface:
     model: str
     inputs: tuple[TensorSpec, ...]  # what it takes
     outputs: tuple[str, ...]  # names of what it gives
+    version: str = "1"
+    recurrent: bool = False  # whether it keeps a state for each sequence of requests
 
     @cached_property
     def _elements(self) -> int:
@@ -81,15 +82,7 @@ class InferRequest:
     inputs: Inputs  # those that came in JSON, and where the others lie
     outputs: Mapping[str, bool]  # names of the outputs that are wanted, and whether each comes in binary form
     id: str | None  # as the client names it; None: it does not
-    deadline_us: int | None  # by when it has to be done; None: as the model says
-
-
-def interface_of(model: Registered) -> Interface:
-    """Return what requests of a model may name."""
-    held = model.held.model
-    return Interface(
-        model=model.name, inputs=tuple(held.inputs), outputs=tuple(spec.name for spec in held.outputs)
-    )
+    wishes: Wishes  # what its parameters ask for
 
 
 def document_bytes(interface: Interface, header_length: str | None, body_bytes: int) -> int:
@@ -164,7 +157,7 @@ def _read(interface: Interface, document: Any, binary_bytes: int) -> InferReques
         inputs=read_inputs(interface.inputs, given, binary_bytes),
         outputs=_outputs(interface, document, parameters),
         id=name,
-        deadline_us=_deadline_us(parameters),
+        wishes=read_wishes(interface.model, parameters, recurrent=interface.recurrent),
     )
 
 
@@ -185,7 +178,7 @@ def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 def _outputs(
     interface: Interface, document: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> dict[str, bool]:
-    usual = _flag(parameters, "binary_data_output", "parameter", usual=False)
+    usual = flag(parameters, "binary_data_output", "parameter", usual=False)
     if document.get("outputs") in (None, []):
         return dict.fromkeys(interface.outputs, usual)
     wanted = dict[str, bool]()
@@ -205,31 +198,9 @@ def _outputs(
             )
         if own.get("shared_memory_region"):
             raise InvalidInputError(f"output {name!r}: shared memory with clients is not offered")
-        wanted[name] = _flag(own, "binary_data", f"output {name!r}:", usual=usual)
+        check_known(own, _OF_OUTPUTS, f"output {name!r}: parameter")
+        wanted[name] = flag(own, "binary_data", f"output {name!r}:", usual=usual)
     return wanted
-
-
-def _flag(given: Mapping[str, Any], key: str, where: str, *, usual: bool) -> bool:
-    value = given.get(key)
-    if value is None:
-        return usual
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{where} {key} is {written(value)}, must be true or false")
-    return value
-
-
-def _deadline_us(parameters: Mapping[str, Any]) -> int | None:
-    """Return the deadline: `deadline_ms`, or `timeout` in microseconds as Triton's clients say it."""
-    found = list[int]()
-    for key, scale in (("deadline_ms", 1000), ("timeout", 1)):
-        if (value := parameters.get(key)) is not None:
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 1 <= value * scale <= _MOST_DEADLINE_US:
-                raise InvalidInputError(
-                    f"parameter {key} is {written(value)}, must be a number above 0, at most a day"
-                )
-            found.append(int(value * scale))
-    return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +212,8 @@ class Draft:
     blobs: Sequence[bytes]  # what follows the document
 
 
-def draft(model: Registered, request: InferRequest, served: Served) -> Draft:
-    """Return the answer to a request."""
+def draft(interface: Interface, request: InferRequest, served: Served, *, compared: bool) -> Draft:
+    """Return the answer to a request; `compared`: whether the numbers of the model were."""
     outputs, arrays, blobs = [], {}, []
     for index, (name, binary) in enumerate(request.outputs.items()):
         array = served.outputs[name]
@@ -258,15 +229,15 @@ def draft(model: Registered, request: InferRequest, served: Served) -> Draft:
             arrays[index] = array
         outputs.append(told)
     document = {
-        "model_name": served.name,
-        "model_version": "1",
+        "model_name": interface.model,
+        "model_version": interface.version,
         **({} if request.id is None else {"id": request.id}),
         "parameters": {
             "latency_us": round(served.latency_us),
             "waited_us": round(served.waited_us),
             "units": ",".join(chunk.unit for chunk in served.chunks),
             "late": served.late,
-            "compared": model.compared,
+            "compared": compared,
         },
         "outputs": outputs,
     }
@@ -281,20 +252,3 @@ def write_document(document: Mapping[str, Any], arrays: Mapping[int, NDArray[Any
         if lacking:
             told["parameters"] = lacking
     return json.dumps(document, separators=(",", ":")).encode()
-
-
-def server_metadata() -> dict[str, Any]:
-    """Return who serves."""
-    return {"name": "gapless", "version": __version__, "extensions": ["binary_tensor_data"]}
-
-
-def model_metadata(model: Registered) -> dict[str, Any]:
-    """Return what a model takes and gives."""
-    return {
-        "name": model.name,
-        "versions": ["1"],
-        "platform": "gapless",
-        "inputs": described(model.held.model.inputs),
-        "outputs": described(model.held.model.outputs),
-        "parameters": {"compared": model.compared, "numbers": model.numbers},
-    }

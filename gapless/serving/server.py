@@ -22,9 +22,10 @@ from .access import Access, is_loopback
 from .app import App
 from .logs import LoggedRequests
 from .messages import keep_memory
+from .service import Service
 
 if TYPE_CHECKING:
-    import uvicorn
+    from .connections import WebServer
 
 HOST, PORT = "127.0.0.1", 8000
 
@@ -104,27 +105,26 @@ class Server:
         self._socket = _bound(host, port, self._path)
         name = f"[{host}]" if ":" in host else host
         self.url = f"unix:{path}" if path else f"http://{name}:{self._socket.getsockname()[1]}"
-        try:
-            self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
-        except BaseException:
-            self._leave()
-            raise
-        try:
-            self._socket.listen(_BACKLOG)
-        except OSError as error:  # another program has taken the port meanwhile
-            if self.coordinator is not coordinator:
-                self.coordinator.close(patience_s=0.0)
-            self._leave()
-            raise ExecutionError(f"cannot listen on {self.url}: {error}") from None
-        self._app = App(self.coordinator, access=access, most_bytes=most_bytes)
-        self._server = _web_server(self._app, len(self.coordinator.platform.units))
-        self._switch_s = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_S)
-        keep_memory()
+        self._service = Service()
+        self._app = App(self._service, access=access, most_bytes=most_bytes)
+        self._server = _web_server(self._app)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="gapless server", daemon=True
         )
+        self._switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+        keep_memory()
         self._thread.start()
+        opened = None
+        try:
+            opened = self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
+            self._server.connections.leave_files_for(len(opened.platform.units))
+            self._service.begin(opened)
+        except BaseException:
+            self._end()
+            if opened is not None and opened is not coordinator:
+                opened.close(patience_s=0.0)
+            raise
 
     @property
     def alive(self) -> bool:
@@ -144,16 +144,18 @@ class Server:
         tuple of str
             The requests that could not be answered in time.
         """
-        self._app.stopping = True
+        self._service.stop()
         self._server.should_exit = True
         unanswered = self.coordinator.close(patience_s=patience_s)
-        self._thread.join()  # it hands out the last answers
-        self._app.close()
-        self._leave()
-        sys.setswitchinterval(self._switch_s)
+        self._end()
         return unanswered
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
+        self._service.stop()
+        self._server.should_exit = True
+        self._thread.join()  # it hands out the last answers
+        self._app.close()
+        sys.setswitchinterval(self._switch_s)
         self._socket.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
@@ -215,14 +217,14 @@ def serve(
     )
 
 
-def _web_server(app: App, units: int) -> uvicorn.Server:
+def _web_server(app: App) -> WebServer:
     """Return a web server whose connections end, and leave files for the workers of the units."""
     import uvicorn
 
-    from .connections import Connections, Patience, WebServer, most_connections
+    from .connections import Connections, Patience, WebServer
 
     patience = Patience()
-    connections = Connections(most_connections(units, batch=_BACKLOG), patience)
+    connections = Connections(patience=patience, batch=_BACKLOG)
     return WebServer(
         uvicorn.Config(
             LoggedRequests(app),
@@ -236,12 +238,13 @@ def _web_server(app: App, units: int) -> uvicorn.Server:
             backlog=_BACKLOG,
             timeout_keep_alive=round(patience.idle_s),
             timeout_graceful_shutdown=round(CLOSE_PATIENCE_S) + 1,
-        )
+        ),
+        connections,
     )
 
 
 def _bound(host: str, port: int, path: Path | None) -> socket.socket:
-    """Return a socket that has an address; at a port nobody is let in before it listens."""
+    """Return a socket that listens; one that does not is taken for an abandoned one, or taken away."""
     where: Any = str(path) if path else (host, port)
     try:
         if path is None:
@@ -263,8 +266,11 @@ def _bound(host: str, port: int, path: Path | None) -> socket.socket:
             raise
         finally:
             os.umask(before)
-        if path is not None:
-            found.listen(_BACKLOG)  # a socket that nobody listens on is taken for an abandoned one
+        try:
+            found.listen(_BACKLOG)
+        except OSError:
+            found.close()
+            raise
     except (OSError, OverflowError) as error:
         raise ExecutionError(f"cannot listen on {path or f'{host}:{port}'}: {error}") from None
     return found

@@ -34,6 +34,11 @@ DATATYPES = {
 }
 """Names of element types in the protocol, by numpy name. BYTES (texts) has no model here."""
 
+SHARED_MEMORY = ("shared_memory_region", "shared_memory_offset", "shared_memory_byte_size")
+"""Parameters of tensors that lie in memory which clients and the server share; it is not offered."""
+
+_OF_INPUTS = ("binary_data_size", *SHARED_MEMORY)
+
 _TYPES: dict[str, set[type]] = {"b": {bool}, "u": {int}, "i": {int}, "f": {int, float}}
 """Which types of JSON values are taken for each kind of element."""
 
@@ -136,7 +141,9 @@ def _binary_size(tensor: Mapping[str, Any]) -> Any:
     if not isinstance(found, dict):
         raise _Defect(f"has parameters that are no object: {written(found)}")
     if found.get("shared_memory_region"):
-        raise _Defect("is in shared memory, which is not offered")
+        raise _Defect("is in shared memory, which is not offered: send it in binary form")
+    if unknown := [name for name in found if name not in _OF_INPUTS]:
+        raise _Defect(f"has the parameter {shown(unknown[0])}, which is not known here")
     return found.get("binary_data_size")
 
 

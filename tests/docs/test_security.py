@@ -44,4 +44,4 @@ def test_its_exit_codes_and_metrics_are_those_of_the_program() -> None:
     assert int(ExitCode.USAGE) == 2
     assert "Exit code 7 says that no unit was left" in TEXT
     assert int(ExitCode.NOTHING_LEFT) == 7
-    assert "gapless_unit_losses_total" in (ROOT / "gapless" / "serving" / "app.py").read_text()
+    assert "gapless_unit_losses_total" in (ROOT / "gapless" / "serving" / "metrics.py").read_text()

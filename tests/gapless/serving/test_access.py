@@ -18,6 +18,7 @@ from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.errors import InvalidInputError
 from gapless.serving.access import Access, is_loopback
 from gapless.serving.app import App
+from gapless.serving.service import Service
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import Response, ask, json_body, over_socket, vector
@@ -102,7 +103,7 @@ def away(opened: Coordinator) -> bool:
 def test_without_a_token_only_names_of_this_machine_and_no_other_page(
     opened: Coordinator, host: str, origin: str | None, good: bool
 ) -> None:
-    app = App(opened, access=Access(hosts=("Board.local.", "fe80::2")), most_bytes=10_000)
+    app = App(Service(opened), access=Access(hosts=("Board.local.", "fe80::2")), most_bytes=10_000)
     headers = {"Host": host, **({} if origin is None else {"Origin": origin})}
     for method, path in (
         ("GET", "/v2/health/live"),
@@ -146,7 +147,7 @@ def test_a_message_without_a_name_or_with_two_is_refused() -> None:
 
 def test_tokens_open_their_own_group_only(opened: Coordinator) -> None:
     access = Access(token=TOKEN, admin_token=ADMIN, metrics_token=METRICS, public="0.0.0.0")
-    app = App(opened, access=access, most_bytes=10_000)
+    app = App(Service(opened), access=access, most_bytes=10_000)
     bodies = {INFER: json_body(vector(1.0))}
     groups = {
         TOKEN: [("GET", "/v2"), ("GET", "/v2/models"), ("GET", "/v2/models/net/ready"), ("POST", INFER)],
@@ -171,16 +172,16 @@ def test_tokens_open_their_own_group_only(opened: Coordinator) -> None:
 
 
 def test_over_the_network_nobody_steers_unless_a_token_is_for_that(opened: Coordinator) -> None:
-    app = App(opened, access=Access(token=TOKEN, public="0.0.0.0"), most_bytes=10_000)
+    app = App(Service(opened), access=Access(token=TOKEN, public="0.0.0.0"), most_bytes=10_000)
     good = {"Authorization": f"Bearer {TOKEN}"}
     found = withdraw(app, **good)
     assert (found.code, "--admin-token-file" in found.error) == (403, True)
     assert not away(opened)
     assert ask(app, "GET", "/metrics", headers=good).code == 200
-    here = App(opened, access=Access(token=TOKEN), most_bytes=10_000)
+    here = App(Service(opened), access=Access(token=TOKEN), most_bytes=10_000)
     assert withdraw(here).code == 401
     assert withdraw(here, **good).code == 200
-    only = App(opened, access=Access(admin_token=ADMIN), most_bytes=10_000)
+    only = App(Service(opened), access=Access(admin_token=ADMIN), most_bytes=10_000)
     assert ask(only, "POST", INFER, json_body(vector(1.0))).code == 200
     assert withdraw(only).code == 401
 

@@ -24,7 +24,9 @@ from gapless.serving import messages
 from gapless.serving.access import Access
 from gapless.serving.app import App
 from gapless.serving.codec import Codec
+from gapless.serving.parameters import Wishes
 from gapless.serving.protocol import Interface, document_bytes, read_request, write_document
+from gapless.serving.service import Service
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import ask, asked, json_body, vector
@@ -44,7 +46,7 @@ def opened() -> Iterator[Coordinator]:
 
 @pytest.fixture
 def app(opened: Coordinator) -> Iterator[App]:
-    found = App(opened, access=Access(), most_bytes=1 << 20)
+    found = App(Service(opened), access=Access(), most_bytes=1 << 20)
     yield found
     found.close()
 
@@ -107,7 +109,7 @@ def test_large_documents_are_read_and_written_elsewhere(
     monkeypatch.setattr(codecs, "write_document", None)
     found = read(codec, text)
     assert np.array_equal(found.inputs.arrays["x"], expected.inputs.arrays["x"])
-    assert (found.outputs, found.id, found.deadline_us) == ({"y": False}, None, None)
+    assert (found.outputs, found.id, found.wishes) == ({"y": False}, None, Wishes())
     assert bytes(asyncio.run(codec.write(answer, {0: array, 1: array[:1] * np.nan}))) == written
     both = (
         json.dumps(
@@ -128,7 +130,7 @@ def test_large_documents_are_read_and_written_elsewhere(
         .ljust(20_000)
     )
     found = read(codec, both, 16384)
-    assert (found.inputs.spans, found.id, found.deadline_us) == ({"x": (0, 16384)}, "seven", 5000)
+    assert (found.inputs.spans, found.id, found.wishes.deadline_us) == ({"x": (0, 16384)}, "seven", 5000)
 
 
 def test_mistakes_in_large_documents_are_told_as_in_small_ones(codec: Codec) -> None:

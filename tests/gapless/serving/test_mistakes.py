@@ -38,7 +38,7 @@ def request(dtype: str) -> dict[str, Any]:
     outputs = [
         {"name": "y", "parameters": {"binary_data": True, "classification": 0, "shared_memory_region": ""}}
     ]
-    parameters = {"binary_data_output": False, "deadline_ms": 5.5, "timeout": 5000}
+    parameters = {"binary_data_output": False, "deadline_ms": 5.5, "timeout": 0, "priority": 2}
     return {
         "id": "seven",
         "inputs": [{**tensor, "data": [values], "parameters": {}}, binary],
@@ -105,8 +105,8 @@ def test_any_value_anywhere_is_taken_or_named(dtype: str) -> None:
         ('"data": [[1, 0]]', '"data": [[1e999, 0]]', "input 'x' has '1e999' at [0, 0], which FP32 in JSON"),
         ('"deadline_ms": 5.5', f'"deadline_ms": {GIANT}', "parameter deadline_ms is '1000"),
         ('"deadline_ms": 5.5', '"deadline_ms": 1e999', "parameter deadline_ms is '1e999', must be"),
-        ('"timeout": 5000', '"timeout": true', "parameter timeout is 'true', must be"),
-        ('"timeout": 5000', '"timeout": [1]', "parameter timeout is '[1]', must be"),
+        ('"timeout": 0', '"timeout": true', "parameter timeout is 'true', must be"),
+        ('"timeout": 0', '"timeout": [1]', "parameter timeout is '[1]', must be"),
         ('"binary_data_size": 2', '"binary_data_size": "2"', """'b' has the binary_data_size '"2"', but 2"""),
         ('"shape": [2]', '"shape": [2.0]', "input 'b' has the shape '[2.0]', needs [2]"),
         ('"shape": [1, 2]', '"shape": [true, 2]', "input 'x' has the shape '[true, 2]', needs [1, 2]"),

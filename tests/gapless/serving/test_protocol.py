@@ -19,6 +19,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.nearness import shown
 from gapless.serving.access import Access
 from gapless.serving.app import App
+from gapless.serving.service import Service
 from gapless.serving.tensors import DATATYPES, Spelled, binary_data, json_data, read_inputs
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
@@ -45,14 +46,14 @@ def opened() -> Iterator[Coordinator]:
 
 @pytest.fixture
 def app(opened: Coordinator) -> App:
-    return App(opened, access=Access(), most_bytes=10_000)
+    return App(Service(opened), access=Access(), most_bytes=10_000)
 
 
 @pytest.mark.slow
 def test_health_and_metadata(app: App) -> None:
-    assert ask(app, "GET", "/v2/health/live").document == {"live": True}
-    assert ask(app, "GET", "/v2/health/ready").document == {"ready": True}
-    assert ask(app, "GET", "/v2").document["extensions"] == ["binary_tensor_data"]
+    assert ask(app, "GET", "/v2/health/live").document == {"live": True, "state": "serving"}
+    assert ask(app, "GET", "/v2/health/ready").document == {"ready": True, "state": "serving"}
+    assert "binary_tensor_data" in ask(app, "GET", "/v2").document["extensions"]
     assert ask(app, "GET", "/v2/models").document == {"models": ["net", "slow", "nan"]}
     tensor = {"datatype": "FP32", "shape": [16]}
     expected = {
@@ -72,7 +73,7 @@ def test_health_and_metadata(app: App) -> None:
 def test_metadata_and_answers_say_that_numbers_were_compared() -> None:
     with coordinator("a") as opened:
         opened.register(chain(("add", 1.0), ("scale", 2.0), name="net"))
-        app = App(opened, access=Access(), most_bytes=10_000)
+        app = App(Service(opened), access=Access(), most_bytes=10_000)
         said = ask(app, "GET", "/v2/models/net").document["parameters"]
         assert said["compared"] is True
         assert said["numbers"].startswith("numbers agree with the uncut model")
@@ -174,7 +175,7 @@ def test_codes_of_what_is_not_there_and_of_what_is_too_much(app: App) -> None:
     huge = ask(app, "POST", INFER, [b"x" * 6_000, b"x" * 6_000])
     assert (huge.code, huge.headers["connection"]) == (413, "close")
     assert ask(app, "POST", INFER, headers={"Content-Length": "10001"}).code == 413
-    assert ask(app, "POST", INFER, headers={"Content-Encoding": "gzip"}).code == 415
+    assert ask(app, "POST", INFER, headers={"Content-Encoding": "br"}).code == 415
 
 
 def test_a_full_queue_is_429_and_a_missed_deadline_503(app: App) -> None:
@@ -240,7 +241,7 @@ def test_metrics_are_those_of_prometheus(app: App) -> None:
 
 
 def test_a_server_that_stops_says_so(app: App) -> None:
-    app.stopping = True
+    app.service.stop()
     assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 503
     assert ask(app, "GET", "/v2/health/ready").code == 503
     assert ask(app, "GET", "/v2/health/live").code == 200

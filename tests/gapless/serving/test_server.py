@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def port_of(server: Server) -> int:
 def test_clients_over_a_port(opened: Coordinator) -> None:
     with gapless.serve(opened, port=0) as server:
         port = port_of(server)
-        assert over_socket(port, "GET", "/v2/health/ready").document == {"ready": True}
+        assert over_socket(port, "GET", "/v2/health/ready").document["ready"] is True
         assert (
             over_socket(port, "POST", INFER, json_body(vector(1.0))).document["outputs"][0]["data"][0] == 2.0
         )
@@ -96,12 +96,13 @@ def test_the_address_is_taken_before_models_are_opened(tmp_path: Path) -> None:
     assert (tmp_path / "file").exists()
 
 
-def test_nobody_is_let_in_while_models_are_opened(tmp_path: Path) -> None:
-    tried = list[int]()
+def test_health_tells_starting_from_broken(tmp_path: Path) -> None:
+    told = dict[str, tuple[int, Any]]()
 
     def opens() -> Coordinator:
-        with socket.socket() as client:
-            tried.append(client.connect_ex(("127.0.0.1", port)))
+        for path in ("/v2/health/live", "/v2/health/ready", "/v2", "/v2/models", "/v2/models/net/ready"):
+            found = over_socket(port, "GET", path)
+            told[path] = found.code, found.document
         with pytest.raises(ExecutionError, match="cannot listen on"):
             Server(opens, path=tmp_path / "s")  # the other one has it already
         raise InvalidInputError("no such model")
@@ -110,8 +111,15 @@ def test_nobody_is_let_in_while_models_are_opened(tmp_path: Path) -> None:
         port = free.getsockname()[1]
     with pytest.raises(InvalidInputError, match="no such model"):
         Server(partial(Server, opens, path=tmp_path / "s"), port=port)  # type: ignore[arg-type]
-    assert tried == [errno.ECONNREFUSED]
+    assert told["/v2/health/live"] == (200, {"live": True, "state": "starting"})
+    assert told["/v2/health/ready"] == (503, {"ready": False, "state": "starting"})
+    assert told["/v2"][0] == 200
+    for path in ("/v2/models", "/v2/models/net/ready"):
+        assert told[path][0] == 503
+        assert "the server is starting" in told[path][1]["error"]
     assert not (tmp_path / "s").exists()
+    with pytest.raises(ConnectionError):
+        over_socket(port, "GET", "/v2/health/live")
     Server(coordinator("a"), port=port).close()  # it has been given back
 
 

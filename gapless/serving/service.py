@@ -1,0 +1,313 @@
+"""What REST and gRPC share: the states of a server, its models, and how a request is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Future
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from ..executor.coordination.coordinator import Coordinator
+from ..executor.coordination.registration import Registered
+from ..executor.coordination.requests import Served
+from ..executor.coordination.tally import Fate, ModelCounts
+from ..formulations.errors import (
+    DroppedRequestError,
+    GaplessError,
+    InvalidInputError,
+    QueueFullError,
+    RefusedRequestError,
+)
+from ..formulations.hardware import Platform
+from ..formulations.nearness import shown
+from ..version import __version__
+from .catalogue import Catalogue, Entry, State, split_version
+from .messages import Refusal
+from .parameters import DEFAULT_PRIORITY, PRIORITIES, Wishes, check_known
+from .protocol import Interface
+from .tensors import DATATYPES, described, written
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..executor.model import TensorSpec
+
+NOT_OFFERED = {
+    "systemsharedmemory": "shared memory with clients is not offered: send tensors in binary form",
+    "cudasharedmemory": "shared memory with clients is not offered: send tensors in binary form",
+    "trace": "requests are not traced on demand: `gapless serve --trace FILE` writes a trace in the end",
+    "logging": "the log is not set by clients: `gapless serve --log-level LEVEL` sets it",
+    "generate": "texts are not generated here: send tensors to .../infer",
+    "generate_stream": "texts are not generated here: send tensors to .../infer",
+}
+"""What Triton's clients may ask for and get no answer to but this, by the word in the address."""
+
+EXTENSIONS = (
+    "binary_tensor_data",
+    "model_configuration",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "statistics",
+)
+"""What is offered beyond the protocol itself, by the names that Triton gives it."""
+
+_NOT_RUN = (Fate.DROPPED, Fate.LEFT, Fate.FAILED, Fate.REFUSED)
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (QueueFullError, 429),
+    (RefusedRequestError, 503),
+    (DroppedRequestError, 503),
+    (InvalidInputError, 400),
+    (GaplessError, 500),
+)
+"""Status code of each kind of error; the first that fits counts."""
+
+
+class Phase(StrEnum):
+    """What a server is at."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    STOPPING = "stopping"
+
+
+def told(error: Exception) -> tuple[int, str]:
+    """Return the code of an error, as HTTP has it, and its words."""
+    if isinstance(error, Refusal):
+        return error.code, str(error)
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), 500)
+    return code, str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
+
+
+class Service:
+    """The models of a server; without a coordinator it is starting, and says so."""
+
+    def __init__(self, coordinator: Coordinator | None = None) -> None:
+        self.phase = Phase.STARTING
+        self._coordinator: Coordinator | None = None
+        self._catalogue: Catalogue | None = None
+        self._interfaces: dict[str, tuple[Registered, Interface]] = {}
+        if coordinator is not None:
+            self.begin(coordinator)
+
+    def begin(self, coordinator: Coordinator) -> None:
+        """Serve the models of a coordinator from now on."""
+        self._catalogue, self._coordinator = Catalogue(coordinator), coordinator
+        self.phase = Phase.SERVING
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        self.phase = Phase.STOPPING
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """Who serves; raises Refusal while models are opened."""
+        if self._coordinator is None:
+            raise Refusal(503, "the server is starting: its models are being opened; try again later")
+        return self._coordinator
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Its models; raises Refusal while they are opened."""
+        if self._catalogue is None:
+            raise Refusal(503, "the server is starting: its models are being opened; try again later")
+        return self._catalogue
+
+    @property
+    def live(self) -> bool:
+        """Whether it should be left alone: it starts, serves, or ends what it has begun."""
+        return self._coordinator is None or self._coordinator.alive
+
+    @property
+    def ready(self) -> bool:
+        """Whether all models that are not unloaded take requests."""
+        if self.phase is not Phase.SERVING or self._coordinator is None or not self._coordinator.alive:
+            return False
+        loading = any(entry.state is State.LOADING for entry in self.catalogue.entries())
+        return not loading and all(map(self._coordinator.can_serve, self._coordinator.registered))
+
+    def model_ready(self, name: str, version: str = "") -> bool:
+        """Return whether a model takes requests and a unit is there that can run it."""
+        found, _ = self.catalogue.find(name, version)
+        return self.phase is Phase.SERVING and self.coordinator.can_serve(found.name)
+
+    def server_metadata(self) -> dict[str, Any]:
+        """Return who serves, and which extensions of the protocol."""
+        return {"name": "gapless", "version": __version__, "extensions": list(EXTENSIONS)}
+
+    def model_metadata(self, name: str, version: str = "") -> dict[str, Any]:
+        """Return what a model takes and gives."""
+        found, _ = self.catalogue.find(name, version)
+        return _metadata(found, self.interface(found), self.catalogue.versions(name))
+
+    def model_config(self, name: str, version: str = "") -> dict[str, Any]:
+        """Return how a model is served, in the form of Triton's configurations."""
+        found, _ = self.catalogue.find(name, version)
+        return _configuration(found, self.interface(found), self.coordinator.platform)
+
+    def statistics(self, name: str = "", version: str = "") -> dict[str, Any]:
+        """Return what requests of one model, or of all, took so far, in the form of Triton's statistics."""
+        wanted = None if not name else self.catalogue.find(name, version)[0].name
+        if version and not name:
+            raise Refusal(400, "the version of a model is given without its name")
+        counts = {counted.name: counted for counted in self.coordinator.statistics().models}
+        entries = [entry for entry in self.catalogue.entries() if entry.state is State.READY]
+        told = [_statistics(entry, counts[entry.key]) for entry in entries if wanted in (None, entry.key)]
+        return {"model_stats": told}
+
+    def index(self, *, ready: bool) -> list[dict[str, Any]]:
+        """Return all models and whether they are loaded; `ready`: only those that are."""
+        return [
+            {
+                "name": entry.name,
+                "version": entry.version,
+                "state": str(entry.state),
+                **({"reason": entry.reason} if entry.reason else {}),
+            }
+            for entry in self.catalogue.entries()
+            if not ready or entry.state is State.READY
+        ]
+
+    async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Load all versions of a model, as they were given at the start."""
+        for given in parameters:
+            raise Refusal(
+                501,
+                f"parameter {shown(given)}: a model is loaded as it was given at the start, with no other "
+                "files or configuration; start a server with those",
+            )
+        await asyncio.to_thread(self.catalogue.load, name)
+
+    async def unload(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Unload all versions of a model when what was accepted is answered."""
+        check_known(parameters, ("unload_dependents",), "parameter")
+        value = parameters.get("unload_dependents", False)
+        if not isinstance(value, bool):  # no model depends on another one here: either value is right
+            raise InvalidInputError(f"parameter unload_dependents is {written(value)}, must be true or false")
+        await asyncio.to_thread(self.catalogue.unload, name)
+
+    def accepting(self, name: str, version: str = "") -> tuple[Registered, Interface]:
+        """Return a model for a request, and what that may name; raises Refusal: none are taken."""
+        found, _ = self.catalogue.find(name, version)
+        if self.phase is Phase.STOPPING:
+            raise Refusal(503, "the server is stopping")
+        return found, self.interface(found)
+
+    def interface(self, model: Registered) -> Interface:
+        """Return what requests of a model may name."""
+        known = self._interfaces.get(model.name)
+        if known is None or known[0] is not model:
+            known = self._interfaces[model.name] = model, _interface_of(model)
+        return known[1]
+
+    def submit(self, model: Registered, inputs: Mapping[str, NDArray[Any]], wishes: Wishes) -> Future[Served]:
+        """Take a request; its inputs are copied."""
+        return self.coordinator.submit(
+            model.name,
+            inputs,
+            deadline_us=wishes.deadline_us,
+            priority=wishes.priority,
+            expires=wishes.expires,
+        )
+
+    async def answer(self, answer: Future[Served]) -> Served:
+        """Wait for the answer to a request; it is dropped, unless it runs, when nobody waits any more."""
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            self.coordinator.abandon(answer)
+            raise
+
+
+def _interface_of(model: Registered) -> Interface:
+    """Return what requests of a model may name."""
+    held = model.held.model
+    name, version = split_version(model.name)
+    return Interface(
+        model=name,
+        version=version,
+        inputs=tuple(held.inputs),
+        outputs=tuple(spec.name for spec in held.outputs),
+    )
+
+
+def _metadata(model: Registered, interface: Interface, versions: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a model takes and gives."""
+    return {
+        "name": interface.model,
+        "versions": list(versions),
+        "platform": "gapless",
+        "inputs": described(interface.inputs),
+        "outputs": described(_outputs(model, interface)),
+        "parameters": {"compared": model.compared, "numbers": model.numbers},
+    }
+
+
+def _configuration(model: Registered, interface: Interface, platform: Platform) -> dict[str, Any]:
+    """Return how a model is served, in the fields of Triton's `ModelConfig` that have a meaning here."""
+    parameters = {"compared": "yes" if model.compared else "no", "numbers": model.numbers}
+    if model.deadline_us is not None:
+        parameters["deadline_us"] = str(model.deadline_us)
+    return {
+        "name": interface.model,
+        "platform": "gapless",
+        "backend": "gapless",
+        "version_policy": {"all": {}},
+        "max_batch_size": 0,
+        "input": [
+            {"name": spec.name, "data_type": _type(spec), "dims": list(spec.shape)}
+            for spec in interface.inputs
+        ],
+        "output": [
+            {"name": spec.name, "data_type": _type(spec), "dims": list(spec.shape)}
+            for spec in _outputs(model, interface)
+        ],
+        "instance_group": [
+            {"name": unit.name, "kind": "KIND_CPU" if unit.cores else "KIND_AUTO", "count": 1}
+            for unit in platform.units
+        ],
+        "dynamic_batching": {"priority_levels": PRIORITIES, "default_priority_level": DEFAULT_PRIORITY},
+        "parameters": {key: {"string_value": value} for key, value in parameters.items()},
+    }
+
+
+def _statistics(entry: Entry, counts: ModelCounts) -> dict[str, Any]:
+    """Return what requests of a model took, in the form of Triton's statistics.
+
+    Copies of tensors into and out of engines count as compute_input and compute_output, as they do there;
+    the time in which a request waits for units, also between two of them, as queue.
+    """
+    spent = counts.spent
+    failed = sum(counts.fates[fate] for fate in _NOT_RUN)
+    parts = {
+        "compute_input": spent.copied_in_ns,
+        "compute_infer": spent.ran_ns,
+        "compute_output": spent.copied_out_ns,
+    }
+    taken = {key: {"count": spent.answers, "ns": ns} for key, ns in parts.items()}
+    return {
+        "name": entry.name,
+        "version": entry.version,
+        "last_inference": counts.last_ms,
+        "inference_count": spent.answers,
+        "execution_count": spent.answers,
+        "inference_stats": {
+            "success": {"count": spent.answers, "ns": round(1000 * counts.total_us)},
+            "fail": {"count": failed, "ns": spent.failed_ns},
+            "queue": {"count": spent.answers, "ns": spent.waited_ns},
+            **taken,
+            "cache_hit": {"count": 0, "ns": 0},
+            "cache_miss": {"count": 0, "ns": 0},
+        },
+        "batch_stats": [{"batch_size": 1, **taken}] if spent.answers else [],
+    }
+
+
+def _outputs(model: Registered, interface: Interface) -> list[TensorSpec]:
+    return [spec for spec in model.held.model.outputs if spec.name in interface.outputs]
+
+
+def _type(spec: TensorSpec) -> str:
+    return f"TYPE_{DATATYPES[spec.dtype]}"
