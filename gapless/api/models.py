@@ -32,7 +32,8 @@ ZOO_PREFIX = "zoo:"
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
-_NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60})=(.+)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60}(?::[1-9][0-9]{0,8})?)=(.+)", re.DOTALL)
+"""A name, maybe with a version for servers, and what it names."""
 _CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gapless.api.models import split_locator
+from gapless.cli.tasks.serving import parse_deadlines
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.coordination.dispatch import Dispatcher, Late
 from gapless.formulations.coordination.policy import Waiting
@@ -431,3 +433,9 @@ def test_numbers_are_the_same_compressed_or_not(app: App) -> None:
     plain = ask(app, "POST", INFER, body, headers=headers)
     packed = ask(app, "POST", INFER, zlib.compress(body), headers={**headers, "Content-Encoding": "deflate"})
     assert np.array_equal(np.frombuffer(plain.blobs, np.float32), np.frombuffer(packed.blobs, np.float32))
+
+
+def test_locators_have_names_with_versions() -> None:
+    assert split_locator("ocr:2=new.onnx") == ("ocr:2", "new.onnx")
+    assert split_locator("ocr:02=new.onnx") == (None, "ocr:02=new.onnx")
+    assert parse_deadlines(["ocr:2=50"]) == {"ocr:2": 50_000}
