@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
+from gapless.answers.words import gap, millis
 from gapless.api.branching import branching
 from gapless.api.layer_orders import OrderResult, compare_layer_orders
 from gapless.api.problems import with_pipelines
@@ -38,7 +39,6 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.profile import ProfileOptions
 from gapless.solvers.protocol import SolveOptions
-from gapless.view.words import gap, millis
 
 NETWORKS = ("squeezenet", "googlenet", "inceptionv3", "nasnet-single", "two-tower", "lstm-attention")
 

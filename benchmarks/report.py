@@ -23,10 +23,10 @@ from rich.console import Console
 
 import gapless
 from benchmarks.instances import random_problem
+from gapless.answers.words import seconds, size
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.chunking.operation import deploy
 from gapless.view.layout import plain_table
-from gapless.view.words import seconds, size
 
 REQUESTS = (1, 20, 100, 300)
 LAYERS, UNITS = 40, 8

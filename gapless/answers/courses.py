@@ -10,8 +10,8 @@ from ..solvers.course import credited
 from ..solvers.result import Milestone
 from ..solvers.sources import Source
 from ..sweeps.standings import Profile
-from ..view.words import amount, seconds
 from .charts import DRAWN, Axis, Kind, Line, Mark, Plane, Series, Stroke
+from .words import amount, seconds
 
 LEAST_S = 1e-4
 """Shortest time that is drawn: an axis of ratios has no 0."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..formulations.usage import Usage
-from ..view.words import percent, size
 from .charts import Axis, Kind, Line, Plane, Series, Stroke, time_unit
+from .words import percent, size
 
 _NEAR = 2.5
 """A capacity of at most this multiple of the peak is drawn; a larger one would flatten the chart."""

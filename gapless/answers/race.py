@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..executor.tuning.candidates import CandidateKind
 from ..executor.tuning.result import TuningResult, TuningRow
-from ..executor.tuning.tables import outcome
-from ..view.words import microseconds, observed
 from .charts import Axis, Facts, Kind, Line, Mark, Plane, Series, Stroke
+from .tuning import outcome
+from .words import microseconds, observed
 
 
 def predicted_chart(result: TuningResult, tables: Sequence[str]) -> Plane | None:
@@ -66,7 +66,7 @@ def _facts(row: TuningRow, name: str, predicted: int, measured: float, result: T
         (f"predicted ({name})", microseconds(predicted)),
         (observed(simulated=result.simulated), microseconds(measured)),
         ("difference", f"{100 * (measured / predicted - 1):+.1f} %"),
-        ("outcome", outcome(row, result)),
+        ("outcome", str(outcome(row, result).value)),
     )
 
 

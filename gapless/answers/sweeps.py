@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ..sweeps.findings import is_proof, size_of
 from ..sweeps.table import SweepRow
-from ..view.words import seconds
 from .charts import Axis, Facts, Kind, Mark, Plane, Series
+from .words import seconds
 
 _MOST_MARKS = 800
 _LEAST_S = 1e-5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..answers.tuning import candidates
 from ..api.executed import executions_of
 from ..api.execution import DEFAULT_METHOD, profiled_problem
 from ..api.layer_orders import with_layer_order
@@ -14,7 +15,6 @@ from ..api.tuned import Tuned
 from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
 from ..executor.tuning.documents import MEASUREMENT, TUNING
-from ..executor.tuning.tables import csv_text, markdown_text, rows_table
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.co_run import LEARNED, possible_models
 from ..formulations.files import (
@@ -30,6 +30,7 @@ from ..formulations.simulate import trace_usage
 from ..profiler.clusters.measured import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
+from ..view.text import markdown_text, table_csv
 from .documents import comparison_document, json_text
 from .pareto_file import dump_front
 from .plans import DEPLOYMENT
@@ -151,11 +152,11 @@ def cluster_profile_texts(taken: Profile, platform: ClusterPlatform) -> dict[str
 
 def _tuned_texts(tuned: Tuned) -> dict[str, str]:
     """Return everything that tuning found."""
-    table = rows_table(tuned.result)
+    table = candidates(tuned.result)
     texts = {
         "tuning.json": dump(tuned.result, TUNING),
         "table.md": markdown_text(table),
-        "table.csv": csv_text(table),
+        "table.csv": table_csv(table),
     }
     if tuned.front is None:
         texts["comparison.json"] = json_text(comparison_document(tuned.comparison))

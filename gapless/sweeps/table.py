@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import tempfile
 from collections.abc import Sequence
@@ -13,13 +11,10 @@ from pathlib import Path
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import save
-from ..formulations.printing import printable
 from ..solvers.result import relative_gap
+from ..view.text import lines_csv
 from .answers import TaskAnswer
 from .tasks import SweepTask
-
-_FORMULAS = ("=", "+", "-", "@")
-"""With what a cell begins that spreadsheets take for a formula."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,24 +168,9 @@ def row_of(
 
 
 def csv_text(rows: Sequence[SweepRow]) -> str:
-    """Return rows as CSV with a header; what is not known is empty.
-
-    Names come from files of strangers: control characters are written out, and a text that a spreadsheet
-    would take for a formula gets an apostrophe in front.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(SweepRow))
-    for row in rows:
-        writer.writerow(_cell(value) for value in asdict(row).values())
-    return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    """Return rows as CSV with a header; what is not known is empty."""
+    header = [field.name for field in fields(SweepRow)]
+    return lines_csv([header, *(list(asdict(row).values()) for row in rows)])
 
 
 def save_csv(rows: Sequence[SweepRow], path: str | Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..answers.words import counted, microseconds, percent
 from ..api.coordination import Coordination
 from ..api.coordination_bound import CoordinationBound
 from ..formulations.coordination.record import Record, percentile
 from ..formulations.coordination.simulation import Conditions
-from .words import counted, microseconds, percent
 
 
 def frame_latencies_us(record: Record) -> list[float]:

@@ -15,6 +15,7 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 
+from ..answers.words import listed, millis, share
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.history import History
@@ -26,7 +27,6 @@ from ..formulations.scores import Score
 from ..formulations.streams import Stream
 from .graph_drawing import GraphDrawing
 from .layout import indented, plain_table
-from .words import listed, millis, share
 
 ENTRY_POINT_GROUP = "gapless.presenters"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..answers.words import all_terms, gap, seconds, term_name, term_value
 from ..solvers.protocol import SolveStatus
 from ..sweeps.findings import FAILED, RATE, BackendRecord, Topic, is_proof
 from ..sweeps.table import SweepRow
-from .words import all_terms, gap, seconds, term_name, term_value
 
 _MOST_CLASSES = 2
 """Classes of plans that are named."""

@@ -12,12 +12,12 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from ...answers.words import term_name, term_value
 from ...executor.progress import ERASE, Step, columns_of
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...solvers.course import Recorder
 from ...solvers.protocol import Claim, Clock
-from ...view.words import term_name, term_value
 from .console import shows_progress
 
 FIRST_S = 2.0

@@ -238,9 +238,11 @@ def _traded(
     asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
 ) -> Answer:
     """Answer for `plan --pareto`."""
+    from ...answers.front import front_blocks
     from ...api.trade_offs import parse_terms
     from ...files.pareto_file import dump_front
-    from ...view.terminal.trade_offs import front_view
+    from ...view.presenter import presenter_of
+    from ...view.terminal.blocks import blocks_view
     from ..tasks.solving import front_watched
 
     if asked.question.objective is not None or solving.top > 1 or solving.distance > 1:
@@ -252,7 +254,7 @@ def _traded(
     text = dump_front(front, problem, asked.question.texts())
     return Answer(
         document=lambda: documents.of_file(text),
-        view=lambda: front_view(problem, front),
+        view=lambda: blocks_view(front_blocks(problem, front, presenter_of(problem))),
         code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
         notes=write_out(out, lambda: text),
     )

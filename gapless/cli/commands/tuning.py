@@ -233,11 +233,13 @@ def _tuned_here(target: Target, choice: TuneChoice, out: Path, entry: Entry) -> 
 
 
 def _answer(tuned: Tuned, notes: list[str], *, details: bool) -> Answer:
-    from ...view.terminal.tuning import tuned_view
+    from ...answers.tuning import tuned_blocks
+    from ...view.presenter import presenter_of
+    from ...view.terminal.blocks import blocks_view
 
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop, tuned.front),
-        view=lambda: tuned_view(tuned, details=details),
+        view=lambda: blocks_view(tuned_blocks(tuned, presenter_of(tuned.problem)), details=details),
         code=_code(tuned),
         notes=notes,
     )

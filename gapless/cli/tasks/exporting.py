@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...answers.words import listed
 from ...api.execution import models_for
 from ...api.exporting import export
 from ...api.models import opening_notes, parse_places
@@ -16,7 +17,6 @@ from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
-from ...view.words import listed
 
 
 def export_plan(

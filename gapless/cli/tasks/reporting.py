@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import size
 from ...api.asked import problem_of
 from ...api.comparison import Comparison
 from ...api.planning import default_backends
@@ -30,7 +31,6 @@ from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, subject, write_report
 from ...view.terminal.runs import differences_view
-from ...view.words import size
 from ..base.progress import StepLine
 from ..options.models import parse_names
 from .solving import compare_watched, plan_watched

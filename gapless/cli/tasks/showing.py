@@ -177,13 +177,14 @@ def _profile(asked: _Asked) -> Shown:
 
 
 def _rounds(asked: _Asked) -> Shown:
+    from ...answers.tuning import loop_blocks
     from ...api.rounds import LOOP
-    from ...view.terminal.tuning import loop_view
+    from ...view.terminal.blocks import blocks_view
 
     loop = load(asked.path, LOOP)
     beside = asked.problem or _problem_at(asked.path.parent / "problem.json")
     units = () if beside is None else beside.platform.unit_names
-    return _shown(asked, LOOP.format, lambda: loop_view(loop, loop.answer, units=units))
+    return _shown(asked, LOOP.format, lambda: blocks_view(loop_blocks(loop, loop.answer, units)))
 
 
 def _executions(asked: _Asked) -> Shown:
@@ -286,7 +287,10 @@ def _view(kind: str) -> Callable[[Any], RenderableType] | None:
         case "gapless.measurement":
             from ...view.terminal.running import measurement_view as view
         case "gapless.tuning":
-            from ...view.terminal.tuning import tuning_view as view
+            from ...answers.tuning import tuning_blocks
+            from ...view.terminal.blocks import blocks_view
+
+            return lambda found: blocks_view(tuning_blocks(found))
         case "gapless.run":
             from ...view.terminal.showing import run_view as view
         case "gapless.platform":

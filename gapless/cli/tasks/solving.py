@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...answers.words import other_words, slots_words
 from ...api.asked import device_options, problem_of
 from ...api.comparison import Comparison
 from ...api.planning import compared, default_backend, default_backends, planned
@@ -21,7 +22,6 @@ from ...solvers.registry import get_backends
 from ...solvers.result import SolveResult
 from ...solvers.session import solve
 from ...solvers.sources import label_of
-from ...view.words import other_words, slots_words
 from ..base.progress import Progress, StepLine
 from ..options.models import parse_sizes
 

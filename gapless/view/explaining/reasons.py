@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...answers.words import (
+    MOST_NAMED,
+    Terms,
+    amount,
+    counted,
+    listed,
+    millis,
+    part_of,
+    term_name,
+    term_value,
+)
 from ...formulations.demands import SHARED_CORES
 from ...formulations.flight import Flight
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.terms import Dimension, TermInfo
 from ..presenter import presenter_of
-from ..words import MOST_NAMED, Terms, amount, counted, listed, millis, part_of, term_name, term_value
 from .explanation import Alternative, Explanation
 
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import listed, millis, share
 from ...formulations.chunking.tables import chain_of
 from ...formulations.costs import CostRows, CostTable
 from ...formulations.deployment import UNQUEUED, Deployment
@@ -23,7 +24,6 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter
 from ..terminal.gantt import titled_chart, traced_view
 from ..terminal.layer_times import layer_map
-from ..words import listed, millis, share
 
 _BAR_CELLS = 24
 _PLAYED = 20

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import amount, counted, listed, millis, share, size
 from ...formulations.cooperation.plans import Stage
 from ...formulations.cooperation.quantities import GroupValues
 from ...formulations.cooperation.service import Service
@@ -24,7 +25,6 @@ from ...formulations.tiles import needs, sources_of, tile_of
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map
-from ..words import amount, counted, listed, millis, share, size
 
 
 class CooperationPresenter(Presenter):

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import capital, millis, part_of, share, size
 from ...formulations.deployment import Deployment, Mode
 from ...formulations.flow_shop.tables import shop_of, workload_of
 from ...formulations.history import History, SteadyState, executed
@@ -23,7 +24,6 @@ from ..layout import indented, plain_table
 from ..presenter import UnitTime
 from ..terminal.gantt import gantt_view
 from ..traces import letter
-from ..words import capital, millis, part_of, share, size
 from .requests import (
     MOST_REQUESTS,
     RequestPresenter,

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import counted, millis, part_of, percent, share
 from ...formulations.deployment import Deployment
 from ...formulations.job_requests import Cuts
 from ...formulations.jobs.quantities import JobValues, PlayedPlan
@@ -19,7 +20,6 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ..layout import indented, plain_table
 from ..presenter import UnitTime
-from ..words import counted, millis, part_of, percent, share
 from .requests import RequestPresenter, network_parts
 
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import counted, listed, millis, share, size
 from ...formulations.deployment import Deployment
 from ...formulations.partition.quantities import PartValues
 from ...formulations.partition.tables import chain_of, graph_of, partition_of
@@ -19,7 +20,6 @@ from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ..layout import indented, plain_table
 from ..presenter import Presenter
 from ..terminal.layer_times import layer_map
-from ..words import counted, listed, millis, share, size
 
 _MOST_RUNS = 6
 """Runs of layers of one unit that are listed."""

@@ -7,12 +7,12 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 
+from ...answers.words import millis, share
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan, comes_back
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ..layout import indented, plain_table
-from ..words import millis, share
 from .chunking import ChunkingPresenter
 
 

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import MOST_NAMED, capital, counted, listed, millis, share, size
 from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History, link_name
 from ...formulations.pipelines.plans import Stage, pipe_names
@@ -23,7 +24,6 @@ from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.gantt import titled_chart, traced_view
 from ..terminal.layer_times import layer_map
-from ..words import MOST_NAMED, capital, counted, listed, millis, share, size
 
 _PLAYED = 20
 """Items that are simulated for `show`."""

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import counted, listed, millis, percent, share
 from ...formulations.chain import Chain
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
 from ...formulations.history import History, Interval
@@ -23,7 +24,6 @@ from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import Presenter
 from ..terminal.gantt import block_name, titled_chart
-from ..words import counted, listed, millis, percent, share
 
 MOST_REQUESTS = 40
 """Requests that a table shows."""

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import counted, listed, millis, share
 from ...formulations.deployment import Deployment
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tasks import ScheduleValues, TaskTables, tables_of, tasks_of
@@ -19,7 +20,6 @@ from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map
-from ..words import counted, listed, millis, share
 from .jobs import times_of
 
 _MOST_RUNS, _MOST_NAMES = 24, 3

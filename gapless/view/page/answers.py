@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ...answers.charts import Plane, share
 from ...answers.courses import Course, courses_chart
+from ...answers.words import amount, seconds, start_words, stop_words
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus, StopReason
 from ...solvers.sources import Source, StartMode
-from ..words import amount, seconds, start_words, stop_words
 from .standing import best_bound
 from .subject import SolverAnswer, Subject
 from .table import Table, TableCell, TableColumn, columns, numbers, table

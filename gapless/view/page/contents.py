@@ -8,8 +8,22 @@ from itertools import permutations
 
 from ...answers.charts import Plane
 from ...answers.memory import memory_chart
+from ...answers.race import predicted_chart
+from ...answers.tuning import (
+    TRUST,
+    candidates,
+    effort,
+    evidence,
+    finalists,
+    quality,
+    quality_notes,
+    rivals,
+    sustained_words,
+)
+from ...answers.words import capital, microseconds, objective_words, percent, size, term_name, term_value
 from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.measurement import LinkTimes
+from ...executor.tuning.result import TuningResult
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
@@ -17,16 +31,14 @@ from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
 from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
-from ..words import microseconds, objective_words, percent, size, term_name, term_value
 from .answers import Answers, answers
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
-from .race import RaceSection, race
 from .reasoning import Reasoning, reasoning
 from .standing import standing
 from .subject import Subject
-from .table import Table, TableCell, columns, numbers, table
+from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
 from .utilisation import Utilisation, chunk_table, utilisation
@@ -431,3 +443,62 @@ def _compared(subject: Subject, key: str) -> list[TableCell | str]:
         size(None if judged is None else judged.terms.get("peak_bytes") or None),
         TableCell(text=state.label, kind=state.kind),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceSection:
+    """A race and how far its answer can be trusted.
+
+    `verdict`, `kind`: how far its answer can be trusted, in a line, and what to think of it ("good", "warn",
+    "bad"). `quality`, `quality_words`: how good predictions were, and why some of it is not known.
+    `sustained`, `sustained_words`: what the finalists did for longer; no words where that was not asked for.
+    """
+
+    observed: str  # what its times are: "measured" or "simulated"
+    words: str  # how it went
+    verdict: str
+    kind: str
+    evidence: Table  # what that is based on
+    scatter: Plane | None  # predicted against measured; None: nothing to compare
+    quality: Table
+    quality_words: str
+    candidates: Table  # all of them; those that did not run stand last, and the title counts them
+    sustained: Table
+    sustained_words: str
+
+    @property
+    def title(self) -> str:
+        """Title of the section."""
+        return f"Predicted against {self.observed}"
+
+
+def race(subject: Subject) -> RaceSection | None:
+    """Return the race that a subject took part in, or None."""
+    result = subject.tuning
+    if result is None:
+        return None
+    verdict = result.verdict
+    return RaceSection(
+        observed=subject.observed,
+        words=_race_words(result),
+        verdict="" if verdict is None else verdict.line,
+        kind="" if verdict is None else TRUST[verdict.trust],
+        evidence=grid(evidence(result)),
+        scatter=predicted_chart(result, result.tables),
+        quality=grid(quality(result)),
+        quality_words="; ".join(quality_notes(result)),
+        candidates=grid(candidates(result, subject.deployment.deployment_id)),
+        sustained=grid(finalists(result)),
+        sustained_words=" ".join(sustained_words(result)),
+    )
+
+
+def _race_words(result: TuningResult) -> str:
+    parts = [f"{capital(effort(result))}."]
+    if result.simulated:
+        parts.insert(0, f"Simulated: no device ran, times are those of the {result.device}.")
+    if result.pace == "latency":
+        parts.append("The latency counts first, so one request was run at a time.")
+    if result.winner is not None:
+        parts.append(f"The winner is {result.winner.candidate.label}.")
+    return " ".join([*parts, *rivals(result)])

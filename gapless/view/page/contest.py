@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...answers.courses import profile_chart
+from ...answers.words import all_terms, counted, gap, seconds, term_name, term_value
 from ...formulations.files import save
 from ...solvers.protocol import SolveStatus
 from ...solvers.sources import Source
@@ -14,7 +15,6 @@ from ...sweeps.contest import InstanceAnswer, InstanceComparison
 from ...sweeps.standings import Case, cases, profiles, standings
 from ...version import __version__
 from ..contest_words import COLUMNS, MEANINGS, standing_cells, summary_words
-from ..words import all_terms, counted, gap, seconds, term_name, term_value
 from .page import environment
 from .table import Table, TableCell, TableColumn, columns, numbers, table
 from .texts import GLOSSARY, clipped

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...answers.charts import share as part_of
 from ...answers.charts import span
+from ...answers.words import capital, microseconds, percent, span_seconds
 from ...api.coordination import Coordination
 from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
@@ -27,7 +28,6 @@ from ..coordination_words import (
     rate,
     share_words,
 )
-from ..words import capital, microseconds, percent, span_seconds
 from .page import environment
 from .sweep import Bar, Chart, Part
 from .table import Table, TableCell, columns, numbers, table

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from ...answers.words import microseconds
 from ...executor.tuning.result import TuningRow
 from ...formulations.history import History, Interval
-from ..words import microseconds
 from .played import round_makespans_us
 from .subject import Subject
 

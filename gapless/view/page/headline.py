@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...executor.tuning.result import TuningResult
-from ...formulations.deployment import FROM_ARRIVAL
-from ...formulations.scores import Score
-from ...formulations.shares import shares_of, slowest_latency_us, utilisation
-from ..presenter import presenter_of
-from ..verdict import compared, rivals
-from ..words import (
+from ...answers.tuning import compared, rivals
+from ...answers.words import (
     WELL_PREDICTED,
     capital,
     listed,
@@ -23,6 +18,11 @@ from ..words import (
     term_name,
     term_value,
 )
+from ...executor.tuning.result import TuningResult
+from ...formulations.deployment import FROM_ARRIVAL
+from ...formulations.scores import Score
+from ...formulations.shares import shares_of, slowest_latency_us, utilisation
+from ..presenter import presenter_of
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .standing import Standing, standing
 from .subject import Subject

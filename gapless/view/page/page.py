@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...answers.charts import Line, Plane
+from ...answers.words import interval_words, microseconds
 from ...executor.measurement import Spread
 from ...files.run_differences import Noise, RunDifferences, TimeDifference
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
-from ..words import interval_words, microseconds
 from .contents import Contents, comparison_table, contents
 from .layers import MOST_ROWS
 from .subject import Subject

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
+from ...answers.words import microseconds, millis
 from ...formulations.history import History, Interval
 from ...formulations.plan import Chunk
 from ...formulations.requests import RequestTables
-from ..words import microseconds, millis
 from .subject import Subject
 
 _PERIODS = 3

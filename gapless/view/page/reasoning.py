@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...answers.words import Terms, listed, term_name, term_value
 from ...formulations.problem import Problem
 from ..explaining.explanation import Alternative, Binding, CutReason, Explanation, UnitReason
 from ..explaining.reasons import alternative_words, flight_rows, flight_words
 from ..presenter import presenter_of
-from ..words import Terms, listed, term_name, term_value
 from .subject import Subject
 from .table import Table, TableCell, TableColumn, columns, table
 

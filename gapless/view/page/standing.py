@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...answers.words import amount
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import SolveStatus
-from ..words import amount
 from .subject import SolverAnswer, Subject
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...answers.words import observed
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import Deployment
@@ -16,7 +17,6 @@ from ...solvers.course import Pace
 from ...solvers.result import Milestone
 from ...solvers.sources import Source, StartMode, label_of
 from ..explaining.explanation import Explanation
-from ..words import observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from statistics import median
 
 from ...answers.charts import share as percent
 from ...answers.sweeps import proofs_chart
+from ...answers.words import gap, seconds, share
 from ...formulations.files import save
 from ...solvers.protocol import SolveStatus
 from ...sweeps.findings import (
@@ -37,7 +38,6 @@ from ..sweep_words import (
     rate_words,
     topic_words,
 )
-from ..words import gap, seconds, share
 from .page import environment
 from .table import Table, TableCell, TableColumn, columns, numbers, table
 from .texts import GLOSSARY, clipped

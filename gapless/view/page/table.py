@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from ...answers.blocks import Cell, Column, Shown, Tone, Unit
+from ...answers.blocks import Table as Block
+from .texts import clipped
+
+MOST_ROWS = 300
+"""Of a table of answers that does not ask for more."""
+
+_KINDS = {unit: str(unit) for unit in (Unit.NAME, Unit.CODE, Unit.LONG)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,31 @@ def columns(*given: TableColumn | str) -> tuple[TableColumn, ...]:
 def numbers(*titles: str) -> tuple[TableColumn, ...]:
     """Return columns of numbers."""
     return tuple(TableColumn(title=title, number=True) for title in titles)
+
+
+def grid(given: Block) -> Table:
+    """Return a table of answers for the page."""
+    most = max(given.most, MOST_ROWS)
+    shown, hidden = given.of(Shown.PAGE).first(most)
+    return Table(
+        caption=shown.title,
+        columns=tuple(
+            TableColumn(title=one.title, number=one.unit.number, note=one.note) for one in shown.columns
+        ),
+        rows=tuple(
+            TableRow(
+                cells=tuple(map(_drawn, row.cells, shown.columns)),
+                strong=row.tone is Tone.STRONG,
+            )
+            for row in shown.rows
+        ),
+        hidden=hidden,
+    )
+
+
+def _drawn(cell: Cell, column: Column[Any]) -> TableCell:
+    kind = str(cell.tone) if cell.tone not in (Tone.PLAIN, Tone.STRONG) else _KINDS.get(column.unit, "")
+    return TableCell(text=clipped(column.text(cell)), kind=kind, note=cell.note, link=cell.link)
 
 
 def _cell(content: TableCell | str) -> TableCell:

@@ -10,9 +10,9 @@ from operator import itemgetter
 from typing import Any
 
 from ...answers.charts import Span, Tick, span, time_ticks
+from ...answers.words import capital, counted, microseconds, percent
 from ...formulations.history import Interval, is_message
 from ..traces import headings, row_names
-from ..words import capital, counted, microseconds, percent
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
 from .subject import Subject

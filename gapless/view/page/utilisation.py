@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isclose
 
+from ...answers import words
 from ...answers.charts import share
+from ...answers.words import microseconds, millis, term_name
 from ...executor.simulation import charged_for
 from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
 from ...formulations.shares import shares_of
 from ...formulations.terms import Dimension
-from .. import words
 from ..presenter import presenter_of
-from ..words import microseconds, millis, term_name
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table

@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...answers.front import front_chart
+from ...answers.words import SCALES, Terms, all_terms, amount, seconds
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
@@ -15,7 +16,6 @@ from ...formulations.terms import TermInfo
 from ...solvers.pareto import ParetoFront
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from ..words import SCALES, Terms, all_terms, amount, seconds
 from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
 from .draw import draw_plane
 

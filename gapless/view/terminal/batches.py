@@ -8,12 +8,12 @@ from math import inf
 from rich.console import Group
 from rich.text import Text
 
+from ...answers.words import microseconds, term_name, term_value
 from ...api.batches import BatchChoice
 from ...formulations.job_requests import Jobs
 from ...formulations.terms import Dimension
 from ...formulations.workload import Workload, split_batch
 from ..layout import indented, plain_table
-from ..words import microseconds, term_name, term_value
 from .tables import result_view
 
 

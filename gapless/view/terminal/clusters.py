@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import size
 from ...formulations.cluster_platform import ClusterPlatform, DeviceType, Speed
 from ..layout import indented, plain_table
-from ..words import size
 
 
 def clusters_view(clusters: Sequence[ClusterPlatform]) -> Group:

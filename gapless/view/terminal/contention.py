@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import size
 from ...profiler.slowdown.contention.observations import CoRun
 from ...profiler.slowdown.contention.rank_one import RankOne
 from ...profiler.slowdown.contention.result import Contention
 from ..layout import indented, notes_view, plain_table
-from ..words import size
 
 _LEGEND = (
     "intensity, sensitivity: slowdown that a network causes and suffers, relative to a typical one of these; "

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import counted, microseconds, percent, span_seconds
 from ...api.coordination import Coordination
 from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record, percentile
@@ -28,7 +29,6 @@ from ..coordination_words import (
     share_words,
 )
 from ..layout import indented, plain_table
-from ..words import counted, microseconds, percent, span_seconds
 
 _MOST_AWAY = 20
 

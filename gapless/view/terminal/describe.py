@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import percent, size
 from ...api.diagnosis import BackendReport, Diagnosis, EngineReport
 from ...executor.callable_layers import CallableModel
 from ...executor.model import TensorSpec
@@ -29,7 +30,6 @@ from ...profiler.zoo.entries import ZooEntry
 from ...solvers.protocol import Support
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import percent, size
 from .tables import title
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import millis
 from ...profiler.platforms.phone_estimates import EstimatedContention, EstimatedPart
 from ..layout import indented, plain_table
-from ..words import millis
 
 _LEGEND = (
     "Eq. (1): intensity predicted from the three features, by a ridge regression over the networks of Table "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import millis, term_name, term_value
 from ...api.estimates import PredictionJudged
 from ...formulations.problem import Problem
 from ...profiler.learned.device import DeviceDescription
 from ...profiler.learned.predictors import PredictorCard
 from ..layout import plain_table
-from ..words import millis, term_name, term_value
 
 _WEIGHTS = ("conv. GMAC", "depthw. GMAC", "product GMAC", "moved MB", "weights MB", "operator", "session")
 _SCALES = (1e6, 1e6, 1e6, 1e3, 1e3, 1e-3, 1e-3)

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import MOST_NAMED, listed, seconds, term_name, term_value
 from ...formulations.flight import Flight
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
@@ -13,7 +14,6 @@ from ..explaining.explanation import Alternative, Binding, CutReason, Explanatio
 from ..explaining.reasons import alternative_words, flight_rows, flight_words
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import MOST_NAMED, listed, seconds, term_name, term_value
 from .tables import title
 
 MAX_ROWS_SHOWN = 40

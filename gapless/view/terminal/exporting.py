@@ -7,10 +7,10 @@ import shlex
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import millis, size
 from ...executor.export.folder import Exported
 from ...executor.export.manifest import RUNNER_NAME, SCRIPT_NAME
 from ..layout import indented, plain_table
-from ..words import millis, size
 
 
 def export_view(exported: Exported) -> Group:

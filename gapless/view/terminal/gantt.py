@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import counted, millis
 from ...formulations.history import History, Interval
 from ..traces import Timeline, letter, row_names, steady, timeline
-from ..words import counted, millis
 
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _LABEL_WIDTH = 16

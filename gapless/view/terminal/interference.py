@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import microseconds
 from ...profiler.slowdown.interference.paper import PRINTED, REMARKS
 from ...profiler.slowdown.interference.ratios import HeatMap, InterferenceRatios, PlanInterference, heat_maps
 from ..layout import indented, notes_view, plain_table
-from ..words import microseconds
 from .heat_map import NEAR, heat_map_svg, heat_table, shade, sign
 
 _PRINTED = "paper"

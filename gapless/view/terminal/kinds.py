@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import gap, millis, seconds, share, size, term_value
 from ...api.branching import branching
 from ...api.kinds import KINDS, KindResult
 from ...api.layer_orders import OrderResult
@@ -14,7 +15,6 @@ from ...formulations.problem import Problem
 from ...formulations.reordering import order_words
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import gap, millis, seconds, share, size, term_value
 from .models import branching_words
 
 _COLUMNS = ("items/s", "more", "latency", "devices", "energy per item", "largest memory", "gap", "time")

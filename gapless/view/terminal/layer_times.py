@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
+from ...answers.words import millis, size
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.plan import Plan
-from ..words import millis, size
 from .heat_map import Cell, Grid, Scale, blend, grid_svg
 
 MAX_ROWS_SHOWN = 60

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import size
 from ...profiler.links.evaluation import FAR, Check, checks_by_size, checks_in_short
 from ...profiler.links.fitting import LinkFit, Weight, fit_link
 from ...profiler.links.samples import Links, Load, Purpose
 from ..layout import indented, plain_table
-from ..words import size
 
 _LOADS = {Load.IDLE: "alone", Load.LINK: "beside others on the link", Load.OTHERS: "while other devices send"}
 _LEGEND = (

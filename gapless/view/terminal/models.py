@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import counted, microseconds, size
 from ...api.branching import Branching
 from ...executor.callable_inspection import PipelineInspection
 from ...executor.engines.bench import EngineBench
@@ -17,7 +18,6 @@ from ...executor.engines.conformance import ConformanceCheck
 from ...executor.graph.inspection import Inspection
 from ...executor.model import TensorSpec
 from ..layout import indented, plain_table
-from ..words import counted, microseconds, size
 
 MAX_ROWS_SHOWN = 80
 

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.words import interval_words, microseconds
 from ...executor.tuning.statistics import PredictionQuality
 from ...formulations.co_run import LEARNED
 from ...profiler.prediction.corrections import Corrections
@@ -15,7 +16,6 @@ from ...profiler.prediction.evaluation import ALL, MULTI, SCOPES, Evaluated, Eva
 from ...profiler.prediction.executions import Executions
 from ...profiler.prediction.learned import Lessons
 from ..layout import plain_table
-from ..words import interval_words, microseconds
 
 _TOPS_SHOWN = (1, 5)
 """Numbers of plans that a table of qualities speaks of; JSON has all."""

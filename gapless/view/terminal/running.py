@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import WELL_PREDICTED, microseconds, millis, simulated_words, size
 from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.machine.state import MachineState
 from ...executor.measurement import Measurement
-from ...executor.tuning.result import TuningResult
 from ...executor.tuning.trust import LIMITS_PERCENT, Ground
 from ...formulations.history import link_name
 from ...profiler.hops import hop_us
 from ...profiler.profile import Profile
 from ..layout import indented, notes_view, plain_table
-from ..words import WELL_PREDICTED, microseconds, millis, size
 
 
 def profiles_view(profiles: Sequence[Profile]) -> Group:
@@ -81,12 +80,11 @@ def _profile_verdict(profile: Profile) -> str:
     return f"{words}: `gapless plan` on the problem that was written finds plans that hold."
 
 
-def simulated_line(found: Measurement | TuningResult) -> list[Text]:
+def simulated_line(found: Measurement) -> list[Text]:
     """Return a line that says that no device ran; none where one did."""
     if not found.simulated:
         return []
-    played = found.device.removeprefix("simulated ")
-    return [Text(f"SIMULATED on a cost table, no device ran: {played}", style="bold yellow")]
+    return [Text(simulated_words(found.device), style="bold yellow")]
 
 
 def measurement_view(found: Measurement, predicted: Measurement | None = None) -> Group:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import interval_words, microseconds
 from ...files.run_differences import RunDifferences
 from ...files.run_document import RunState
 from ...files.runs import RunSummary
 from ..layout import indented, plain_table
-from ..words import interval_words, microseconds
 
 MAX_ROWS_SHOWN = 200
 

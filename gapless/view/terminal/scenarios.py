@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import millis, percent, span_seconds
 from ...formulations.coordination.behaviour import Behaviour, UnitBehaviour
 from ...formulations.coordination.scenario import Application, Arrivals, Scenario
 from ..layout import indented, plain_table
-from ..words import millis, percent, span_seconds
 
 
 def scenario_view(scenario: Scenario) -> RenderableType:

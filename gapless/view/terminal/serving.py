@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import counted, microseconds, percent, size
 from ...executor.coordination.tally import Fate, Statistics
 from ..layout import indented, plain_table
-from ..words import counted, microseconds, percent, size
 
 
 def served_view(found: Statistics) -> RenderableType:

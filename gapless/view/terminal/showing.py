@@ -9,6 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.tuning import verdict
+from ...answers.words import microseconds, millis, percent, seconds, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...files.comparison_file import WrittenComparison
 from ...files.run_document import RunDocument
@@ -23,12 +25,11 @@ from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from ..words import microseconds, millis, percent, seconds, size, term_name, term_value
+from .blocks import blocks_view
 from .gantt import traced_view
 from .layer_times import layer_map
 from .running import profile_view, receipt_words
 from .tables import check_view
-from .tuning import verdict_view
 
 MAX_ROWS_SHOWN = 30
 MAX_UNSTEADY_SHOWN = 5
@@ -271,7 +272,7 @@ def folder_view(found: Folder) -> Group:
         head.append(f": {found.run} ({found.run.standing})", style="not bold")
     parts: list[RenderableType] = [head, "", indented(table), ""]
     if found.tuning is not None:
-        parts += [*verdict_view(found.tuning), ""]
+        parts += [blocks_view(verdict(found.tuning)), ""]
     parts += [Text(note, style="yellow") for note in found.notes]
     if found.following:
         parts.append(Text("next:", style="bold"))

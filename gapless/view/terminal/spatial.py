@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import seconds, size
 from ...api.pieces import OperatorSplit, PieceSummary
 from ...formulations.spatial import Axis, SpatialNetwork
 from ...solvers.pieces.finding import Pieces
 from ..layout import indented, plain_table
-from ..words import seconds, size
 from .models import MAX_ROWS_SHOWN
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import microseconds, span_seconds
 from ...api.streams import TaskStream
 from ...executor.cluster.stream import RunStream
 from ...formulations.history import History, Interval
 from ...formulations.streams import Stream
 from ...formulations.task_stream import SpanKind
 from ..layout import indented, plain_table
-from ..words import microseconds, span_seconds
 from .gantt import gantt_view
 
 

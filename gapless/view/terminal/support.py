@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import counted, size
 from ...api.support import ModelSupport
 from ..layout import indented, plain_table
-from ..words import counted, size
 from .models import MAX_ROWS_SHOWN
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.words import share
 from ...sweeps.findings import FAILED, Contest, Growth, contests, disagreements, growths, records
 from ...sweeps.run import SweepResult
 from ...sweeps.spec import Sweep
@@ -20,7 +21,6 @@ from ..sweep_words import (
     price_words,
     topic_words,
 )
-from ..words import share
 
 _MOST = 6
 """Tables of one kind; the page has all."""

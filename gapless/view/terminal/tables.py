@@ -10,20 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...api.comparison import BackendFailure, Comparison
-from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
-from ...formulations.history import History
-from ...formulations.judge import check
-from ...formulations.plan import Plan
-from ...formulations.problem import Problem
-from ...formulations.scores import Score, Violation
-from ...solvers.course import NEAR, credited, primal_gap
-from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
-from ...solvers.result import Candidate, Conflict, Milestone, SolveResult
-from ...solvers.sources import Source
-from ..layout import indented, plain_table
-from ..presenter import presenter_of
-from ..words import (
+from ...answers.words import (
     SOURCES,
     STATUS_STYLE,
     gap,
@@ -38,6 +25,19 @@ from ..words import (
     tier_legend,
     tier_words,
 )
+from ...api.comparison import BackendFailure, Comparison
+from ...formulations.errors import BackendUnavailableError, UnsupportedFeatureError
+from ...formulations.history import History
+from ...formulations.judge import check
+from ...formulations.plan import Plan
+from ...formulations.problem import Problem
+from ...formulations.scores import Score, Violation
+from ...solvers.course import NEAR, credited, primal_gap
+from ...solvers.protocol import RuleHandling, SolveStatus, StopReason
+from ...solvers.result import Candidate, Conflict, Milestone, SolveResult
+from ...solvers.sources import Source
+from ..layout import indented, plain_table
+from ..presenter import presenter_of
 from .gantt import titled_chart
 
 WIDTH = 24
@@ -133,7 +133,9 @@ def result_view(problem: Problem, result: SolveResult, notes: Sequence[str] = ()
         parts += ["", indented(_candidates(problem, result)), legend]
         if _tiers(result):
             parts.append(
-                Text(tier_legend(term_name(problem.formulation.terms, _ranked(result))), style="dim")
+                Text(
+                    f"tier: {tier_legend(term_name(problem.formulation.terms, _ranked(result)))}", style="dim"
+                )
             )
         if _apart(problem, result):
             parts.append(Text(f"differs by: {presenter.distance_words()}", style="dim"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gapless.answers.tuning import FEW_VISITS, outcome
 from gapless.executor.machine.state import MachineState
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget
@@ -18,7 +19,6 @@ from gapless.executor.tuning.documents import TUNING
 from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
-from gapless.executor.tuning.tables import FEW_VISITS, outcome
 from gapless.executor.tuning.trust import Ground, TableFacts, Trust, Verdict
 from gapless.executor.tuning.tuner import tune
 from gapless.formulations.deployment import Deployment
@@ -86,7 +86,7 @@ def test_without_the_strongest_rival_there_is_no_verdict(tmp_path: Path) -> None
     assert verdict(result).line.startswith(
         "No verdict: the strongest baseline, replicas on big+gpu+little, was not measured; the budget was"
     )
-    assert outcome(result.rows[0], result) == "measured, without its strongest rival"
+    assert outcome(result.rows[0], result).value == "measured, without its strongest rival"
     whole = tuned(options=replace(OPTIONS, budget_s=500), store=store, resume=True)
     assert (verdict(whole).trust, whole.reused) == (Trust.HIGH, 1)
 
@@ -144,7 +144,7 @@ def test_nobody_is_called_better_than_one_whose_place_it_shares(noise_permille: 
     result = tuned(noisy, options=TuningOptions(rungs=rungs, seed=seed))
     assert {row.candidate.key for row in result.rows if row.place == 1} == set(result.ties)
     for row in result.rows:
-        words = outcome(row, result)
+        words = str(outcome(row, result).value)
         tied, known = "tie" in words or words == "wins", words not in {FEW_VISITS, "fastest so far"}
         assert (tied or not known) is (row.place == 1)
         if not known:  # what is not told apart is no tie where too few rounds were shared

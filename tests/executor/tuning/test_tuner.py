@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gapless
+from gapless.answers.tuning import candidates, outcome
 from gapless.api.problems import table_problem
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import Step
@@ -22,7 +23,6 @@ from gapless.executor.tuning.documents import MEASUREMENT, TUNING
 from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningRow, TuningStop
 from gapless.executor.tuning.store import Store
-from gapless.executor.tuning.tables import csv_text, markdown_text, outcome, rows_table
 from gapless.executor.tuning.trials import Failure
 from gapless.executor.tuning.tuner import TuningSubject, tune
 from gapless.formulations.chunking.operation import deploy
@@ -36,8 +36,14 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.files import dump, parse
 from gapless.formulations.plan import Chunk, Plan
+from gapless.view.text import markdown_text, table_csv
 
 from .contest import OPTIONS, Repeatable, contest, go_on, problem, recorded, table
+
+
+def words_of(row: TuningRow, result: TuningResult) -> str:
+    cell = outcome(row, result)
+    return f"{cell.value} {cell.note}".strip()
 
 
 def tuned(
@@ -133,7 +139,7 @@ def test_a_plan_that_is_slower_than_a_baseline_is_never_recommended() -> None:
 
 @pytest.mark.parametrize(("rounds", "known"), [(1, False), (3, False), (4, True)])
 def test_a_tie_is_said_only_where_there_were_enough_visits(rounds: int, known: bool) -> None:
-    from gapless.view.verdict import compared, rivals
+    from gapless.answers.tuning import compared, rivals
 
     # After one round even a plan that takes 3.75 times as long is not clearly slower.
     times = [[15, 4], [15, 4]] if rounds == 1 else [[10, 10], [10, 10]]
@@ -147,11 +153,11 @@ def test_a_tie_is_said_only_where_there_were_enough_visits(rounds: int, known: b
     other = result.rows[1]
     assert (other.shared_rounds, other.candidate.key in result.ties) == (rounds, True)
     assert (other.ratio or 0) == pytest.approx(3.75 if rounds == 1 else 1.0)
-    words = [*rivals(result), compared(other, result), outcome(other, result)]
+    words = [*rivals(result), compared(other, result), words_of(other, result)]
     assert any("too few visits" in word.lower() for word in words) is not known
     assert any("ties with" in word or "within the noise" in word for word in words) is known
     assert result.all_told is known
-    assert outcome(result.rows[0], result) == ("wins the tie" if known else "fastest so far")
+    assert words_of(result.rows[0], result) == ("wins the tie" if known else "fastest so far")
 
 
 def test_of_a_tie_the_fewest_units_win() -> None:
@@ -163,7 +169,7 @@ def test_of_a_tie_the_fewest_units_win() -> None:
     result = tuned(SimulatedRunner(truth), candidates=plan_candidates([two, one], tables={"t": truth}))
     assert result.ties == (deploy(one).deployment_id, deploy(two).deployment_id)
     assert result.stop is TuningStop.COMPLETE
-    assert [outcome(r, result) for r in result.rows] == ["wins the tie", "ties with the winner"]
+    assert [words_of(r, result) for r in result.rows] == ["wins the tie", "ties with the winner"]
     assert [r.place for r in result.rows] == [1, 1]
 
 
@@ -244,7 +250,7 @@ def test_a_candidate_that_fails_is_a_row_with_a_reason(verifying: bool) -> None:
     assert result.winner is not None
     assert result.winner.failure is None
     assert max(runner.verified.values()) == 1
-    assert outcome(failed[0], result) == "failed: chunk 2 differs by 0.4"
+    assert words_of(failed[0], result) == "failed (chunk 2 differs by 0.4)"
 
 
 def test_a_candidate_that_fails_later_is_out_whatever_it_did_before() -> None:
@@ -352,13 +358,12 @@ def test_results_and_measurements_survive_the_journey_through_json() -> None:
 
 def test_tables_can_be_opened_by_people() -> None:
     result = tuned(Failing("gpu", UnitLostError("a | b\nc, d")))
-    cells = rows_table(result)
+    cells = list(csv.reader(io.StringIO(table_csv(candidates(result)))))
     assert {len(line) for line in cells} == {len(cells[0])}
-    assert list(csv.reader(io.StringIO(csv_text(cells)))) == [list(line) for line in cells]
     by_name = dict(zip(cells[0], cells[1], strict=True))
-    assert (by_name["place"], by_name["times the winner's"], by_name["outcome"]) == ("1", "1.000", "wins")
+    assert (by_name["place"], by_name["times the winner's"], by_name["outcome"]) == ("1", "1.0", "wins")
     assert by_name["numbers"] == "error 1.0e-06"
-    lines = markdown_text(cells).splitlines()
+    lines = markdown_text(candidates(result)).splitlines()
     assert len(lines) == len(cells) + 1
     assert len({len(line) for line in lines}) == 1
-    assert "| failed: a \\| b c, d " in lines[-1]
+    assert "| failed (a \\| b c, d) " in lines[-1]

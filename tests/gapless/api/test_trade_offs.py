@@ -11,15 +11,16 @@ from matplotlib import pyplot
 from rich.console import Console
 
 import gapless
+from gapless.answers.front import front_blocks, status_words
 from gapless.api.trade_offs import measured_front
 from gapless.files.pareto_file import dump_front, front_of, load_front
 from gapless.formulations.energy import powers_of
 from gapless.formulations.errors import InvalidInputError
 from gapless.plots import plot_front
 from gapless.solvers.chunking.samples import powered
-from gapless.view.front_words import status_words
 from gapless.view.page.front import front_page
-from gapless.view.terminal.trade_offs import front_view
+from gapless.view.presenter import presenter_of
+from gapless.view.terminal.blocks import blocks_view
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_words(problem: gapless.Problem, front: gapless.results.ParetoFront) -> 
     short = replace(front, points=(first, *front.points[1:]), complete=False)
     assert "there may be more" in status_words(short)
     out = StringIO()
-    Console(file=out, width=160).print(front_view(problem, short))
+    Console(file=out, width=160).print(blocks_view(front_blocks(problem, short, presenter_of(problem))))
     assert "gap 50" in out.getvalue()
     assert "INCOMPLETE" in out.getvalue()
 

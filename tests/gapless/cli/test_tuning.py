@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import gapless
+from gapless.answers.tuning import next_step
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.measurement import Measurement
 from gapless.executor.simulated import SimulatedRunner
@@ -18,7 +19,6 @@ from gapless.executor.tuning.result import TuningStop
 from gapless.executor.tuning.trials import Failure
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import OutputMismatchError, UnitLostError
-from gapless.view.verdict import next_step
 
 from ..conftest import Cli, Run
 
@@ -143,7 +143,7 @@ def test_a_line_for_each_candidate_and_the_rest_on_request(
     monkeypatch.setattr(SimulatedRunner, "measure", some_fail)
     run = cli(*WORDS, "--out", tmp_path / "run")
     (heads,) = (line.split() for line in run.out.splitlines() if "candidate" in line and "chunks" in line)
-    assert heads == ["#", "candidate", "chunks", "predicted", "measured", "outcome"]
+    assert heads == ["#", "candidate", "chunks", "predicted", "simulated", "outcome"]
     assert "serial on Big failed: it is too hot" in flat(run)
     assert "what trust is based on" not in run.out
     details = cli("show", tmp_path / "run" / "tuning.json").out

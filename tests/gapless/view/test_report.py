@@ -14,6 +14,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from gapless.answers.words import millis, objective_words, percent, seconds, size, term_value
 from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base import progress as progress_module
 from gapless.cli.base.console import console, stdout_kept_clean
@@ -23,7 +24,6 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.printing import printable
 from gapless.formulations.simulate import simulate
 from gapless.view.terminal.gantt import gantt
-from gapless.view.words import millis, objective_words, percent, seconds, size, term_value
 
 from ...solvers.fakes import feasible, plan
 

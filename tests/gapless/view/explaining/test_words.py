@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import gapless
+from gapless.answers.words import listed
 from gapless.api.problems import load_problem, load_workload, table_problem
 from gapless.executor.progress import Step
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError
@@ -20,7 +21,6 @@ from gapless.formulations.registry import formulation_named
 from gapless.profiler.platforms.catalog import methods_of, network_names, platform_names
 from gapless.rules import OpaqueRule, pin
 from gapless.view.explaining.reasons import difference_words
-from gapless.view.words import listed
 from tests.workload_instances import workload_problem
 
 SHIPPED = [f"{platform}/{network}" for platform in platform_names() for network in network_names(platform)]

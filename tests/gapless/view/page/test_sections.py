@@ -15,11 +15,10 @@ from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers
-from gapless.view.page.contents import memory, origin, receipts
+from gapless.view.page.contents import memory, origin, race, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.layers import heat_maps
-from gapless.view.page.race import race
 from gapless.view.page.reasoning import reasoning
 from gapless.view.page.standing import standing
 from gapless.view.page.subject import Subject

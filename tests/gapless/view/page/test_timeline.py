@@ -9,13 +9,13 @@ from itertools import pairwise
 import pytest
 
 from gapless.answers.charts import Span
+from gapless.answers.words import millis
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import Interval
 from gapless.view.page.execution import unlike
 from gapless.view.page.played import Lane, lanes_of, played, together
 from gapless.view.page.subject import Subject
 from gapless.view.page.timeline import Block, Timeline, covered, timeline
-from gapless.view.words import millis
 from tests.gapless.view.page import samples
 
 

@@ -106,7 +106,7 @@ def tier_words(values: Sequence[float | None]) -> tuple[str, ...]:
 def tier_legend(name: str) -> str:
     """Return what tiers are, of which value."""
     within = f"{100 * TOLERANCE:.0f} %"
-    return f"tier: plans whose {name} is within {within}, which predictions do not tell apart"
+    return f"plans whose {name} is within {within}, which predictions do not tell apart"
 
 
 def share(part: float, whole: float) -> str:
@@ -186,6 +186,11 @@ def slots_words(slots: int, period_us: float, best_us: int | None) -> list[str]:
 def observed(*, simulated: bool) -> str:
     """Return what the numbers of an execution are: no device ran where a cost table was played."""
     return "simulated" if simulated else "measured"
+
+
+def simulated_words(device: str) -> str:
+    """Return that no device ran: a cost table was played."""
+    return f"SIMULATED on a cost table, no device ran: {device.removeprefix('simulated ')}"
 
 
 def listed(words: Sequence[str]) -> str:

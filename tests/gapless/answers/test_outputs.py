@@ -1,0 +1,157 @@
+"""Every column of an answer is in every output that shows it, and a value reads the same in all of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+
+import pytest
+from rich.console import Console, Group
+
+import gapless
+from gapless.answers import front as fronts
+from gapless.answers import tuning
+from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
+from gapless.api.tuned import Tuned
+from gapless.executor.tuning.trials import Failure
+from gapless.view.page.table import grid
+from gapless.view.presenter import presenter_of
+from gapless.view.terminal.blocks import table_view
+from gapless.view.text import markdown_text, table_csv
+
+FAILURE = Failure(error="UnitLostError", message="it is\x1b[31m too | hot")
+
+
+@cache
+def tuned() -> Tuned:
+    """Return a race with everything in it: rungs, ties, plans that left, a failure, trade-offs."""
+    problem = gapless.load_problem("pixel7a/octree")
+    found = gapless.tuning.tune_simulated(problem, problem, pareto="period,units", noise_permille=20)
+    failed = replace(found.result.rows[-1], place=None, failure=FAILURE)
+    return replace(found, result=replace(found.result, rows=(*found.result.rows[:-1], failed)))
+
+
+def front() -> Table:
+    problem, points = tuned().problem, tuned().front
+    assert points is not None
+    return fronts.front_table(problem, points, presenter_of(problem))
+
+
+TABLES: dict[str, Callable[[], Table]] = {
+    "candidates": lambda: tuning.candidates(tuned().result),
+    "evidence": lambda: tuning.evidence(tuned().result),
+    "quality": lambda: tuning.quality(tuned().result),
+    "front": front,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_terminal_shows_every_column(name: str) -> None:
+    given = TABLES[name]().of(Shown.DETAILS)
+    out = StringIO()
+    Console(file=out, width=2000, markup=False).print(Group(*table_view(given)))
+    lines = iter(out.getvalue().splitlines())
+    follow(next(lines), [column.title for column in given.columns])
+    for row in given.rows:
+        texts = (column.text(cell, note=True) for column, cell in zip(given.columns, row.cells, strict=True))
+        follow(next(lines), list(texts))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_shows_every_column(name: str) -> None:
+    given = TABLES[name]().of(Shown.PAGE)
+    drawn = grid(TABLES[name]())
+    assert [column.title for column in drawn.columns] == [column.title for column in given.columns]
+    assert [[cell.text for cell in row.cells] for row in drawn.rows] == texts(given)
+    assert [column.number for column in drawn.columns] == [column.unit.number for column in given.columns]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_markdown_shows_every_column(name: str) -> None:
+    given = TABLES[name]().of(Shown.FILES)
+    first, rule, *lines = markdown_text(TABLES[name]()).splitlines()
+    assert [cell.strip() for cell in first.strip("| ").split(" | ")] == [c.name for c in given.columns]
+    assert set(rule) == set("|- ")
+    assert len(lines) == len(given.rows)
+    for line, row in zip(lines, texts(given), strict=True):
+        follow(line.replace("\\|", "|"), [text for text in row if text != "-"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_numbers_in_csv_are_the_ones_that_people_read(name: str) -> None:
+    given = TABLES[name]().of(Shown.FILES)
+    header, *lines = csv.reader(StringIO(table_csv(TABLES[name]())))
+    units = {" ms": 1000.0, " %": 0.01}
+    found = {column.name: column for column in given.columns}
+    for line, row in zip(lines, given.rows, strict=True):
+        values = dict(zip(header, line, strict=True))
+        for name_, column in found.items():
+            (key,) = (key for key in values if key.removeprefix(name_) in ("", " ms", " %", " s", " bytes"))
+            cell = row.cells[given.columns.index(column)]
+            if cell.value is None:
+                assert values[key] == ""
+            elif isinstance(cell.value, str):
+                assert values[key].lstrip("'").startswith(str(cell.value)[:5])
+            else:
+                assert not isinstance(cell.value, tuple)
+                scale = units.get(key.removeprefix(name_), 1.0)
+                assert float(values[key]) * scale == pytest.approx(cell.value, rel=1e-2, abs=1e-2)
+
+
+def test_a_new_column_is_one_line() -> None:
+    columns: list[Column[int]] = [
+        Column("name", Unit.NAME, lambda number: f"plan {number}"),
+        Column("memory", Unit.BYTES, lambda number: number * 2**20, key="most memory"),
+    ]
+    given = table("plans", columns, [1, 2])
+    out = StringIO()
+    Console(file=out, width=80).print(*table_view(given))
+    assert "2.0 MiB" in out.getvalue()
+    assert grid(given).rows[1].cells[1].text == "2.0 MiB"
+    assert "| 2.0 MiB" in markdown_text(given)
+    assert table_csv(given).splitlines() == ["name,most memory bytes", "plan 1,1048576", "plan 2,2097152"]
+
+
+def test_a_column_without_values_is_left_out_and_intervals_have_both_ends() -> None:
+    columns: list[Column[tuple[float, float] | None]] = [
+        Column("within", Unit.MEASURED, lambda ends: ends, optional=True),
+        Column("name", Unit.NAME, lambda ends: "=1+1"),
+    ]
+    assert [column.title for column in table("", columns, [None]).of(Shown.PAGE).columns] == ["name"]
+    given = table("", columns, [(1000.0, 2000.0), None])
+    assert table_csv(given).splitlines() == ["within from ms,within to ms,name", "1.0,2.0,'=1+1", ",,'=1+1"]
+    assert given.columns[0].text(given.rows[0].cells[0]) == "1.00 to 2.00 ms"
+    assert given.columns[0].text(given.rows[1].cells[0]) == "-"
+
+
+def test_strangers_cannot_steer_files() -> None:
+    columns: list[Column[str]] = [Column("name", Unit.NAME, lambda name: Cell(name, Tone.BAD, note="a|b"))]
+    for text in (markdown_text(table("", columns, ["\x1b[31m"])), table_csv(table("", columns, ["@\x1b"]))):
+        assert "\x1b" not in text
+    assert "a\\|b" in markdown_text(table("", columns, ["x"]))
+    assert table_csv(table("", columns, ["@x"])).splitlines()[1].startswith("'@x")
+
+
+def test_values_as_text() -> None:
+    assert said(1_070_867, Unit.MICROSECONDS) == "1,070.867 ms"
+    assert said(1_070_867, Unit.MEASURED) == "1,070.87 ms"
+    assert said(-0.05, Unit.CHANGE) == "-5.0 %"
+    assert said(0.12345, Unit.SHARE, 2) == "12.35 %"
+    assert said(None, Unit.BYTES) == "-"
+    assert said(1.5, Unit.FACTOR, 2) == "1.50"
+
+
+def texts(given: Table) -> list[list[str]]:
+    return [[c.text(cell) for c, cell in zip(given.columns, row.cells, strict=True)] for row in given.rows]
+
+
+def follow(line: str, words: list[str]) -> None:
+    """Check that texts stand in a line, one after the other."""
+    at = 0
+    for word in words:
+        found = line.find(word, at)
+        assert found >= 0, f"{word!r} is not behind {line[:at]!r} in {line!r}"
+        at = found + len(word)
