@@ -65,9 +65,9 @@ LAYERS = (
     ("gapless.cli.base",),
     ("gapless.view.formulations",),  # found by name: nothing imports them
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
-    ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.view.explaining",),
     ("gapless.view",),
+    ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files

@@ -235,3 +235,71 @@ class Plane:
         """Number of the series and mark, in the order in which keys go through them: from left to right."""
         found = [(number, mark) for number, series in enumerate(self.series) for mark in series.marks]
         return tuple(sorted(found, key=lambda one: (one[1].x, one[1].y, one[0])))
+
+
+class Tone(StrEnum):
+    """Colours of bars that mean something; all others are numbers, which only tell bars apart."""
+
+    PREDICTED = "predicted"
+    MEASURED = "measured"
+    OPEN = "open"  # what is not known yet, between a bound and a plan
+    LOST = "lost"  # hatched over what is below it
+    IDLE = "idle"  # hatched
+
+
+Colour = Tone | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a bar."""
+
+    start: float
+    length: float
+    colour: Colour
+    name: str = ""  # what it is, where that matters
+    faded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """One line of a bar: its pieces, and what is said of it, of which `note` is less important."""
+
+    parts: tuple[Part, ...] = ()
+    text: str = ""
+    note: str = ""
+    plan: float | None = None  # a dot: what is reached
+    bound: float | None = None  # a line across: what cannot be passed
+    spread: tuple[float, float] | None = None  # between which values it varied
+
+    @property
+    def end(self) -> float:
+        """Where its last piece ends."""
+        return max((part.start + part.length for part in self.parts), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A bar of one or several lines with its name."""
+
+    name: str
+    tracks: tuple[Track, ...]
+    note: str = ""
+    tag: str = ""  # why it stands out
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Names against numbers, on one axis.
+
+    `words`: what there is to see, for those who do not see it.
+    """
+
+    title: str
+    across: Axis
+    rows: tuple[Bar, ...]
+    words: str = ""
+    legend: tuple[tuple[Colour, str], ...] = ()
+    faded: str = ""  # what faded pieces are
+    ticked: bool = False  # whether the axis is drawn: where its bars do not say all that they show

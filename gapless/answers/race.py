@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from ..executor.tuning.candidates import CandidateKind
 from ..executor.tuning.result import TuningResult, TuningRow
-from .charts import Axis, Facts, Kind, Line, Mark, Plane, Series, Stroke
+from .charts import Axis, Bar, Bars, Facts, Kind, Line, Mark, Part, Plane, Series, Stroke, Track
 from .tuning import outcome
 from .words import microseconds, observed
+
+_MOST_LETTERS = 32
+_COLOURS = {CandidateKind.PLAN: 0, CandidateKind.BASELINE: 1}
 
 
 def predicted_chart(result: TuningResult, tables: Sequence[str]) -> Plane | None:
@@ -83,3 +86,26 @@ def _words(result: TuningResult, seen: str) -> str:
         error = "-" if entry.mape_percent is None else f"{entry.mape_percent:.1f} %"
         words.append(f"table {entry.table}, {entry.scope}: correlation {known}, mean error {error}")
     return f"{'; '.join(words)}."
+
+
+def candidates_chart(result: TuningResult) -> Bars:
+    """Return how fast each candidate was, the winner on top."""
+    found = [row for row in result.rows if row.comparable_us is not None and row.failure is None]
+    bars = []
+    for place, row in enumerate(found):
+        kind, spread = row.candidate.kind, row.period_us
+        part = Part(start=0, length=(row.comparable_us or 0.0) / 1000, colour=_COLOURS[kind], name=str(kind))
+        ends = None if spread is None else (spread.least / 1000, spread.most / 1000)
+        wins = " (winner)" if place == 0 and result.ties else ""
+        label = row.candidate.label
+        label = label if len(label) <= _MOST_LETTERS else f"{label[: _MOST_LETTERS - 1]}…"
+        bars.append(Bar(name=f"{label}{wins}", tracks=(Track(parts=(part,), spread=ends),)))
+    tracks = [track for bar in bars for track in bar.tracks]
+    most = max((max(track.end, *(track.spread or (0.0,))) for track in tracks), default=1.0)
+    seen = observed(simulated=result.simulated)
+    return Bars(
+        title="Candidates of the race, fastest first",
+        across=Axis(name=f"{seen} {result.pace}", unit="ms", low=0, high=1.05 * most),
+        rows=tuple(bars),
+        legend=tuple((colour, str(kind)) for kind, colour in _COLOURS.items()),
+    )

@@ -39,16 +39,6 @@ STATUS_STYLE = {
     SolveStatus.NO_SOLUTION: "bold magenta",
 }
 
-SCALES: Mapping[Dimension, tuple[int, str]] = {
-    Dimension.MICROSECONDS: (1000, " (ms)"),
-    Dimension.NANOSECONDS: (1_000_000, " (ms)"),
-    Dimension.NANOJOULES: (1_000_000, " (mJ)"),
-    Dimension.BYTES: (2**20, " (MiB)"),
-    Dimension.PERMILLE: (10, " (%)"),
-    Dimension.COUNT: (1, ""),
-}
-"""Divisor and unit of what is drawn."""
-
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

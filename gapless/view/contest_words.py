@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..answers.sweeps import class_words
 from ..answers.words import seconds
 from ..sweeps.contest import InstanceComparison
 from ..sweeps.standings import SHIFT_S, Standing
-from .sweep_words import class_words
 
 COLUMNS = (
     "backend",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...answers.charts import Plane, share
+from ...answers.charts import Axis, Bar, Bars, Part, Plane, Tone, Track
 from ...answers.courses import Course, courses_chart
 from ...answers.words import amount, seconds, start_words, stop_words
 from ...formulations.terms import TermInfo
@@ -18,22 +18,11 @@ from .texts import clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """One backend on the axis of the objective: its plan, and its bound; percent, None where not known."""
-
-    backend: str
-    guarantee: str
-    plan: float | None
-    bound: float | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """What the backends answered: in words, as ranges between bound and plan, as a table, and over time."""
 
     words: str
-    ranges: tuple[Reach, ...]
+    ranges: Bars | None
     ends: tuple[str, str]
     table: Table
     courses: Plane | None
@@ -58,7 +47,7 @@ def answers(subject: Subject) -> Answers | None:
     low, high = min(values, default=0), max(values, default=0)
     return Answers(
         words=_words(found, term, best_bound(subject), subject.problem.plan_class),
-        ranges=tuple(_reach(a, term, low, high) for a in found if not a.failure) if high > low else (),
+        ranges=_ranges(found, term, low, high) if high > low else None,
         ends=(amount(term.dimension, low), amount(term.dimension, high)),
         table=_table(found, term),
         courses=courses_chart(
@@ -95,18 +84,22 @@ def _words(
     return f"{'; '.join(words)}."
 
 
-def _reach(answer: SolverAnswer, term: TermInfo, low: int, high: int) -> Reach:
-    def at(value: int | None) -> float | None:
-        return None if value is None else share(value - low, high - low)
-
-    known = {"plan": answer.objective, "bound": answer.bound}
-    parts = [f"{what} {amount(term.dimension, value)}" for what, value in known.items() if value is not None]
-    return Reach(
-        backend=answer.label,
-        guarantee=answer.guarantee,
-        plan=at(answer.objective),
-        bound=at(answer.bound),
-        text=", ".join(parts) or "no plan, no bound",
+def _ranges(found: tuple[SolverAnswer, ...], term: TermInfo, low: int, high: int) -> Bars:
+    """Return the plan and the bound of each backend on the axis of the objective."""
+    bars = []
+    for one in found:
+        known = {"plan": one.objective, "bound": one.bound}
+        parts = [f"{what} {amount(term.dimension, v)}" for what, v in known.items() if v is not None]
+        still: tuple[Part, ...] = ()
+        if one.objective is not None and one.bound is not None:
+            still = (Part(start=one.bound, length=one.objective - one.bound, colour=Tone.OPEN),)
+        said = ", ".join(parts) or "no plan, no bound"
+        track = Track(parts=still, plan=one.objective, bound=one.bound, note=said)
+        bars += [] if one.failure else [Bar(name=one.label, note=one.guarantee, tracks=(track,))]
+    return Bars(
+        title="Plan and bound of each backend; the table below has the numbers",
+        across=Axis(name=term.label, low=low, high=high),
+        rows=tuple(bars),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from ...answers.charts import Plane
+from ...answers.charts import Bars, Plane
 from ...answers.memory import memory_chart
 from ...answers.race import predicted_chart
 from ...answers.tuning import (
@@ -41,7 +41,7 @@ from .subject import Subject
 from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
-from .utilisation import Utilisation, chunk_table, utilisation
+from .utilisation import chunk_table, utilisation
 
 _MOST_ROWS = 60
 
@@ -353,7 +353,7 @@ class Contents:
     chunks: Table
     graph: GraphDrawing | None
     timeline: Timeline | None
-    utilisation: Utilisation | None
+    utilisation: Bars | None
     race: RaceSection | None
     answers: Answers | None
     memory: Memory | None

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...answers.charts import share as part_of
-from ...answers.charts import span
-from ...answers.words import capital, microseconds, percent, span_seconds
-from ...api.coordination import Coordination
-from ...api.coordination_bound import CoordinationBound
-from ...formulations.coordination.record import Record, percentile
-from ...formulations.files import save
-from ...version import __version__
-from ..coordination_words import (
+from ...answers.charts import Bars
+from ...answers.coordination import (
     bound_cells,
     bound_class,
     bound_columns,
     bound_title,
     condition_words,
     deadline_words,
+    deadlines_chart,
     decision_words,
     energy_words,
     frame_latencies_us,
+    in_time_chart,
     legend,
     rate,
+    rates_chart,
+    record_chart,
     share_words,
 )
+from ...answers.words import capital, microseconds, percent, span_seconds
+from ...api.coordination import Coordination
+from ...api.coordination_bound import CoordinationBound
+from ...formulations.coordination.record import Record, percentile
+from ...formulations.files import save
+from ...version import __version__
 from .page import environment
-from .sweep import Bar, Chart, Part
 from .table import Table, TableCell, columns, numbers, table
 
 WINDOW_US = 400_000.0
@@ -72,9 +74,10 @@ def coordination_page(
             what="coordination",
             title=title or name,
             summary=tuple(_summary(runs)),
-            charts=tuple(_charts(runs)),
+            charts=_charts(runs),
+            deadlines=deadlines_chart(runs) if len(runs) > 1 else None,
+            shares=_deadlines(runs) if len(runs) > 1 else None,
             lines=() if len(runs) > 1 else tuple(map(_timeline, first.records[:_MOST_POLICIES])),
-            networks=[(network, f"c{index % 8}") for index, network in enumerate(first.records[0].networks)],
             policies=_policies(first.records),
             bound=None if bound is None else _bound(bound),
             bound_class="" if bound is None else bound_class(bound),
@@ -105,61 +108,36 @@ def _summary(runs: Sequence[Coordination]) -> Iterator[str]:
         yield behaviour.source
 
 
-def _charts(runs: Sequence[Coordination]) -> Iterator[Chart]:
+def _charts(runs: Sequence[Coordination]) -> list[Bars]:
     if len(runs) > 1:
-        for found in runs:
-            title = f"In time, deadline {deadline_words(found)}"
-            yield _bars(title, found.records, _in_time, lambda r: share_words(r.share_in_time()))
-        return
+        return []
     records = runs[0].records
-    unit = "Frames" if records[0].frames else "Requests"
-    yield _bars(f"{unit} a second", records, rate, lambda record: f"{rate(record):,.2f}")
-    if any(record.share_in_time() is not None for record in records):
-        yield _bars("In time", records, _in_time, lambda record: share_words(record.share_in_time()))
+    return [chart for chart in (rates_chart(records), in_time_chart(records)) if chart]
 
 
-def _in_time(record: Record) -> float:
-    return record.share_in_time() or 0.0
-
-
-def _bars(
-    title: str, records: Sequence[Record], value: Callable[[Record], float], words: Callable[[Record], str]
-) -> Chart:
-    most = max(map(value, records)) or 1.0
-    best = max(range(len(records)), key=lambda index: value(records[index]))
-    bars = tuple(
-        Bar(
-            name=record.policy,
-            parts=(Part(x=0, width=part_of(value(record), most), kind="measured"),),
-            text=words(record),
-            strong=index == best,
-        )
-        for index, record in enumerate(records)
+def _deadlines(runs: Sequence[Coordination]) -> Table:
+    titles = (*columns("policy"), *numbers(*map(deadline_words, runs)))
+    records = zip(*(found.records for found in runs), strict=True)
+    rows: Iterator[list[TableCell | str]] = (
+        [TableCell(text=each[0].policy, kind="name"), *(share_words(r.share_in_time()) for r in each)]
+        for each in records
     )
+    return table("In time, by deadline", titles, rows)
+
+
+def _timeline(record: Record) -> tuple[Bars, Table]:
+    """Return the beginning of a record, and a table of its units."""
     rows: list[list[TableCell | str]] = [
-        [TableCell(text=record.policy, kind="name"), words(record)] for record in records
+        [
+            TableCell(text=name, kind="name"),
+            percent(round(1000 * record.utilisation[unit])),
+            f"{sum(r.unit == unit for r in record.ran):,}",
+        ]
+        for unit, name in enumerate(record.units)
     ]
-    return Chart(title=title, bars=bars, table=table(title, (*columns("policy"), *numbers(title)), rows))
-
-
-def _timeline(record: Record) -> Chart:
-    """Return the beginning of a record: a bar for each unit, a part for each chunk."""
-    end_us = min(WINDOW_US, record.end_us)
-    networks = {request.number: request.network for request in record.requests}
-    bars: list[Bar] = []
-    rows: list[list[TableCell | str]] = []
-    for unit, name in enumerate(record.units):
-        parts = []
-        for each in record.ran:
-            if each.unit == unit and each.start_us < end_us:
-                place = span(each.start_us, min(each.end_us, end_us), end_us)
-                kind = f"c{networks[each.request] % 8}" + (" silent" if each.silent else "")
-                parts.append(Part(x=place.x, width=place.width, kind=kind))
-        busy = percent(round(1000 * record.utilisation[unit]))
-        bars.append(Bar(name=name, parts=tuple(parts), text=busy, note="busy"))
-        rows.append([TableCell(text=name, kind="name"), busy, f"{sum(r.unit == unit for r in record.ran):,}"])
     titles = (*columns("unit"), *numbers("busy", "chunks"))
-    return Chart(title=record.policy, bars=tuple(bars), table=table(f"Units: {record.policy}", titles, rows))
+    chart = record_chart(record, 0.0, min(WINDOW_US, record.end_us))
+    return chart, table(f"Units: {record.policy}", titles, rows)
 
 
 def _policies(records: Sequence[Record]) -> Table:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...answers.charts import Line, Plane
+from ...answers.charts import Colour, Line, Plane, Tone
 from ...answers.words import interval_words, microseconds
 from ...executor.measurement import Spread
 from ...files.run_differences import Noise, RunDifferences, TimeDifference
@@ -107,6 +107,11 @@ def _path(chart: Plane, line: Line) -> str:
     return "".join([*parts, f"V{_SIZE}Z"] if line.filled else parts)
 
 
+def _colour(colour: Colour) -> str:
+    """Return the class of a colour of a bar."""
+    return colour if isinstance(colour, Tone) else f"c{colour % 8}"
+
+
 def _told(chart: Plane) -> list[list[tuple[str, str]]]:
     """Return what is told of each mark of a chart, harmless and not too long."""
     return [[(visible(name), visible(clipped(text))) for name, text in mark.facts] for _, mark in chart.marks]
@@ -195,7 +200,7 @@ def environment() -> Environment:
         # Names come from files of strangers; what is escaped already is no plain string any more.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"prose": prose, "path": _path, "told": _told}
+    environment.filters |= {"prose": prose, "path": _path, "told": _told, "colour": _colour}
     environment.globals["shapes"] = _SHAPES
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment

@@ -8,13 +8,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from ...answers.charts import share as percent
-from ...answers.sweeps import proofs_chart
+from ...answers.charts import Bars
+from ...answers.sweeps import (
+    BACKEND_COLUMNS,
+    OUTCOMES,
+    amount_words,
+    backend_cells,
+    class_words,
+    gain_words,
+    growth_chart,
+    outcomes_chart,
+    platforms_chart,
+    price_words,
+    proofs_chart,
+    rate_words,
+)
 from ...answers.words import gap, seconds, share
 from ...formulations.files import save
-from ...solvers.protocol import SolveStatus
 from ...sweeps.findings import (
-    FAILED,
     RATE,
     Contest,
     Growth,
@@ -28,16 +39,6 @@ from ...sweeps.findings import (
 from ...sweeps.run import SweepResult
 from ...sweeps.table import SweepRow
 from ...version import __version__
-from ..sweep_words import (
-    BACKEND_COLUMNS,
-    amount_words,
-    backend_cells,
-    class_words,
-    gain_words,
-    price_words,
-    rate_words,
-    topic_words,
-)
 from .page import environment
 from .table import Table, TableCell, TableColumn, columns, numbers, table
 from .texts import GLOSSARY, clipped
@@ -79,16 +80,13 @@ def _cells(size: int, rows: Sequence[SweepRow]) -> list[str]:
 _MOST_CHARTS = 24
 _MOST_ROWS = 300
 
-_KINDS = (
-    ("proved best", SolveStatus.OPTIMAL, "c2", "good"),
-    ("found, not proved", SolveStatus.FEASIBLE, "c1", "warn"),
-    ("proved: none valid", SolveStatus.INFEASIBLE, "c3", "warn"),
-    ("nothing found", SolveStatus.NO_SOLUTION, "c7", "bad"),
-    ("failed", FAILED, "c4", "bad"),
-)
-"""What came of a task: in words, its status, its colour in bars, and the kind of its cell."""
+_TAGS = ("good", "warn", "warn", "bad", "bad")
+"""Kinds of cells, by `OUTCOMES`."""
 
 _Cells = list[TableCell | str]
+
+Numbered = tuple[Bars, Table]
+"""A chart, and the same as a table."""
 
 _TERMS = ("unit", "period", "bound, gap", "exact, heuristic")
 _OWN_TERMS = (
@@ -102,43 +100,13 @@ _OWN_TERMS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A piece of a bar: where it begins and how long it is, percent, and its colour."""
-
-    x: float
-    width: float
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A bar with its name on the left and what it says on the right."""
-
-    name: str
-    parts: tuple[Part, ...]
-    text: str
-    note: str = ""
-    aside: str = ""
-    strong: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """Bars, and the same as a table."""
-
-    title: str
-    bars: tuple[Bar, ...]
-    table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSection:
     """Charts under one heading; `hidden` more are left out."""
 
     place: str
     title: str
     words: str
-    charts: tuple[Chart, ...]
+    charts: tuple[Numbered, ...]
     hidden: int
 
 
@@ -194,8 +162,8 @@ def sweep_page(found: SweepResult, *, title: str = "", command: str = "") -> str
             wrong=disagreements(rows),
             sections=[*places, ("plans", "All plans")],
             charts=charts,
-            kinds=[(name, kind) for name, _, kind, _ in _KINDS],
-            proofs=_proofs(rows),
+            outcomes=outcomes_chart(rows),
+            backends=_backends(rows),
             sizes=proofs_by_size(rows),
             scatter=proofs_chart(rows),
             failures=failures,
@@ -246,33 +214,21 @@ def _sections(found: SweepResult) -> Iterator[ChartSection]:
     )
 
 
-def _contest(contest: Contest, currency: str) -> Chart:
+def _contest(contest: Contest, currency: str) -> Numbered:
     priced = any(one.for_price is not None for one in contest.standings)
-    bars, cells = [], list[_Cells]()
-    for place, one in enumerate(contest.standings):
-        row = one.row
-        worth = "-" if one.for_price is None else share(one.for_price, 1)
-        bars.append(
-            Bar(
-                name=row.platform,
-                aside=row.devices,
-                parts=(Part(x=0, width=percent(one.share, 1), kind="measured"),),
-                text=amount_words(contest.topic, row),
-                note=price_words(row.price, currency) if row.price else "",
-                strong=place == 0,
-            )
-        )
-        cells.append(
-            [
-                TableCell(text=row.platform, kind="name"),
-                TableCell(text=row.devices or f"{row.available} units", kind="name"),
-                amount_words(contest.topic, row),
-                share(one.share, 1),
-                *([price_words(row.price, currency), worth] if priced else []),
-                _status(row),
-                TableCell(text=clipped(row.plan), kind="code"),
-            ]
-        )
+    cells: Iterator[_Cells] = (
+        [
+            TableCell(text=one.row.platform, kind="name"),
+            TableCell(text=one.row.devices or f"{one.row.available} units", kind="name"),
+            amount_words(contest.topic, one.row),
+            share(one.share, 1),
+            *([price_words(one.row.price, currency)] if priced else []),
+            *(["-" if one.for_price is None else share(one.for_price, 1)] if priced else []),
+            _status(one.row),
+            TableCell(text=clipped(one.row.plan), kind="code"),
+        ]
+        for one in contest.standings
+    )
     titles = columns(
         "platform",
         "devices",
@@ -280,43 +236,32 @@ def _contest(contest: Contest, currency: str) -> Chart:
         "status",
         "plan",
     )
-    title = topic_words(contest.topic)
-    return Chart(title=title, bars=tuple(bars), table=table(f"Platforms: {title}", titles, cells, strong=[0]))
+    chart = platforms_chart(contest, currency)
+    return chart, table(f"Platforms: {chart.title}", titles, cells, strong=[0])
 
 
-def _growth(growth: Growth) -> Chart:
+def _growth(growth: Growth) -> Numbered:
     topic, rows = growth.topic, [stage.row for stage in growth.stages]
-    best = min(rows, key=topic.order)
-    bars, cells = [], list[_Cells]()
-    for stage, before in zip(growth.stages, (None, *rows), strict=False):
-        row, part = stage.row, percent(topic.share(stage.row, best), 1)
-        kept = 0.0 if before is None else min(part, percent(topic.share(before, best), 1))
-        parts = (
-            Part(x=0, width=kept, kind="predicted"),
-            Part(x=kept, width=round(part - kept, 3), kind="measured"),
-        )
-        reached, gain = amount_words(topic, row), gain_words(stage.gain)
-        note = "" if stage.gain is None else gain
-        bars.append(Bar(name=f"{row.available}", aside=row.devices, parts=parts, text=reached, note=note))
-        cells.append(
-            [
-                f"{row.available}",
-                TableCell(text=row.devices or "-", kind="name"),
-                reached,
-                gain,
-                _difference(topic.goal, row, before),
-                _status(row),
-                TableCell(text=clipped(row.plan), kind="code"),
-            ]
-        )
+    cells: Iterator[_Cells] = (
+        [
+            f"{stage.row.available}",
+            TableCell(text=stage.row.devices or "-", kind="name"),
+            amount_words(topic, stage.row),
+            gain_words(stage.gain),
+            _difference(topic.goal, stage.row, before),
+            _status(stage.row),
+            TableCell(text=clipped(stage.row.plan), kind="code"),
+        ]
+        for stage, before in zip(growth.stages, (None, *rows), strict=False)
+    )
     titles = (
         *numbers("number"),
         *columns("devices"),
         *numbers("reached", "more, share", "more"),
         *columns("status", "plan"),
     )
-    title = f"{growth.platform}: {topic_words(topic)}"
-    return Chart(title=title, bars=tuple(bars), table=table(f"Devices: {title}", titles, cells))
+    chart = growth_chart(growth)
+    return chart, table(f"Devices: {chart.title}", titles, cells)
 
 
 def _difference(goal: str, row: SweepRow, before: SweepRow | None) -> str:
@@ -327,29 +272,12 @@ def _difference(goal: str, row: SweepRow, before: SweepRow | None) -> str:
     return f"{'-' if more < 0 else '+'}{rate_words(abs(more))}"
 
 
-def _proofs(rows: Sequence[SweepRow]) -> Chart:
-    found = records(rows)
-    bars = []
-    for record in found:
-        parts, at = [], 0.0
-        for _, status, kind, _ in _KINDS:
-            width = percent(record.counts.get(status, 0), record.tasks)
-            if width:
-                parts.append(Part(x=round(at, 3), width=width, kind=kind))
-            at += width
-        bars.append(
-            Bar(
-                name=record.backend,
-                parts=tuple(parts),
-                text=f"{record.proved:,} of {record.tasks:,}",
-                note="proved",
-            )
-        )
+def _backends(rows: Sequence[SweepRow]) -> Table:
     titles = (TableColumn(title=BACKEND_COLUMNS[0]), *numbers(*BACKEND_COLUMNS[1:]))
     cells: Iterator[_Cells] = (
-        [TableCell(text=name, kind="name"), *rest] for name, *rest in map(backend_cells, found)
+        [TableCell(text=name, kind="name"), *rest] for name, *rest in map(backend_cells, records(rows))
     )
-    return Chart(title="What came of the tasks", bars=tuple(bars), table=table("Backends", titles, cells))
+    return table("Backends", titles, cells)
 
 
 def _failures(rows: Iterable[SweepRow]) -> Table:
@@ -396,5 +324,5 @@ def _plans(rows: Iterable[SweepRow], currency: str) -> Table:
 
 
 def _status(row: SweepRow) -> TableCell:
-    words, kind = next((name, kind) for name, status, _, kind in _KINDS if status == row.status)
-    return TableCell(text=words, kind=kind)
+    found = zip(OUTCOMES, _TAGS, strict=True)
+    return next(TableCell(text=name, kind=tag) for (name, status, _), tag in found if status == row.status)

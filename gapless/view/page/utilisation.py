@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import isclose
 
 from ...answers import words
-from ...answers.charts import share
+from ...answers.charts import Axis, Bar, Bars, Part, Tone, Track, share
 from ...answers.words import microseconds, millis, term_name
 from ...executor.simulation import charged_for
 from ...formulations.operation import operation_of
@@ -23,43 +22,12 @@ from .table import Table, TableCell, columns, numbers, table
 _MOST_CHUNKS = 48
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """Busy share of a unit in one account, percent of the period or makespan.
+def utilisation(subject: Subject) -> Bars | None:
+    """Return the busy shares of the units, in the order of the platform; None: nothing is known of them.
 
-    `kind` is "predicted" or "measured", which decides the colour; `source` says it, or "simulated". A unit
-    is never busy for more than all of it: medians of different samples can look as if.
+    A unit is never busy for more than all of its time: medians of different samples can look as if.
     """
-
-    kind: str
-    source: str
-    share: str
-    percent: float
-    busy: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitBars:
-    """A unit; `bars` is empty where it is not used; `pace`: it is the busiest one."""
-
-    unit: str
-    bars: tuple[Bar, ...]
-    pace: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Utilisation:
-    """Busy shares of all units."""
-
-    units: tuple[UnitBars, ...]  # in the order of the platform
-    whole: str  # what the shares are of: "period", "makespan" or "latency"
-    text: str  # what there is to see, in words
-
-
-def utilisation(subject: Subject) -> Utilisation | None:
-    """Return the busy shares of the units; None: neither predicted nor measured."""
     accounts = [account for account in (_predicted(subject), _measured(achieved(subject))) if account]
-    said = {"predicted": "predicted", "measured": subject.observed}
     if not accounts:
         return None
     loads = accounts[0][2]
@@ -67,45 +35,59 @@ def utilisation(subject: Subject) -> Utilisation | None:
     names = (*units, *(row for row in loads if row not in units))  # links stand behind the units
     busiest = max(loads.values()) if len(set(loads.values())) > 1 else None
     rows = tuple(
-        UnitBars(
-            unit=unit,
-            bars=tuple(
-                Bar(
-                    kind=kind,
-                    source=said[kind],
-                    percent=share(min(busy[unit], pace), pace),
-                    share=words.share(min(busy[unit], pace), pace),
-                    busy=millis(round(busy[unit])) if kind == "predicted" else microseconds(busy[unit]),
-                )
-                for kind, pace, busy in accounts
-                if unit in busy
-            ),
-            pace=busiest is not None and isclose(loads.get(unit, 0.0), busiest),
+        Bar(
+            name=unit,
+            tracks=tuple(_track(subject, account, unit) for account in accounts if unit in account[2]),
+            strong=(slowest := busiest is not None and isclose(loads.get(unit, 0.0), busiest)),
+            tag="busiest" if slowest else "",
         )
         for unit in names
     )
     whole = term_name(subject.problem.formulation.terms, subject.pace)
-    shown = (
-        f"{row.unit} {', '.join(f'{bar.share} {bar.source}' for bar in row.bars)}" for row in rows if row.bars
+    said = {
+        row.name: ", ".join(f"{track.text} {track.note.partition(' (')[0]}" for track in row.tracks)
+        for row in rows
+    }
+    told = (f"{name} {shares}" for name, shares in said.items() if shares)
+    return Bars(
+        title="Busy share of each unit",
+        across=Axis(name=f"share of the {whole}", unit="%", low=0, high=100),
+        rows=rows,
+        words=f"Busy share of the {whole}: {'; '.join(told)}.",
     )
-    return Utilisation(units=rows, whole=whole, text=f"Busy share of the {whole}: {'; '.join(shown)}.")
 
 
-_Account = tuple[str, float, dict[str, float]]
+def _track(subject: Subject, account: _Account, unit: str) -> Track:
+    tone, pace, busy_us = account
+    busy = min(busy_us[unit], pace)
+    predicted = tone is Tone.PREDICTED
+    time = millis(round(busy_us[unit])) if predicted else microseconds(busy_us[unit])
+    return Track(
+        parts=(Part(start=0, length=share(busy, pace), colour=tone),),
+        text=words.share(busy, pace),
+        note=f"{'predicted' if predicted else subject.observed} ({time})",
+    )
+
+
+_Account = tuple[Tone, float, dict[str, float]]
 """Who says it, the period or makespan, and the busy time of each unit in it, microseconds."""
 
 
 def _predicted(subject: Subject) -> _Account | None:
     if subject.steady:
         shares = shares_of(subject.steady)
-        return "predicted", shares[next(iter(shares))].whole_us, {u: one.busy_us for u, one in shares.items()}
+        return (
+            Tone.PREDICTED,
+            shares[next(iter(shares))].whole_us,
+            {u: one.busy_us for u, one in shares.items()},
+        )
     pace, judged = predicted_pace_us(subject), subject.score
     times = None if judged is None else judged.columns.get("busy_us")
     if judged is None or times is None or not pace or not _is_time(subject):
         return None
     names = subject.problem.platform.unit_names
     busy = {name: float(time) for name, time in zip(names, times, strict=True) if time is not None}
-    return "predicted", pace, busy
+    return Tone.PREDICTED, pace, busy
 
 
 def _is_time(subject: Subject) -> bool:
@@ -113,7 +95,7 @@ def _is_time(subject: Subject) -> bool:
 
 
 def _measured(found: Achieved | None) -> _Account | None:
-    return ("measured", found.pace_us, found.busy_us) if found is not None and found.busy_us else None
+    return (Tone.MEASURED, found.pace_us, found.busy_us) if found is not None and found.busy_us else None
 
 
 def chunk_table(subject: Subject) -> Table:

@@ -7,8 +7,9 @@ from itertools import combinations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ...answers.charts import DRAWN, Axis, Bar, Bars, Part, Tone, Track
 from ...answers.front import front_chart
-from ...answers.words import SCALES, Terms, all_terms, amount, seconds
+from ...answers.words import Terms, all_terms, amount, seconds
 from ...api.comparison import Comparison
 from ...formulations.errors import InvalidInputError
 from ...formulations.problem import Problem
@@ -16,8 +17,8 @@ from ...formulations.terms import TermInfo
 from ...solvers.pareto import ParetoFront
 from ...solvers.protocol import SolveStatus
 from ...solvers.result import SolveResult
-from .canvas import BLUE, GREEN, ORANGE, axes_of, plain_decades, rows, short, with_plain_names
-from .draw import draw_plane
+from .canvas import axes_of, short, with_plain_names
+from .draw import draw_bars, draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,17 +124,16 @@ def plot_solve_times(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     results = _by_backend(comparison)
     if not results:
         raise InvalidInputError("no backend answered: there are no times to draw")
-    axes = axes_of(ax, (8, 1.2 + 0.36 * len(results)))
     taken = [max(result.runtime_s, _LEAST_S) for result in results.values()]
-    axes.barh(range(len(taken)), taken, height=0.7, color=GREEN)
-    for row, result in enumerate(results.values()):
-        axes.text(taken[row] * 1.1, row, seconds(result.runtime_s), va="center", fontsize=9)
-    axes.set_xscale("log")
-    axes.set_xlim(min(taken) / 2, max(taken) * 6)
-    plain_decades(axes.xaxis, min(taken), max(taken))
-    rows(axes, list(results))
-    axes.set_xlabel("time of the solver (s), logarithmic")
-    axes.set_title("How long each backend took")
+    bars = []
+    for (name, result), time_s in zip(results.items(), taken, strict=True):
+        part = Part(start=0, length=time_s, colour=Tone.MEASURED)
+        bars.append(Bar(name=name, tracks=(Track(parts=(part,), text=seconds(result.runtime_s)),)))
+    across = Axis(
+        name="time of the solver", unit="s", low=min(taken) / 2, high=max(taken) * 6, logarithmic=True
+    )
+    axes = axes_of(ax, (8, 1.2 + 0.36 * len(results)))
+    draw_bars(Bars(title="How long each backend took", across=across, rows=tuple(bars)), axes)
     return axes
 
 
@@ -149,25 +149,31 @@ def _draw_answers(
         what = f"of the objectives {', '.join(terms)}" if terms else "not there"
         raise InvalidInputError(f"the answers are {what}; draw answers to one objective")
     info = infos[terms[0]]
-    scale, unit = SCALES[info.dimension]
-    axes = axes_of(ax, (9, 1.3 + 0.36 * (len(results) + len(failed))))
-    most = max((result.objective or 0) / scale for result in results.values()) or 1.0
-    for row, result in enumerate(results.values()):
-        value = (result.objective or 0) / scale
-        colour = BLUE if result.status is SolveStatus.OPTIMAL else ORANGE
-        axes.barh(row, value, height=0.7, color=colour, gid=str(result.status))
-        if result.bound is not None:
-            mark = [result.bound / scale] * 2
-            axes.plot(mark, [row - 0.35, row + 0.35], color="black", lw=3, gid="bound")
-        axes.text(value + 0.02 * most, row, _verdict(info, result), va="center", fontsize=9)
-    for row, reason in enumerate(failed.values(), start=len(results)):
-        axes.text(0.02 * most, row, f"no answer: {short(reason, 70)}", va="center", fontsize=9)
-    rows(axes, [*results, *failed])
-    axes.set_xlim(0, 1.65 * most)
-    axes.set_xlabel(f"{info.label}{unit}, less is better")
+    divisor, unit = DRAWN[info.dimension]
+    bars = []
+    for name, result in results.items():
+        colour = Tone.PREDICTED if result.status is SolveStatus.OPTIMAL else Tone.OPEN
+        value = (result.objective or 0) / divisor
+        track = Track(
+            parts=(Part(start=0, length=value, colour=colour, name=str(result.status)),),
+            bound=None if result.bound is None else result.bound / divisor,
+            text=_verdict(info, result),
+        )
+        bars.append(Bar(name=name, tracks=(track,)))
+    reasons = ((name, f"no answer: {short(reason, 70)}") for name, reason in failed.items())
+    bars += [Bar(name=name, tracks=(Track(text=text),)) for name, text in reasons]
+    most = max(track.end for bar in bars for track in bar.tracks) or 1.0
     classes = dict.fromkeys(result.plan_class for result in results.values())
     about = wrap(f"proofs are among {next(iter(classes))}", 90) if len(classes) == 1 else []
-    axes.set_title("\n".join(["Blue: proved optimal. Orange: not proved. Black mark: proved bound", *about]))
+    legend = "Blue: proved optimal. Orange: not proved. Black mark: proved bound"
+    chart = Bars(
+        title="\n".join([legend, *about]),
+        across=Axis(name=info.label, unit=unit, low=0, high=1.65 * most),
+        rows=tuple(bars),
+    )
+    axes = axes_of(ax, (9, 1.3 + 0.36 * len(bars)))
+    draw_bars(chart, axes)
+    axes.set_xlabel(f"{chart.across.label}, less is better")
     return axes
 
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...answers.coordination import deadlines_chart, record_chart
 from ...api.coordination import Coordination
 from ...formulations.coordination.record import Record
-from .canvas import IDLE, LOST, PALETTE, Look, axes_of, legend, rows, with_plain_names
+from .canvas import axes_of, with_plain_names
+from .draw import draw_bars, draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WINDOW_US = 500_000
 """How much of a record is drawn unless something else is asked for."""
-
-_SILENT: Look = {"edgecolor": "black", "hatch": "xx", "linewidth": 0}
 
 
 @with_plain_names
@@ -41,33 +41,7 @@ def plot_record(
     """
     end = start_us + WINDOW_US if end_us is None else end_us
     axes = axes_of(ax, (10, 1.2 + 0.4 * len(record.units)))
-    networks = {request.number: request.network for request in record.requests}
-    seen = set()
-    for span in record.away:
-        left, until = max(start_us, span.start_us), min(end, span.end_us or record.end_us)
-        if left < until:
-            axes.barh(span.unit, (until - left) / 1000, left=left / 1000, height=0.9, **IDLE)
-    for each in record.ran:
-        left, until = max(start_us, each.start_us), min(end, each.end_us)
-        if left >= until:
-            continue
-        network = networks[each.request]
-        seen.add(network)
-        special = _SILENT if each.silent else LOST if each.cut_off else {}
-        look: Look = {"edgecolor": "white", **special, "facecolor": PALETTE[network % len(PALETTE)]}
-        axes.barh(each.unit, (until - left) / 1000, left=left / 1000, height=0.8, **look)
-    rows(axes, list(record.units))
-    axes.set_xlim(start_us / 1000, end / 1000)
-    axes.set_xlabel("time (ms)")
-    axes.set_title(record.policy)
-    entries: list[tuple[str, Look]] = [
-        (record.networks[n], {"facecolor": PALETTE[n % len(PALETTE)]}) for n in sorted(seen)
-    ]
-    if any(each.silent for each in record.ran):
-        entries.append(("fell back silently", {"facecolor": "white", **_SILENT}))
-    if record.away:
-        entries.append(("not available", dict(IDLE)))
-    legend(axes, entries)
+    draw_bars(record_chart(record, start_us, end), axes, said=False)
     return axes
 
 
@@ -88,14 +62,7 @@ def plot_deadlines(runs: Sequence[Coordination], *, ax: Axes | None = None) -> A
         matplotlib is not installed.
     """
     axes = axes_of(ax, (7, 4))
-    across = [(found.scenario.applications[0].deadline_permille or 0) / 1000 for found in runs]
-    for index, record in enumerate(runs[0].records):
-        shares = [100 * (found.records[index].share_in_time() or 0.0) for found in runs]
-        axes.plot(across, shares, marker="o", color=PALETTE[index % len(PALETTE)], label=record.policy)
-    axes.set_xlabel("deadline (99th percentiles of the time alone)")
-    axes.set_ylabel("requests in time (%)")
-    axes.set_ylim(0, 105)
-    axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.02))
+    draw_plane(deadlines_chart(runs), axes)
     return axes
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...answers.charts import Axis as ChartAxis
-from ...answers.charts import Kind, Line, Plane, Stroke
-from .canvas import PALETTE
+from ...answers.charts import Bars, Colour, Kind, Line, Plane, Stroke, Tone, Track
+from .canvas import BLUE, GREEN, IDLE, LOST, ORANGE, PALETTE, Look, legend, rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +53,56 @@ def draw_plane(chart: Plane, axes: Axes) -> None:
     axes.set_title(chart.title)
     if any(series.name for series in chart.series):
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=9)
+
+
+_TONES: dict[Tone, Look] = {
+    Tone.PREDICTED: {"facecolor": BLUE},
+    Tone.MEASURED: {"facecolor": GREEN},
+    Tone.OPEN: {"facecolor": ORANGE},
+    Tone.LOST: LOST,
+    Tone.IDLE: IDLE,
+}
+
+
+def draw_bars(chart: Bars, axes: Axes, *, said: bool = True) -> None:
+    """Draw bars, one below the other; `said`: with what is said of them behind them."""
+    for row, bar in enumerate(chart.rows):
+        height = 0.8 / max(1, len(bar.tracks))
+        for number, track in enumerate(bar.tracks):
+            middle = row - 0.4 + (number + 0.5) * height
+            for part in track.parts:
+                look = {"edgecolor": "white", "linewidth": 0.4, **_look(part.colour, faded=part.faded)}
+                gid = part.name or None
+                axes.barh(middle, part.length, left=part.start, height=height, gid=gid, **look)
+            _draw_ends(axes, track, middle, height)
+            if said and track.text:
+                axes.text(_beside(chart, track), middle, track.text, va="center", fontsize=9)
+    rows(axes, [bar.name for bar in chart.rows])
+    axes.set(xscale=_scale(chart.across), xlim=(chart.across.low, chart.across.high))
+    axes.set(xlabel=chart.across.label, title=chart.title)
+    _ticks(axes.xaxis, chart.across)
+    faded = {**_look(0, faded=True), "facecolor": "white"}
+    named = [(name, _look(colour)) for colour, name in chart.legend]
+    legend(axes, [*named, *([(chart.faded, faded)] if chart.faded else [])])
+
+
+def _draw_ends(axes: Axes, track: Track, middle: float, height: float) -> None:
+    if track.bound is not None:
+        ends = [middle - height / 2, middle + height / 2]
+        axes.plot([track.bound] * 2, ends, color="black", lw=3, gid="bound")
+    if track.spread is not None:
+        axes.plot(track.spread, [middle, middle], color="black", lw=1.5, marker="|", gid="spread")
+
+
+def _beside(chart: Bars, track: Track) -> float:
+    """Return where the words behind a bar begin."""
+    across = chart.across
+    return 1.1 * track.end if across.logarithmic else track.end + 0.012 * (across.high - across.low)
+
+
+def _look(colour: Colour, *, faded: bool = False) -> Look:
+    look = _TONES[colour] if isinstance(colour, Tone) else {"facecolor": PALETTE[colour % len(PALETTE)]}
+    return {**look, "hatch": "xx", "edgecolor": "black", "linewidth": 0} if faded else look
 
 
 def _scale(axis: ChartAxis) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...answers.streams import stream_chart
 from ...api.streams import TaskStream
 from ...formulations.errors import InvalidInputError
-from ...formulations.task_stream import SpanKind
-from .canvas import IDLE, PALETTE, Look, axes_of, legend, rows, with_plain_names
+from .canvas import axes_of, with_plain_names
+from .draw import draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_PROFILE: Look = {"facecolor": "#d0d0d0", "edgecolor": "#808080", "hatch": "...", "linewidth": 0}
 
 
 @with_plain_names
@@ -37,21 +36,9 @@ def plot_task_stream(stream: TaskStream, *, waiting: bool = False, ax: Axes | No
     played = stream.waiting if waiting else stream.ahead
     if played is None:
         raise InvalidInputError("the stream was not played with planning during the run: give `planning`")
-    units = stream.tasks[0].problem.platform.unit_names
-    axes = axes_of(ax, (10, 1.3 + 0.4 * len(units)))
-    looks: list[Look] = [{"facecolor": PALETTE[n % len(PALETTE)]} for n in range(len(stream.tasks))]
-    waits: dict[SpanKind, Look] = {SpanKind.PROFILE: _PROFILE, SpanKind.IDLE: IDLE}
-    for span in played.spans:
-        look = looks[span.task] if span.kind is SpanKind.TASK else waits[span.kind]
-        left, width = span.start_us / 1e6, (span.end_us - span.start_us) / 1e6
-        axes.barh(units.index(span.device), width, left=left, height=0.8, **look)
-    rows(axes, list(units))
-    axes.set_xlabel("time (s)")
-    how = "planned when its turn comes" if waiting else "planned ahead"
-    axes.set_title(f"{how}: done after {played.makespan_us / 1e6:,.1f} s")
-    named = [(f"{n + 1}. {t.problem.network.name}", looks[n]) for n, t in enumerate(stream.tasks)]
-    seen = {span.kind for span in played.spans}
-    legend(axes, [*named, *((str(kind), look) for kind, look in waits.items() if kind in seen)])
+    chart = stream_chart(stream, played, "planned when its turn comes" if waiting else "planned ahead")
+    axes = axes_of(ax, (10, 1.3 + 0.4 * len(chart.rows)))
+    draw_bars(chart, axes)
     return axes
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...answers.race import predicted_chart
-from ...executor.tuning.candidates import CandidateKind
-from ...executor.tuning.result import TuningResult, TuningRow
+from ...answers.race import candidates_chart, predicted_chart
+from ...executor.tuning.result import TuningResult
 from ...formulations.errors import InvalidInputError
-from .canvas import BLUE, ORANGE, axes_of, legend, rows, short, with_plain_names
-from .draw import draw_plane
+from .canvas import axes_of, with_plain_names
+from .draw import draw_bars, draw_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_KINDS = ((CandidateKind.PLAN, BLUE, "o"), (CandidateKind.BASELINE, ORANGE, "s"))
-"""Colour and marker of plans and baselines."""
 
 
 @with_plain_names
@@ -71,22 +67,8 @@ def plot_candidates(result: TuningResult, *, ax: Axes | None = None) -> Axes:
     found = [row for row in result.rows if row.comparable_us is not None and row.failure is None]
     if not found:
         raise InvalidInputError("nothing was measured, so there is no candidate to draw")
+    chart = candidates_chart(result)
     axes = axes_of(ax, (9, 1.3 + 0.34 * len(found)))
-    colours = {kind: colour for kind, colour, _ in _KINDS}
-    for place, row in enumerate(found):
-        period = (row.comparable_us or 0.0) / 1000
-        axes.barh(place, period, height=0.7, color=colours[row.candidate.kind], gid=str(row.candidate.kind))
-        if row.period_us is not None:
-            ends = [row.period_us.least / 1000, row.period_us.most / 1000]
-            axes.plot(ends, [place, place], color="black", lw=1.5, marker="|", gid="spread")
-    rows(axes, [_label(row, place, result) for place, row in enumerate(found)])
-    axes.set_xlim(left=0)
-    axes.set_xlabel(f"measured {result.pace} (ms), less is better")
-    axes.set_title("Candidates of the race, fastest first")
-    legend(axes, [(str(kind), {"facecolor": colour}) for kind, colour, _ in _KINDS])
+    draw_bars(chart, axes)
+    axes.set_xlabel(f"{chart.across.label}, less is better")
     return axes
-
-
-def _label(row: TuningRow, place: int, result: TuningResult) -> str:
-    wins = place == 0 and bool(result.ties)
-    return f"{short(row.candidate.label, 32)}{' (winner)' if wins else ''}"

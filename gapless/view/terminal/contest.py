@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.sweeps import class_words
 from ...sweeps.contest import InstanceComparison
 from ...sweeps.instances import InstanceSet
 from ...sweeps.standings import Profile, profiles, standings
 from ..contest_words import COLUMNS, MEANINGS, head_words, standing_cells
 from ..layout import indented, plain_table
-from ..sweep_words import class_words
 
 _RATIOS = (1.0, 1.01, 1.1, 2.0, 10.0, 100.0)
 _MOST_FAILED = 10

@@ -8,13 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ...answers.words import counted, microseconds, percent, span_seconds
-from ...api.coordination import Coordination
-from ...api.coordination_bound import CoordinationBound
-from ...formulations.coordination.record import Record, percentile
-from ...formulations.coordination.simulation import Conditions
-from ...solvers.coordination.policies import SHIPPED, policy_names
-from ..coordination_words import (
+from ...answers.coordination import (
     bound_cells,
     bound_class,
     bound_columns,
@@ -28,6 +22,12 @@ from ..coordination_words import (
     rate,
     share_words,
 )
+from ...answers.words import counted, microseconds, percent, span_seconds
+from ...api.coordination import Coordination
+from ...api.coordination_bound import CoordinationBound
+from ...formulations.coordination.record import Record, percentile
+from ...formulations.coordination.simulation import Conditions
+from ...solvers.coordination.policies import SHIPPED, policy_names
 from ..layout import indented, plain_table
 
 _MOST_AWAY = 20

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...answers.words import share
-from ...sweeps.findings import FAILED, Contest, Growth, contests, disagreements, growths, records
-from ...sweeps.run import SweepResult
-from ...sweeps.spec import Sweep
-from ..layout import indented, plain_table
-from ..sweep_words import (
+from ...answers.sweeps import (
     BACKEND_COLUMNS,
     amount_words,
     backend_cells,
@@ -21,6 +16,11 @@ from ..sweep_words import (
     price_words,
     topic_words,
 )
+from ...answers.words import share
+from ...sweeps.findings import FAILED, Contest, Growth, contests, disagreements, growths, records
+from ...sweeps.run import SweepResult
+from ...sweeps.spec import Sweep
+from ..layout import indented, plain_table
 
 _MOST = 6
 """Tables of one kind; the page has all."""

@@ -153,11 +153,11 @@ def test_the_page_says_how_busy_devices_and_links_are() -> None:
     found = reported(six_devices(), TWO)
     bars = utilisation(found)
     assert bars is not None
-    units = {row.unit: row for row in bars.units}
+    units = {row.name: row for row in bars.rows}
     assert list(units)[:6] == list(six_devices().platform.unit_names)
-    assert {name for name, row in units.items() if row.pace} == {"xavier", "nano-1", "pi-2"}
-    assert units["nano-2 -> pi-2"].bars[0].percent == 67.222
-    assert not units["pi-3"].bars
+    assert {name for name, row in units.items() if row.tag == "busiest"} == {"xavier", "nano-1", "pi-2"}
+    assert units["nano-2 -> pi-2"].tracks[0].end == 67.222
+    assert not units["pi-3"].tracks
     titles = [column.title for column in chunk_table(found).columns]
     assert titles[-3:] == ["sends to", "message", "share of its period"]
     board = chunk_table(reported(*whole_board()))

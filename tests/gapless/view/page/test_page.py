@@ -10,8 +10,9 @@ from functools import cache
 
 import pytest
 
+from gapless.answers.charts import Axis, Kind, Line, Plane
 from gapless.formulations.errors import InvalidInputError
-from gapless.view.page.page import report_page
+from gapless.view.page.page import _path, report_page
 from tests.gapless.view.page import samples
 from tests.gapless.view.page.markup import Markup
 
@@ -157,3 +158,14 @@ def test_an_invalid_plan_is_marked() -> None:
 def test_a_report_needs_a_subject() -> None:
     with pytest.raises(InvalidInputError, match="at least one plan"):
         report_page([])
+
+
+def test_lines_are_drawn_as_paths_that_end_where_nothing_is_known() -> None:
+    axis = Axis(name="", low=0, high=10)
+    points = ((0.0, 1.0), (2.0, 5.0), (4.0, None), (6.0, 5.0), (8.0, 5.0))
+    stairs, joined = Line(points=points, stairs=True), Line(points=points)
+    filled = Line(points=points[:2], stairs=True, filled=True)
+    chart = Plane(kind=Kind.LINES, title="", across=axis, upwards=axis, series=())
+    assert _path(chart, stairs) == "M0 900H200V500H400M600 500H800"
+    assert _path(chart, joined) == "M0 900L200 500M600 500L800 500"
+    assert _path(chart, filled) == "M0 1000V900H200V500V1000Z"

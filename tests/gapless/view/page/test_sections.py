@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from gapless.answers.race import predicted_chart
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.candidates import CandidateKind
@@ -115,17 +116,17 @@ def test_utilisation_is_busy_time_over_the_period() -> None:
     assert subject.score is not None
     assert subject.measurement is not None
     measured = {unit.unit: unit.busy_us for unit in subject.measurement.units}
-    for row, busy in zip(found.units, subject.score.busy_us, strict=True):
+    for row, busy in zip(found.rows, subject.score.busy_us, strict=True):
         assert busy is not None
-        shares = [bar.percent for bar in row.bars]
+        shares = [track.end for track in row.tracks]
         assert shares == pytest.approx(
             [
                 100 * busy / subject.score.period_us,
-                100 * measured[row.unit] / subject.measurement.period_us,
+                100 * measured[row.name] / subject.measurement.period_us,
             ],
             abs=0.01,
         )
-    assert [row.unit for row in found.units if row.pace] == ["Little"]
+    assert [row.name for row in found.rows if row.tag == "busiest"] == ["Little"]
     assert column(chunk_table(subject), "predicted") == ["5.225 ms", "7.411 ms", "7.648 ms", "7.179 ms"]
 
 
@@ -170,6 +171,10 @@ def test_the_race_as_scatter_and_table() -> None:
     assert [row.strong for row in found.candidates.rows] == [True] + [False] * (len(result.rows) - 1)
     pearson = [entry.pearson for entry in result.quality]
     assert column(found.quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
+    of_one = predicted_chart(result, ["isolated"])
+    assert of_one is not None
+    assert [series.name for series in of_one.series] == ["plan", "baseline"], "colours, not hollow marks"
+    assert not any(mark.hollow for _, mark in of_one.marks)
     (ideal,) = found.scatter.guides
     assert all(x == y for x, y in ideal.points)
 
@@ -196,9 +201,13 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     ]
     assert column(found.table, "gap") == ["26.27 %", "23.60 %", "-", "-"]
     assert "no valid one has less than 901.000 ms (cpsat)" in found.words
-    assert [(one.plan, one.bound) for one in found.ranges][2] == (None, None)
-    assert found.ranges[1].plan == 100.0
-    assert found.ranges[0].bound == 0.0
+    assert found.ranges is not None
+    tracks = [track for bar in found.ranges.rows for track in bar.tracks]
+    assert (tracks[2].plan, tracks[2].bound) == (None, None)
+    assert tracks[1].plan == found.ranges.across.high
+    assert tracks[0].bound == found.ranges.across.low
+    still = tracks[0].parts[0]
+    assert (still.start, still.start + still.length) == (tracks[0].bound, tracks[0].plan)
     assert answers(samples.small()) is None
     failed = replace(samples.workload(), answers=samples.workload().answers[-1:])
     nothing = answers(failed)
@@ -356,7 +365,7 @@ def test_a_request_that_waits_is_not_compared_with_one_that_does_not() -> None:
 def test_no_unit_is_busier_than_all_of_its_time(name: str) -> None:
     found = utilisation(samples.SAMPLES[name]())
     assert found is not None
-    assert max(bar.percent for row in found.units for bar in row.bars) <= 100
+    assert max(track.end for row in found.rows for track in row.tracks) <= 100
 
 
 def test_the_page_says_the_shares_that_the_terminal_says() -> None:
@@ -369,6 +378,6 @@ def test_the_page_says_the_shares_that_the_terminal_says() -> None:
     Console(file=out, width=140).print(*parts)
     found = utilisation(subject)
     assert found is not None
-    shares = [bar.share for row in found.units for bar in row.bars if bar.kind == "predicted"]
+    shares = [row.tracks[0].text for row in found.rows if row.tracks]
     assert shares
     assert all(share in out.getvalue() for share in shares)

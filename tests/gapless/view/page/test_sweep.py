@@ -69,7 +69,9 @@ def test_a_page_of_nothing_is_a_page() -> None:
 
 def test_bars_are_as_long_as_their_share() -> None:
     text = sweep_page(found(row(platform="a", value=1000), row(platform="b", value=4000)))
-    lengths = re.findall(r'<rect x="0%" width="([\d.]+)%" height="12" y="3" rx="2" class="measured"/>', text)
+    lengths = re.findall(
+        r'<rect x="0.0%" width="([\d.]+)%" height="12" y="3" rx="2" class="measured"/>', text
+    )
     assert lengths == ["100.0", "25.0"], "percent"
 
 

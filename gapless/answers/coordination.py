@@ -1,14 +1,119 @@
-"""What is said about coordination, in the terminal and on pages: numbers of records and bounds in words."""
+"""A scenario: what each policy makes of it, in numbers, in words and as charts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ..answers.words import counted, microseconds, percent
 from ..api.coordination import Coordination
 from ..api.coordination_bound import CoordinationBound
 from ..formulations.coordination.record import Record, percentile
 from ..formulations.coordination.simulation import Conditions
+from .charts import Axis, Bar, Bars, Colour, Kind, Line, Mark, Part, Plane, Series, Tone, Track
+from .words import counted, microseconds, percent
+
+
+def rates_chart(records: Sequence[Record]) -> Bars:
+    """Return frames or requests a second by policy."""
+    unit = "Frames" if records[0].frames else "Requests"
+    return _by_policy(f"{unit} a second", records, rate, lambda record: f"{rate(record):,.2f}")
+
+
+def in_time_chart(records: Sequence[Record]) -> Bars | None:
+    """Return shares in time by policy; None: nothing has a deadline."""
+    if all(record.share_in_time() is None for record in records):
+        return None
+    return _by_policy("In time", records, _in_time, lambda record: share_words(record.share_in_time()))
+
+
+def deadlines_chart(runs: Sequence[Coordination]) -> Plane:
+    """Return the share of requests in time by the multiplier of their deadlines (Band, Fig. 18)."""
+    across = [(found.scenario.applications[0].deadline_permille or 0) / 1000 for found in runs]
+    series = []
+    for index, record in enumerate(runs[0].records):
+        records = [found.records[index] for found in runs]
+        points = [(x, 100 * _in_time(each)) for x, each in zip(across, records, strict=True)]
+        marks = (
+            Mark(
+                x=x,
+                y=y,
+                facts=(
+                    ("policy", record.policy),
+                    ("deadline", deadline_words(found)),
+                    ("in time", share_words(each.share_in_time())),
+                ),
+            )
+            for (x, y), found, each in zip(points, runs, records, strict=True)
+        )
+        series.append(Series(name=record.policy, lines=(Line(points=tuple(points)),), marks=tuple(marks)))
+    return Plane(
+        kind=Kind.LINES,
+        title="Requests in time by deadline",
+        noun="deadline",
+        across=Axis.around("deadline, 99th percentiles of the time alone", across, logarithmic=False),
+        upwards=Axis(name="requests in time", unit="%", low=0, high=105),
+        series=tuple(series),
+    )
+
+
+def _in_time(record: Record) -> float:
+    return record.share_in_time() or 0.0
+
+
+def _by_policy(
+    title: str, records: Sequence[Record], value: Callable[[Record], float], words: Callable[[Record], str]
+) -> Bars:
+    best = max(records, key=value)
+    return Bars(
+        title=title,
+        across=Axis(name=title, low=0, high=value(best) or 1.0),
+        rows=tuple(
+            Bar(
+                name=record.policy,
+                tracks=(
+                    Track(
+                        parts=(Part(start=0, length=value(record), colour=Tone.MEASURED),),
+                        text=words(record),
+                    ),
+                ),
+                strong=record is best,
+            )
+            for record in records
+        ),
+    )
+
+
+def record_chart(record: Record, start_us: float, end_us: float) -> Bars:
+    """Return what each unit does when: its chunks, coloured by network, and when it is away."""
+    networks = {request.number: request.network for request in record.requests}
+    rows = []
+    for unit, name in enumerate(record.units):
+        pieces: list[tuple[float, float, Colour, bool]] = [
+            (span.start_us, span.end_us or record.end_us, Tone.IDLE, False)
+            for span in record.away
+            if span.unit == unit
+        ]
+        for each in (each for each in record.ran if each.unit == unit):
+            pieces.append((each.start_us, each.end_us, networks[each.request], each.silent))
+            pieces += [(each.start_us, each.end_us, Tone.LOST, False)] if each.cut_off else []
+        parts = [
+            Part(start=left / 1000, length=(right - left) / 1000, colour=colour, faded=faded)
+            for start, end, colour, faded in pieces
+            if (left := max(start, start_us)) < (right := min(end, end_us))
+        ]
+        busy = percent(round(1000 * record.utilisation[unit]))
+        rows.append(Bar(name=name, tracks=(Track(parts=tuple(parts), text=busy, note="busy"),)))
+    used = {part.colour for row in rows for track in row.tracks for part in track.parts}
+    legend: list[tuple[Colour, str]] = [(n, name) for n, name in enumerate(record.networks) if n in used]
+    legend += [(Tone.LOST, "cut off")] if Tone.LOST in used else []
+    legend += [(Tone.IDLE, "not available")] if Tone.IDLE in used else []
+    return Bars(
+        title=record.policy,
+        across=Axis(name="time", unit="ms", low=start_us / 1000, high=end_us / 1000),
+        rows=tuple(rows),
+        legend=tuple(legend),
+        faded="fell back silently" if any(each.silent for each in record.ran) else "",
+        ticked=True,
+    )
 
 
 def frame_latencies_us(record: Record) -> list[float]:
