@@ -49,6 +49,8 @@ ONLY_IN = {
     "ray": {"executor/cluster", "gapless/sweeps/over_ray.py"},
     "uvicorn": {"gapless/serving"},
     "h11": {"gapless/serving"},
+    "grpc": {"gapless/serving"},
+    "google": {"gapless/serving/wire.py", "gapless/serving/grpc_server.py"},
     "jinja2": {"gapless/view/page"},
     "matplotlib": {"gapless/view/plots"},
     "pydantic": {"formulations/json_files.py"},

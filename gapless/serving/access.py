@@ -89,8 +89,11 @@ class Access:
                 "127.0.0.1 or on a Unix socket"
             )
 
-    def check(self, group: Group, headers: Headers) -> None:
-        """Refuse a message that its sender may not send."""
+    def check(self, group: Group, headers: Headers, *, pages: bool = True) -> None:
+        """Refuse a message that its sender may not send.
+
+        `pages`: whether a browser can send it for a page; none speaks gRPC without TLS.
+        """
         token = self._token(group)
         if token is not None:
             _check_token(token, headers)
@@ -100,7 +103,7 @@ class Access:
                 "units are not withdrawn and restored over the network: start the server with a token for "
                 "that (--admin-token-file)",
             )
-        elif self.token is None:
+        elif self.token is None and pages:
             self._check_name(headers)
             _check_page(headers)
 

@@ -49,7 +49,7 @@ class App:
         self.service = service
         self._access = access
         self._most_bytes = most_bytes
-        self._bodies = Bodies(_LARGEST * most_bytes)
+        self.bodies = Bodies(_LARGEST * most_bytes)
         self._codec = Codec()
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class App:
 
     async def _document(self, headers: Headers, receive: Receive) -> Mapping[str, Any]:
         """Return a small JSON object; where nothing is sent, an empty one."""
-        with self._bodies.held() as body:
+        with self.bodies.held() as body:
             most = _MOST_STEERING_BYTES
             data = await body.read(headers, receive, most_bytes=most, why=": nothing here needs more")
             data = await unpacked(data, _encoding(headers), most_bytes=most)
@@ -165,7 +165,7 @@ class App:
     async def _infer(
         self, model: Registered, interface: protocol.Interface, headers: Headers, receive: Receive
     ) -> Reply:
-        with self._bodies.held() as body:
+        with self.bodies.held() as body:
             data = await self._read(interface, body, headers, receive)
             with ended_with_client(receive):
                 request, answer = await self._submitted(model, interface, data, headers)

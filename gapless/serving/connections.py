@@ -13,10 +13,11 @@ import json
 import os
 import resource
 import socket
+from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import h11
 import uvicorn
@@ -32,6 +33,7 @@ _SPARE_FILES, _FILES_PER_UNIT = 48, 8
 """Open files that are left for models, and for a worker that starts: pipes, its output, a quota."""
 
 _LOOK_S = 1.0
+_START_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,18 +152,46 @@ class Connection(H11Protocol):
         self.transport.write(head.encode() + body)
 
 
+class Beside(Protocol):
+    """A server in the loop of the web server."""
+
+    async def start(self) -> None:
+        """Begin to listen."""
+
+    async def stop(self, grace_s: float) -> None:
+        """End when calls under way are answered, or after a while."""
+
+
 class WebServer(uvicorn.Server):
     """Accepts few connections at a time, and lets many wait: asyncio has one number for both."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self.connections = connections
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._beside: list[Beside] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(MOST_CONNECTIONS)
+        self._loop.set_result(asyncio.get_running_loop())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End when requests under way are answered."""
+        grace_s = float(self.config.timeout_graceful_shutdown or 0)
+        await asyncio.gather(super().shutdown(sockets), *(other.stop(grace_s) for other in self._beside))
+
+    def start_beside(self, other: Beside) -> None:
+        """Have another server start and end in the same loop; called in another thread."""
+
+        async def start() -> None:
+            await other.start()
+            self._beside.append(other)
+
+        loop = self._loop.result(_START_S)
+        asyncio.run_coroutine_threadsafe(start(), loop).result(_START_S)
 
 
 class Connections:

@@ -36,6 +36,7 @@ HEADER_LENGTH = "inference-header-content-length"
 BYTES_AN_ELEMENT = 64
 """The most that an element takes in JSON: 25 characters of a number, and a line of its own, indented."""
 
+_BYTES_A_VALUE = 10  # of a varint; all other values have 8 at most
 _MOST_DIGITS = 18
 _MOST_NAMED = 8
 _FURTHER_BYTES = 64 * 1024
@@ -68,6 +69,20 @@ class Interface:
     def most_bytes(self) -> int:
         """Largest body of a request."""
         return self.most_document_bytes + sum(spec.bytes for spec in self.inputs)
+
+    @cached_property
+    def most_message_bytes(self) -> int:
+        """Largest message of gRPC."""
+        tensors = len(self.inputs) + len(self.outputs)
+        return _BYTES_A_VALUE * self._elements + _BYTES_A_TENSOR * tensors + _FURTHER_BYTES
+
+    def check_count(self, given: int) -> None:
+        """Refuse a request of more inputs than the model has."""
+        if given > len(self.inputs):
+            raise InvalidInputError(
+                f"{given} inputs are given; {self.model!r} takes {len(self.inputs)}: "
+                + ", ".join(repr(spec.name) for spec in self.inputs[:_MOST_NAMED])
+            )
 
     @cached_property
     def most_values(self) -> int:
@@ -116,14 +131,14 @@ def read_request(interface: Interface, text: bytes | bytearray, binary_bytes: in
         )
     try:
         try:
-            return _read(interface, json.loads(text), binary_bytes)
+            return read_document(interface, json.loads(text), binary_bytes)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise _Malformed(f"the request is no JSON document: {error}") from None
         except _Malformed:
             raise
         except ValueError:  # once more, slowly, to say what is wrong as the client has written it
             spelled = json.loads(text, parse_float=Spelled, parse_constant=Spelled, parse_int=_whole)
-            return _read(interface, spelled, binary_bytes)
+            return read_document(interface, spelled, binary_bytes)
     except RecursionError:
         raise InvalidInputError("the request is no JSON document: it is nested too deeply") from None
 
@@ -139,7 +154,7 @@ def _whole(text: str) -> int | float:
         return Spelled(text)
 
 
-def _read(interface: Interface, document: Any, binary_bytes: int) -> InferRequest:
+def read_document(interface: Interface, document: Any, binary_bytes: int) -> InferRequest:
     """Return a request from its document; NaN and Infinity, which JSON does not have, fit nowhere."""
     if not isinstance(document, dict):
         raise InvalidInputError(f"the request is {written(document)}, must be a JSON object")
@@ -148,11 +163,7 @@ def _read(interface: Interface, document: Any, binary_bytes: int) -> InferReques
         raise InvalidInputError(f"id is {written(name)}, must be a text")
     parameters = members(document, "parameters", "parameters")
     given = _objects(document, "inputs")
-    if len(given) > len(interface.inputs):
-        raise InvalidInputError(
-            f"{len(given)} inputs are given; {interface.model!r} takes {len(interface.inputs)}: "
-            + ", ".join(repr(spec.name) for spec in interface.inputs[:_MOST_NAMED])
-        )
+    interface.check_count(len(given))
     return InferRequest(
         inputs=read_inputs(interface.inputs, given, binary_bytes),
         outputs=_outputs(interface, document, parameters),

@@ -20,6 +20,7 @@ from ..executor.model import Model
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
 from .access import Access, is_loopback
 from .app import App
+from .grpc_server import GrpcServer, check_grpc
 from .logs import LoggedRequests
 from .messages import keep_memory
 from .service import Service
@@ -63,6 +64,9 @@ class Server:
         itself.
     most_bytes
         Largest body of a message.
+    grpc_port
+        Where it speaks gRPC, too, at the same host, once the models are open; 0: any that is free. None: it
+        does not.
 
     Attributes
     ----------
@@ -70,6 +74,8 @@ class Server:
         Who serves.
     url
         Where it listens, in words.
+    grpc_port
+        Where it speaks gRPC; None: it does not.
 
     Raises
     ------
@@ -91,16 +97,20 @@ class Server:
         metrics_token: str | None = None,
         allow_hosts: Sequence[str] = (),
         most_bytes: int = MOST_BYTES,
+        grpc_port: int | None = None,
     ) -> None:
         if find_spec("uvicorn") is None:
             raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
+        local = is_loopback(host) or (path is not None and grpc_port is None)
         access = Access(
             token=token,
             admin_token=admin_token,
             metrics_token=metrics_token,
             hosts=tuple(allow_hosts),
-            public="" if path is not None or is_loopback(host) else host or "every address",
+            public="" if local else host or "every address",
         )
+        if grpc_port is not None:
+            check_grpc(host, grpc_port)
         self._path = None if path is None else Path(path)
         self._socket = _bound(host, port, self._path)
         name = f"[{host}]" if ":" in host else host
@@ -120,6 +130,18 @@ class Server:
             opened = self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
             self._server.connections.leave_files_for(len(opened.platform.units))
             self._service.begin(opened)
+            self.grpc_port = None
+            if grpc_port is not None:
+                grpc = GrpcServer(
+                    self._service,
+                    access=access,
+                    bodies=self._app.bodies,
+                    host=host,
+                    port=grpc_port,
+                    most_bytes=most_bytes,
+                )
+                self._server.start_beside(grpc)
+                self.grpc_port = grpc.port
         except BaseException:
             self._end()
             if opened is not None and opened is not coordinator:
@@ -178,6 +200,7 @@ def serve(
     metrics_token: str | None = None,
     allow_hosts: Sequence[str] = (),
     most_bytes: int = MOST_BYTES,
+    grpc_port: int | None = None,
     **options: Unpack[CoordinatorOptions],
 ) -> Server:
     """Serve models to other programs by the Open Inference Protocol (KServe's version 2, REST).
@@ -186,7 +209,7 @@ def serve(
     ----------
     models
         Models, or their locators; or a coordinator that holds them.
-    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes
+    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port
         As for `Server`.
     options
         As for `open_coordinator`.
@@ -214,6 +237,7 @@ def serve(
         metrics_token=metrics_token,
         allow_hosts=allow_hosts,
         most_bytes=most_bytes,
+        grpc_port=grpc_port,
     )
 
 

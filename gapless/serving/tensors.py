@@ -37,7 +37,10 @@ DATATYPES = {
 SHARED_MEMORY = ("shared_memory_region", "shared_memory_offset", "shared_memory_byte_size")
 """Parameters of tensors that lie in memory which clients and the server share; it is not offered."""
 
-_OF_INPUTS = ("binary_data_size", *SHARED_MEMORY)
+BINARY_SIZE = "binary_data_size"
+"""Parameter of a tensor that says how many bytes of the binary data are its own."""
+
+_OF_INPUTS = (BINARY_SIZE, *SHARED_MEMORY)
 
 _TYPES: dict[str, set[type]] = {"b": {bool}, "u": {int}, "i": {int}, "f": {int, float}}
 """Which types of JSON values are taken for each kind of element."""
@@ -144,7 +147,7 @@ def _binary_size(tensor: Mapping[str, Any]) -> Any:
         raise _Defect("is in shared memory, which is not offered: send it in binary form")
     if unknown := [name for name in found if name not in _OF_INPUTS]:
         raise _Defect(f"has the parameter {shown(unknown[0])}, which is not known here")
-    return found.get("binary_data_size")
+    return found.get(BINARY_SIZE)
 
 
 def _check_size(size: Any, spec: TensorSpec, left_bytes: int) -> None:

@@ -109,6 +109,10 @@ ControlOption = Annotated[
 HostOption = Annotated[str, _place_option(help="Address; others than loopback need --token-file.")]
 PortOption = Annotated[int, _place_option(min=0, max=65_535, help="Port; 0: any that is free.")]
 SocketOption = Annotated[Path | None, _place_option(metavar="PATH", help="A Unix socket instead.")]
+GrpcPortOption = Annotated[
+    int | None,
+    _place_option(min=0, max=65_535, help="Speak gRPC there as well; 0: any port that is free."),
+]
 TokenOption = Annotated[
     Path | None,
     _place_option(metavar="FILE", help="What clients must show, as Authorization: Bearer TOKEN."),
@@ -177,6 +181,7 @@ def serve(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     socket: SocketOption = None,
+    grpc_port: GrpcPortOption = None,
     token_file: TokenOption = None,
     admin_token_file: AdminTokenOption = None,
     metrics_token_file: MetricsTokenOption = None,
@@ -218,7 +223,9 @@ def serve(
     check_writable(trace)
     give_up_s = serving.parse_give_up(give_up)
     tokens = {"token": token_file, "admin_token": admin_token_file, "metrics_token": metrics_token_file}
-    where = serving.place(host, port, socket, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body)
+    where = serving.place(
+        host, port, socket, grpc_port, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body
+    )
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how["restarts"] = restarts

@@ -67,6 +67,7 @@ def place(
     host: str,
     port: int,
     path: Path | None,
+    grpc_port: int | None,
     *,
     tokens: Mapping[str, Path | None],
     allow_hosts: Sequence[str],
@@ -81,6 +82,7 @@ def place(
         "host": host,
         "port": port,
         "path": path,
+        "grpc_port": grpc_port,
         "allow_hosts": allow_hosts,
         "most_bytes": most_mib << 20,
         **words,
@@ -118,7 +120,8 @@ def opened(
         say(f"note: {note}")
     for name, model in server.coordinator.registered.items():
         say(f"{name}: {model.numbers}")
-    say(f"{', '.join(server.coordinator.registered)} at {server.url}; Ctrl-C stops")
+    also = "" if server.grpc_port is None else f", gRPC at port {server.grpc_port}"
+    say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
     return server, found[0]
 
 

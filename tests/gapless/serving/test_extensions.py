@@ -8,6 +8,7 @@ import json
 import threading
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.coordination.dispatch import Dispatcher, Late
 from gapless.formulations.coordination.policy import Waiting
 from gapless.formulations.coordination.times import NetworkTimes, Times
-from gapless.formulations.errors import ExecutionError, InvalidInputError
+from gapless.formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
 from gapless.serving import messages
 from gapless.serving.access import Access
 from gapless.serving.app import App
@@ -30,6 +31,7 @@ from gapless.solvers.coordination.dynamic import LeastSlack
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import Response, ask, asked, binary_body, json_body, vector
+from tests.processes import soon
 
 INFER = "/v2/models/net/infer"
 
@@ -152,6 +154,7 @@ def test_models_are_unloaded_and_loaded_again() -> None:
             while own.statistics().waiting < 4:
                 await asyncio.sleep(0.001)
             await asked(app, "POST", "/v2/repository/models/same/unload")
+            assert (await asked(app, "POST", "/v2/models/slow/infer", body)).code == 200
             done = await asked(app, "POST", "/v2/repository/models/slow/unload")
             assert done.code == 200
             assert all(each.done() for each in waiting)  # it waits for what was accepted
@@ -187,21 +190,39 @@ def test_requests_race_with_unloading_and_none_is_lost() -> None:
             while not ended.is_set():
                 codes.append(ask(app, "POST", INFER, json_body(vector(1.0))).code)
 
+        def more_than(count: int) -> bool:
+            return codes.count(200) > count
+
         clients = [threading.Thread(target=client) for _ in range(3)]
         for each in clients:
             each.start()
-        for _ in range(10):
+        for turn in range(5):
             own.unload("net")
             own.load("net")
+            assert soon(partial(more_than, turn))
         ended.set()
         for each in clients:
             each.join()
         assert set(codes) <= {200, 503}
-        assert 200 in codes
         counts = own.statistics().models[0].fates
         assert counts["answered"] == codes.count(200)
         assert own.statistics().waiting == 0
         app.close()
+
+
+def test_a_request_that_comes_while_its_model_is_unloaded_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with coordinator("a") as own:
+        own.register(chain(("add", 1.0), name="net"))
+
+        def unload(*_: object) -> list[str]:
+            own.unload("net")
+            return []
+
+        monkeypatch.setattr("gapless.executor.coordination.coordinator.check_inputs", unload)
+        with pytest.raises(RefusedRequestError, match="the model is unloaded"):
+            own.submit("net", {"x": vector(1.0)})
 
 
 def test_a_model_whose_requests_take_too_long_stays() -> None:
@@ -398,16 +419,16 @@ def test_bombs_and_broken_archives_are_refused(app: App, monkeypatch: pytest.Mon
     ):
         found = ask(app, "POST", INFER, broken, headers={"Content-Encoding": "gzip"})
         assert (found.code, words in found.error) == (400, True), found.error
-    assert app._bodies._held_bytes == 0
+    assert app.bodies._held_bytes == 0
 
 
 def test_what_is_unpacked_counts_as_memory(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_UNCOUNTED_BYTES", 1_000)
-    app._bodies = messages.Bodies(30_000)
+    app.bodies = messages.Bodies(30_000)
     packed = gzip.compress(json_body(vector(1.0)).ljust(40_000))
     found = ask(app, "POST", INFER, packed, headers={"Content-Encoding": "gzip"})
     assert (found.code, "messages of 30,000 bytes are in memory" in found.error) == (429, True)
-    assert app._bodies._held_bytes == 0
+    assert app.bodies._held_bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ class Stalled:
 
 def test_the_bodies_in_memory_are_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_UNCOUNTED_BYTES", 1_000)
-    app._bodies = messages.Bodies(100_000)
+    app.bodies = messages.Bodies(100_000)
 
     async def stall() -> None:
         stalled = Stalled(app, 30_000, 5)
@@ -223,9 +223,9 @@ def test_the_bodies_in_memory_are_bounded(app: App, monkeypatch: pytest.MonkeyPa
         for task in stalled.tasks:
             task.cancel()
         await asyncio.gather(*stalled.tasks, return_exceptions=True)
-        assert app._bodies._held_bytes == 0
+        assert app.bodies._held_bytes == 0
         large = await asked(app, "POST", INFER, json_body(vector(1.0)).ljust(30_000))
-        assert (large.code, app._bodies._held_bytes) == (200, 0)
+        assert (large.code, app.bodies._held_bytes) == (200, 0)
 
     asyncio.run(stall())
 
@@ -237,7 +237,7 @@ def test_a_body_is_not_held_while_its_request_waits(opened: Coordinator, app: Ap
         while not opened.statistics().waiting:
             assert not waiting.done()
             await asyncio.sleep(0.001)
-        assert app._bodies._held_bytes == 0
+        assert app.bodies._held_bytes == 0
         assert (await waiting).code == 200
 
     asyncio.run(ask_slowly())
