@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .api.coordination import Coordination, coordinate_deadlines
+from .api.coordination import Coordination, coordinate_deadlines, with_sessions
 from .api.coordination_bound import BoundedPart, CoordinationBound, bound_coordination
 from .api.coordination_live import coordinate_here
 from .api.coordinators import open_coordinator
@@ -54,4 +54,5 @@ __all__ = [
     "open_coordinator",
     "shipped_scenario",
     "shipped_setting",
+    "with_sessions",
 ]

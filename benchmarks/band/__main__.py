@@ -28,7 +28,7 @@ import gapless
 
 from ..arguments import chosen, folder, positive
 from ..printing import WIDTH, Part, show
-from . import deadlines, estimates, families, frames, units
+from . import beyond, deadlines, estimates, families, frames, units
 from .playing import Study
 
 PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
@@ -43,6 +43,7 @@ PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "19": units.figure_19,
     "table1": units.table_1,
     "table2": units.table_2,
+    "sessions": beyond.sessions,
     "families": families.families,
 }
 """Figures by number, tables, and what is ours."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -15,8 +16,9 @@ from ...formulations.coordination.dispatch import Dispatcher, Late
 from ...formulations.coordination.expected import setting_of
 from ...formulations.coordination.policy import Conduct, Policy, Waiting
 from ...formulations.coordination.record import Record
+from ...formulations.coordination.sessions import SessionChoice, loaded_within
 from ...formulations.coordination.setting import Setting
-from ...formulations.coordination.times import SMOOTHING, Times, chunk_times
+from ...formulations.coordination.times import SMOOTHING, NetworkTimes, Times, chunk_times
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
 from ...formulations.hardware import Platform
@@ -26,15 +28,17 @@ from ..engine import Engine, PlacementReceipt
 from ..engines.registry import engines_on
 from ..model import Model
 from ..pipeline.feeding import check_inputs
-from .held import Cannot, Routes, chain_of, hold
+from .held import Cannot, HeldNetwork, Offer, Routes, chain_of, hold, offer_of
 from .loop import Loop, Outage
-from .registration import Registered, Registration, admit, index_of, open_network
+from .registration import Registered, Registration, admit, index_of, measured_times, open_network
 from .requests import Accepted, Served, history_of
 from .restarts import RESTARTS
 from .tally import Fate, Statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
 
 QUEUE = 64
 """Most requests that are accepted and not answered, unless the user says otherwise."""
@@ -74,6 +78,11 @@ class Coordinator:
     check
         Whether each chunk of a network is compared with the uncut network on each unit that can run it,
         when it is registered.
+    sessions
+        Which chunks of a network are loaded: those that its shortest ways have, or all. All are, too, for
+        policies that may start any (`Policy.any_chunk`).
+    session_bytes
+        What the loaded sessions of one network may need together; None: no limit.
 
     Attributes
     ----------
@@ -99,6 +108,8 @@ class Coordinator:
         restarts: int = RESTARTS,
         smoothing: float = SMOOTHING,
         check: bool = True,
+        sessions: SessionChoice = SessionChoice.USEFUL,
+        session_bytes: int | None = None,
     ) -> None:
         if policy.conduct is not Conduct.CHUNKS:
             raise InvalidInputError(
@@ -109,11 +120,16 @@ class Coordinator:
             raise InvalidInputError(f"queue is {queue}, must be between 1 and 100000")
         if restarts < 0:
             raise InvalidInputError(f"restarts is {restarts}, must be at least 0")
+        if session_bytes is not None and (sessions is SessionChoice.ALL or policy.any_chunk):
+            why = f"policy {policy.name!r} needs all" if policy.any_chunk else "all are to be loaded"
+            raise InvalidInputError(f"sessions may have {session_bytes:,} bytes of memory, but {why}")
         self.platform = platform
         self.policy = policy
         self._engine = engine
         self._queue = queue
         self._check = check
+        self._sessions = sessions
+        self._session_bytes = session_bytes
         self._lock = threading.Lock()
         self._registering = threading.Lock()
         self._registered: dict[str, Registered] = {}
@@ -146,7 +162,7 @@ class Coordinator:
         borders: Collection[int] = (),
         routes: Routes = (),
     ) -> Registered:
-        """Hold a model: open all its chunks on all units that can run them, while others are served.
+        """Hold a model: open its chunks on the units that can run them, while others are served.
 
         One unit at a time is taken away for that, and, without costs, to measure its largest chunk.
 
@@ -200,10 +216,14 @@ class Coordinator:
     def _open(self, asked: Registration) -> Registered:
         chain = chain_of(asked.model, self.platform, asked.costs, asked.cannot)
         engines = engines_on(self.platform.units, self._engine)
-        held = hold(asked.model, tuple(engines.values()), chain, borders=asked.borders, routes=asked.routes)
-        network = index_of(self._loop, held)
+        offer = offer_of(asked.model, chain, borders=asked.borders, routes=asked.routes)
+        network = index_of(self._loop, offer)
         if network is None or self._loop.networks[network].closed:
-            known = chunk_times(chain, held.sections) if asked.costs else None
+            known = chunk_times(chain, offer.sections) if asked.costs else None
+            if network is not None:
+                held = self._loop.networks[network].held
+            else:
+                held, known = self._hold(asked.model, tuple(engines.values()), offer, known)
             network, receipts = open_network(
                 self._loop, self.platform, held, known, queue=self._queue, check=self._check, again=network
             )
@@ -211,14 +231,30 @@ class Coordinator:
         found = Registered(
             name=asked.name,
             network=network,
-            held=held,
+            held=self._loop.networks[network].held,
             deadline_us=asked.deadline_us,
             verification=self._loop.networks[network].verification,
         )
         self._loop.requests.tally.begin(asked.name)
         self._known[asked.name] = asked
         self._registered[asked.name] = found
+        _log.info("%s: %s", asked.name, found.sessions)
         return found
+
+    def _hold(
+        self, model: Model, engines: Sequence[Engine], offer: Offer, known: NetworkTimes | None
+    ) -> tuple[HeldNetwork, NetworkTimes | None]:
+        """Choose the sessions of a network, which takes times; return them, too, where they are known now."""
+        every = self._sessions is SessionChoice.ALL or self.policy.any_chunk or offer.planned
+        if every:
+            return hold(model, engines, offer), known
+        largest = offer.largest(model, self.platform).values()
+        if known is None:
+            if len(largest) == len(offer.bytes) and self._session_bytes is None:
+                return hold(model, engines, offer), None
+            known = measured_times(self._loop, self.platform, hold(model, engines, offer, [*largest]))
+        loaded = loaded_within(known, offer.bytes, self._session_bytes)
+        return hold(model, engines, offer, loaded=loaded), known
 
     def unload(self, name: str, *, patience_s: float = UNLOAD_PATIENCE_S) -> None:
         """Take no more requests of a model, answer those that were accepted, and free what it holds.

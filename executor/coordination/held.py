@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.chain import Chain, build_chain
 from ...formulations.coordination.estimates import Key, largest_chunks
-from ...formulations.coordination.sections import Section, chunks_of, sections_of
+from ...formulations.coordination.sections import Section, sections_of, sessions_of
+from ...formulations.coordination.sessions import Loaded
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, InvalidPlanError, LayerNotRunnableError
 from ...formulations.hardware import Platform
@@ -38,6 +39,32 @@ Routes = Sequence[Sequence[Chunk]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a network could be served by.
+
+    Attributes
+    ----------
+    sections
+        Its sections.
+    bytes
+        What each chunk on each unit needs, where that is possible; with a plan only the chunks of the plan.
+    planned
+        Whether they are those of a plan.
+    content
+        What tells whether two networks are the same: of all sections.
+    """
+
+    sections: tuple[Section, ...]
+    bytes: Mapping[Key, int]
+    planned: bool
+    content: tuple[str, ...]
+
+    def largest(self, model: Model, platform: Platform) -> dict[int, Key]:
+        """Return, by index of unit, its chunk of most work."""
+        return largest_chunks(model.network, self.sections, self.bytes.keys(), platform.units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldNetwork:
     """A network as it is held.
 
@@ -53,6 +80,10 @@ class HeldNetwork:
         The sessions of each chunk.
     layout
         Of its task slots.
+    offer
+        All chunks that it could have; `keys` are some of them.
+    loaded
+        How these were chosen; None: they are all, or those of a plan.
     """
 
     model: Model
@@ -60,6 +91,8 @@ class HeldNetwork:
     keys: frozenset[Key]
     sessions: Mapping[Key, tuple[SessionSpec, ...]]
     layout: SlotLayout
+    offer: Offer
+    loaded: Loaded | None = None
 
     @property
     def name(self) -> str:
@@ -133,24 +166,52 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
     return build_chain(platform, network, known)
 
 
-def hold(
-    model: Model,
-    engines: Sequence[Engine],
-    chain: Chain,
-    *,
-    borders: Collection[int] = (),
-    routes: Routes = (),
-) -> HeldNetwork:
-    """Have engines prepare all chunks of a network.
+def offer_of(model: Model, chain: Chain, *, borders: Collection[int] = (), routes: Routes = ()) -> Offer:
+    """Return what a network could be served by.
 
-    `engines`: who prepares the chunks of each unit, and opens them later, in its worker; `borders`: cuts
-    where a section ends although the same units can run both sides.
+    `borders`: cuts where a section ends although the same units can run both sides.
     Raises InvalidInputError: a border is no legal cut, or the chunks are not those of a plan that can run.
     """
     ends = {chunk.stop for route in routes for chunk in route} - {chain.layer_count}
     sections = sections_of(chain, {*borders, *ends})
+    sizes = sessions_of(chain, sections)
     keys = frozenset[Key]().union(*(_route_keys(chain, sections, route) for route in routes))
-    keys = keys or _all_keys(sections)
+    if tight := sorted(keys - sizes.keys()):
+        start, stop, unit = tight[0]
+        raise InvalidPlanError(
+            f"the plan for network {chain.network!r} needs more memory for layers {sections[start].start} to "
+            f"{sections[stop - 1].stop - 1} than unit {chain.units[unit]!r} has"
+        )
+    for index, section in enumerate(sections):
+        if not any(start <= index < stop for start, stop, _ in sizes):
+            raise LayerNotRunnableError(
+                f"no unit that can run layers {section.start} to {section.stop - 1} of {chain.network!r} has "
+                "the memory for them; give a unit more memory, or add one"
+            )
+    pieces = [piece for section in sections for piece in model.pieces(section.start, section.stop)]
+    return Offer(
+        sections=sections,
+        bytes={key: size for key, size in sizes.items() if not keys or key in keys},
+        planned=bool(keys),
+        content=tuple(piece.digest for piece in pieces),
+    )
+
+
+def hold(
+    model: Model,
+    engines: Sequence[Engine],
+    offer: Offer,
+    keys: Collection[Key] = (),
+    *,
+    loaded: Loaded | None = None,
+) -> HeldNetwork:
+    """Have engines prepare chunks of a network.
+
+    `engines`: who prepares the chunks of each unit, and opens them later, in its worker; `keys`: which of the
+    offer; empty: all of them, or those that are `loaded`.
+    """
+    sections = offer.sections
+    keys = frozenset(keys or (offer.bytes if loaded is None else loaded.sessions))
     pieces = {
         (start, stop): model.pieces(sections[start].start, sections[stop - 1].stop)
         for start, stop in sorted({key[:2] for key in keys})
@@ -171,11 +232,9 @@ def hold(
         keys=keys,
         sessions=sessions,
         layout=SlotLayout.of(tensors, 0),
+        offer=offer,
+        loaded=loaded,
     )
-
-
-def _all_keys(sections: tuple[Section, ...]) -> frozenset[Key]:
-    return frozenset((start, stop, unit) for start, stop, units in chunks_of(sections) for unit in units)
 
 
 def _route_keys(chain: Chain, sections: tuple[Section, ...], route: Sequence[Chunk]) -> frozenset[Key]:

@@ -19,7 +19,7 @@ from ..model import Model, allowed_of
 from ..pipeline.verify import receipt_words
 from ..runner import UNCHECKED, Verification, told
 from ..workers import Message
-from .held import Cannot, HeldNetwork, Routes, TaskSlots
+from .held import Cannot, HeldNetwork, Offer, Routes, TaskSlots
 from .loop import Loop
 from .outstanding import OpenNetwork
 from .seat import Opened
@@ -133,6 +133,14 @@ class Registered:
         """What is known of its numbers, in words."""
         return UNCHECKED if self.verification is None else self.verification.words
 
+    @property
+    def sessions(self) -> str:
+        """Which of its sessions are loaded, and what the others would be worth, in words."""
+        if self.held.loaded is not None:
+            return self.held.loaded.words
+        why = "the plan's" if self.held.offer.planned else "all"
+        return f"{why} {len(self.held.keys):,} sessions are loaded"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
@@ -147,16 +155,43 @@ class Registration:
     routes: Routes
 
 
-def index_of(loop: Loop, held: HeldNetwork) -> int | None:
+def index_of(loop: Loop, offer: Offer) -> int | None:
     """Return the index of a network that is held alike, or was: the same pieces on the same units."""
-    return next(
-        (i for i, known in enumerate(loop.networks) if _identity(known.held) == _identity(held)), None
-    )
+    return next((i for i, known in enumerate(loop.networks) if known.held.offer == offer), None)
 
 
-def _identity(held: HeldNetwork) -> object:
-    digests = {key: [spec.artifact.digest for spec in specs] for key, specs in held.sessions.items()}
-    return held.sections, held.keys, digests
+def measured_times(loop: Loop, platform: Platform, held: HeldNetwork) -> NetworkTimes:
+    """Return the times of all chunks that are on offer, by those that are held; nothing stays open.
+
+    `held`: the largest chunk of each unit, which is measured. All others are estimated.
+    """
+    slots, index = TaskSlots(held.layout, 1, certain=1), len(loop.networks)
+    try:
+        sample = slots.take()
+        slots.fill(sample, held.model.sample_inputs(0))
+        measured_us = {}
+        for unit, key in held.largest(platform).items():
+            message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
+            loop.errand(unit, message).result()
+            measured_us[key] = _measured(loop, platform.units[unit], _probe(index, key, sample), unit)
+            loop.errand(unit, {"kind": "shut", "network": index}).result()
+    finally:
+        slots.close()
+    return estimated_times(held.model.network, held.sections, held.offer.bytes, platform.units, measured_us)
+
+
+def _probe(network: int, key: Key, slot: int) -> Message:
+    """Return what has a worker run a chunk once."""
+    message = {"kind": "measure", "network": network, "start": key[0], "stop": key[1], "slot": slot}
+    return message | {"runs": 1, "limit_ns": 0}
+
+
+def _measured(loop: Loop, unit: ProcessingUnit, probe: Message, index: int) -> float:
+    """Return how long the chunk of a probe takes, microseconds."""
+    task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
+    took_us = loop.errand(index, task).result()["took_us"]
+    # A quota limits time, not speed: only the mean tells (`executor.machine.quota`).
+    return float((fmean if unit.emulated else median)(took_us))
 
 
 def open_network(
@@ -188,8 +223,7 @@ def open_network(
         slots.fill(sample, held.model.sample_inputs(0))
         for unit, key in held.largest(platform).items():
             message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
-            probe = {"kind": "measure", "network": index, "start": key[0], "stop": key[1], "slot": sample}
-            probe |= {"runs": 1, "limit_ns": 0}
+            probe = _probe(index, key, sample)
             loop.remember(unit, index, Opened(message, probe))  # first: a worker may be replaced meanwhile
             opening = loop.errand(unit, message)
             if check and comparison is None:  # the uncut model runs while the first unit opens its sessions
@@ -199,18 +233,15 @@ def open_network(
                 opened = comparison.check(unit, units[unit], opened, partial(_run, loop, probe))
             receipts += opened if comparison else told(None, opened)
             if known is None and again is None:
-                task = {**probe, "runs": _MEASURED_RUNS, "limit_ns": _MEASURING_NS}
-                took_us = loop.errand(unit, task).result()["took_us"]
-                # A quota limits time, not speed: only the mean tells (`executor.machine.quota`).
-                measured_us[key] = float((fmean if units[unit].emulated else median)(took_us))
+                measured_us[key] = _measured(loop, units[unit], probe, unit)
         verification = None if comparison is None else comparison.verification
         network = OpenNetwork(held, slots, verification)
         if again is not None:
             loop.add_again(index, network)
         else:
             times = known or estimated_times(held.model.network, held.sections, held.keys, units, measured_us)
-            ways = {key: time_us for key, time_us in times.chunk_us.items() if key in held.keys}
-            loop.add(network, replace(times, chunk_us=ways))
+            ways = {key: time_us for key, time_us in times.chunk_us.items() if key in held.offer.bytes}
+            loop.add(network, replace(times, chunk_us=ways, loaded=held.keys))
     except BaseException:
         loop.forget(index)
         slots.close()

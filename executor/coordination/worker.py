@@ -124,6 +124,7 @@ class _Held:
     def open(self, message: Message) -> Message:
         """Open the sessions of a network; of two equal pieces one."""
         settings = NetworkSettings(**message["settings"])
+        self.shut({"network": settings.network})
         stack, sessions = ExitStack(), dict[Artifact, Session]()
         with stack:
             for *_, steps in settings.chunks:

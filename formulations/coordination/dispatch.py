@@ -213,6 +213,8 @@ class Dispatcher:
         expected_us = self.times.chunk_us(request.network, request.done, stop, unit)
         if expected_us is None:
             raise self._refused(decision, f"the unit cannot run the sections from {request.done} on to there")
+        if not self.times.may_start(request.network, request.done, stop, unit):
+            raise self._refused(decision, f"sections {request.done} to {stop - 1} are not loaded on the unit")
         del self._queue[index]
         self._starts += 1
         start = Start(self._starts, request, stop, unit, now_us, expected_us)

@@ -24,6 +24,11 @@ def setting_of(platform: Platform, names: Sequence[str], times: Times) -> Settin
         networks=tuple(network for network, _ in found),
         costs=CostTable(units=platform.unit_names, networks=tuple(costs for _, costs in found)),
         borders={network.name: network.legal_cuts for network, _ in found},
+        sessions={
+            name: times.loaded(index)
+            for index, (name, table) in enumerate(zip(names, tables, strict=True))
+            if table is not None
+        },
     )
 
 

@@ -126,6 +126,9 @@ class Policy(ABC):
     conduct: Conduct = Conduct.CHUNKS
     """How it uses the units."""
 
+    any_chunk: bool = False
+    """Whether it may start chunks that are on no shortest way: then a coordinator loads them all."""
+
     fallback: Fallback = Fallback.BACK_AND_FORTH
     """Where layers run that a unit cannot run, if it places networks whole."""
 

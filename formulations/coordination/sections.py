@@ -14,6 +14,9 @@ from enum import StrEnum
 from ..chain import Chain
 from ..errors import InvalidInputError
 
+Session = tuple[int, int, int]
+"""A chunk on a unit, which is a session of its engine: first section, one past the last, and unit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -73,6 +76,17 @@ def chunks_of(sections: tuple[Section, ...]) -> tuple[tuple[int, int, frozenset[
                 break
             found.append((start, stop, units))
     return tuple(found)
+
+
+def sessions_of(chain: Chain, sections: tuple[Section, ...]) -> dict[Session, int]:
+    """Return the bytes of the session of each chunk on each unit that can run it and has the memory."""
+    sizes = {}
+    for start, stop, units in chunks_of(sections):
+        first, last = sections[start].start, sections[stop - 1].stop
+        for unit in sorted(units):
+            if chain.fits(first, last, unit):
+                sizes[start, stop, unit] = chain.memory_bytes(first, last)
+    return sizes
 
 
 class Fallback(StrEnum):

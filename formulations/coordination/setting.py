@@ -17,7 +17,7 @@ from ..network import Network
 from .behaviour import Behaviour, UnitBehaviour
 from .latency import shortest_latency_us
 from .policy import Conduct, Policy
-from .sections import Section, sections_of
+from .sections import Section, Session, sections_of, sessions_of
 from .times import NetworkTimes, Times, chunk_times, whole_times
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Setting:
         How units behave beyond that; None: one chunk after the other, always alike.
     borders
         Further borders of sections, by network.
+    sessions
+        The chunks that are loaded (`sessions.loaded_within`), by network; of others all are.
     """
 
     platform: Platform
@@ -51,10 +53,11 @@ class Setting:
     interference: Interference | None = None
     behaviour: Behaviour | None = None
     borders: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    sessions: Mapping[str, frozenset[Session]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
-        for network, sections in zip(self.networks, self.sections, strict=True):
-            self._check(network, sections)
+        for network, chain, sections in zip(self.networks, self.chains, self.sections, strict=True):
+            self._check(network, chain, sections)
         if strange := sorted(set(self.borders) - {network.name for network in self.networks}):
             raise InvalidInputError(f"borders of {strange[0]!r} are given; {self._meant(strange[0])}")
 
@@ -80,18 +83,20 @@ class Setting:
             behaviour=behaviour,
         )
 
-    def _check(self, network: Network, sections: tuple[Section, ...]) -> None:
+    def _check(self, network: Network, chain: Chain, sections: tuple[Section, ...]) -> None:
         if len(sections) > MOST_SECTIONS:
             raise InvalidInputError(
                 f"network {network.name!r} has {len(sections)} sections on {self.platform.name!r}, at most "
                 f"{MOST_SECTIONS} are possible; group its operators into fewer layers"
             )
-        for section in sections:
-            if not section.units:
+        held = {start for start, stop, _ in sessions_of(chain, sections) if stop == start + 1}
+        for index, section in enumerate(sections):
+            if index not in held:
                 first, last = network.layers[section.start].name, network.layers[section.stop - 1].name
                 raise InvalidInputError(
                     f"no unit of {self.platform.name!r} can run the layers {section.start} ({first!r}) to "
                     f"{section.stop - 1} ({last!r}) of {network.name!r}"
+                    + (", or none of those that can has the memory" if section.units else "")
                 )
 
     @cached_property
@@ -148,7 +153,11 @@ class Setting:
         """
         pairs = zip(self.chains, self.sections, strict=True)
         if policy.conduct is Conduct.CHUNKS:
-            return tuple(chunk_times(chain, parts) for chain, parts in pairs)
+            sessions = {} if policy.any_chunk else self.sessions
+            return tuple(
+                replace(chunk_times(chain, parts), loaded=sessions.get(chain.network))
+                for chain, parts in pairs
+            )
         return tuple(whole_times(*pair, policy.fallback, self.processor(policy)) for pair in pairs)
 
     def processor(self, policy: Policy) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..chain import Chain
-from .sections import Fallback, Section, chunks_of, legs_of
+from .sections import Fallback, Section, Session, legs_of, sessions_of
 
 SMOOTHING = 0.1
 """Share of the last observation in an expected time (Band, 4.3.2)."""
@@ -40,11 +40,14 @@ class NetworkTimes:
     sections
         Number of its sections.
     chunk_us
-        By first section, one past the last, and unit; what is not there cannot be asked for.
+        By first section, one past the last, and unit; what is not there cannot run.
+    loaded
+        The chunks that may be started: those with a session (`sessions`); None: all.
     """
 
     sections: int
-    chunk_us: Mapping[tuple[int, int, int], float]
+    chunk_us: Mapping[Session, float]
+    loaded: frozenset[Session] | None = None
 
 
 class Times:
@@ -95,7 +98,8 @@ class Times:
         options: list[list[Option]] = [[] for _ in range(times.sections)]
         for (start, stop, unit), time_us in sorted(times.chunk_us.items()):
             self._known[network, start, stop, unit] = time_us
-            options[start].append(Option(stop, unit, self._shown(network, start, stop, unit)))
+            if times.loaded is None or (start, stop, unit) in times.loaded:
+                options[start].append(Option(stop, unit, self._shown(network, start, stop, unit)))
         self._options.append([tuple(each) for each in options])
         self.version += 1
         return network
@@ -110,8 +114,17 @@ class Times:
         return self._sections[network]
 
     def options(self, network: int, start: int) -> tuple[Option, ...]:
-        """Return the chunks that can run when `start` sections are done, shorter ones first."""
+        """Return the chunks that may be started when `start` sections are done, shorter ones first."""
         return self._options[network][start]
+
+    def loaded(self, network: int) -> frozenset[Session]:
+        """Return the chunks of a network that may be started."""
+        options = enumerate(self._options[network])
+        return frozenset((start, option.stop, option.unit) for start, some in options for option in some)
+
+    def may_start(self, network: int, start: int, stop: int, unit: int) -> bool:
+        """Return whether a chunk is among these options."""
+        return any(option[:2] == (stop, unit) for option in self._options[network][start])
 
     def chunk_us(self, network: int, start: int, stop: int, unit: int) -> int | None:
         """Return the expected time of a chunk of sections [start, stop); None: the unit cannot run it."""
@@ -142,13 +155,12 @@ class Times:
 
 
 def chunk_times(chain: Chain, sections: tuple[Section, ...]) -> NetworkTimes:
-    """Return the times of all chunks of a network by its costs, copies included."""
+    """Return the times of all chunks that units can hold, by the costs of a network, copies included."""
     return NetworkTimes(
         sections=len(sections),
         chunk_us={
             (start, stop, unit): chain.busy_us(sections[start].start, sections[stop - 1].stop, unit)
-            for start, stop, units in chunks_of(sections)
-            for unit in units
+            for start, stop, unit in sessions_of(chain, sections)
         },
     )
 

@@ -14,9 +14,11 @@ from ..formulations.coordination.play import play
 from ..formulations.coordination.policy import Policy
 from ..formulations.coordination.record import Record
 from ..formulations.coordination.scenario import Scenario
-from ..formulations.coordination.sections import Section
+from ..formulations.coordination.sections import Section, sessions_of
+from ..formulations.coordination.sessions import Loaded, loaded_within
 from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.simulation import Conditions
+from ..formulations.coordination.times import chunk_times
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import load
 from ..solvers.coordination.budget import PowerBudget
@@ -136,6 +138,38 @@ def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy
         return policy
     limit_mw = round(1000 * watt)
     return lambda: PowerBudget(make_policy(policy), setting, limit_mw)
+
+
+def with_sessions(setting: Setting, limit_bytes: int | None = None) -> tuple[Setting, dict[str, Loaded]]:
+    """Return a setting in which only useful sessions are loaded, and by network which those are.
+
+    Parameters
+    ----------
+    setting
+        In which all are.
+    limit_bytes
+        What the sessions of one network may need together; None: only those go that no shortest way has.
+
+    Raises
+    ------
+    InvalidInputError
+        A network cannot run within this memory.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> phone = gapless.coordination.shipped_setting("pixel4", ["fsrnet"])
+    >>> _, loaded = gapless.coordination.with_sessions(phone)
+    >>> len(loaded["fsrnet"].sessions), len(loaded["fsrnet"].dropped)
+    (41, 335)
+    """
+    found = {}
+    for chain, parts in zip(setting.chains, setting.sections, strict=True):
+        found[chain.network] = loaded_within(
+            chunk_times(chain, parts), sessions_of(chain, parts), limit_bytes
+        )
+    kept = {network: frozenset(loaded.sessions) for network, loaded in found.items()}
+    return replace(setting, sessions=kept), found
 
 
 def divided(setting: Setting, sections: int) -> Setting:

@@ -19,6 +19,7 @@ from ..formulations.coordination.dispatch import Late
 from ..formulations.coordination.play import Traffic
 from ..formulations.coordination.record import Record, percentile
 from ..formulations.coordination.scenario import Application, Scenario
+from ..formulations.coordination.sessions import SessionChoice
 from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.simulation import Conditions
 from ..formulations.coordination.times import SMOOTHING
@@ -46,6 +47,8 @@ def coordinate_here(
     split: int = 1,
     late: Late | str = Late.KEEP,
     smoothing: float = SMOOTHING,
+    sessions: SessionChoice | str = SessionChoice.USEFUL,
+    session_bytes: int | None = None,
     warm_up: int = WARM_UP,
     report: Report = silent,
 ) -> tuple[Coordination, Coordination]:
@@ -62,7 +65,7 @@ def coordinate_here(
         Who decides; policies that place requests whole are for simulations.
     models
         The model of each network; None, or left out: the built-in network of that name.
-    platform, engine, cannot, split
+    platform, engine, cannot, split, sessions, session_bytes
         As for `open_coordinator`.
     late
         What becomes of requests that cannot meet their deadline any more.
@@ -106,6 +109,8 @@ def coordinate_here(
             split=split,
             late=late,
             smoothing=smoothing,
+            sessions=sessions,
+            session_bytes=session_bytes,
             queue=100_000,
         ) as coordinator:
             p99_us = _warm_up(coordinator, asked, warm_up)

@@ -15,6 +15,7 @@ from ..executor.progress import Report, Step, silent
 from ..formulations.coordination.dispatch import Late
 from ..formulations.coordination.policy import Policy
 from ..formulations.coordination.sections import sections_of
+from ..formulations.coordination.sessions import SessionChoice
 from ..formulations.coordination.times import SMOOTHING
 from ..formulations.costs import CostTable, NetworkCosts
 from ..formulations.deployment import Deployment
@@ -41,6 +42,8 @@ class CoordinatorOptions(TypedDict, total=False):
     platform: Platform | None
     engine: str | Engine | None
     smoothing: float
+    sessions: SessionChoice | str
+    session_bytes: int | None
     queue: int
     restarts: int
     check: bool
@@ -60,6 +63,8 @@ def open_coordinator(
     platform: Platform | None = None,
     engine: str | Engine | None = None,
     smoothing: float = SMOOTHING,
+    sessions: SessionChoice | str = SessionChoice.USEFUL,
+    session_bytes: int | None = None,
     queue: int = QUEUE,
     restarts: int = RESTARTS,
     check: bool = True,
@@ -92,6 +97,10 @@ def open_coordinator(
         Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
     smoothing
         Share of the last observation in an expected time.
+    sessions
+        Which chunks are loaded: "useful", those that the shortest ways have, or "all".
+    session_bytes
+        What the loaded sessions of one network may need together; None: no limit.
     queue
         Most requests that are accepted and not answered; further ones are refused.
     restarts
@@ -134,6 +143,8 @@ def open_coordinator(
         make_policy(policy) if isinstance(policy, str) else policy,
         late=Late(late),
         smoothing=smoothing,
+        sessions=SessionChoice(sessions),
+        session_bytes=session_bytes,
         queue=queue,
         restarts=restarts,
         check=check,

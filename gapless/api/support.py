@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..executor.graph.describing import divided as divided_by
 from ..executor.graph.describing import operator_text
-from ..formulations.coordination.sections import Section, chunks_of
+from ..formulations.coordination.sections import Section, Session, chunks_of, sessions_of
 from ..formulations.coordination.sessions import Loaded, loaded_within
 from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.times import chunk_times
@@ -267,10 +267,7 @@ def _summary(
     limit_bytes: int | None,
 ) -> ModelSupport:
     (chain,), (parts,) = setting.chains, setting.sections
-    chunks = [
-        (start, stop, units, chain.memory_bytes(parts[start].start, parts[stop - 1].stop))
-        for start, stop, units in chunks_of(parts)
-    ]
+    sessions = sessions_of(chain, parts)
     in_file = _runs(place.able)
     placements = prod(map(len, place.able))
 
@@ -295,20 +292,26 @@ def _summary(
             for part in parts
         ),
         chunks=tuple(
-            ChunkSupport(start=start, stop=stop, units=named(units), bytes=size)
-            for start, stop, units, size in chunks
+            ChunkSupport(
+                start=start,
+                stop=stop,
+                units=named(units),
+                bytes=chain.memory_bytes(parts[start].start, parts[stop - 1].stop),
+            )
+            for start, stop, possible in chunks_of(parts)
+            if (units := frozenset(unit for unit in possible if (start, stop, unit) in sessions))
         ),
         placements=placements if placements <= _MOST_PLACEMENTS else None,
         file_order_sections=len(in_file),
         file_order_chunks=len(chunks_of(in_file)),
-        session_bytes=sum(size * len(units) for *_, units, size in chunks),
-        loaded=_loaded(setting, chunks, limit_bytes, timed=place.speeds is not None),
+        session_bytes=sum(sessions.values()),
+        loaded=_loaded(setting, sessions, limit_bytes, timed=place.speeds is not None),
     )
 
 
 def _loaded(
     setting: Setting,
-    chunks: Sequence[tuple[int, int, frozenset[int], int]],
+    sessions: Mapping[Session, int],
     limit_bytes: int | None,
     *,
     timed: bool,
@@ -321,8 +324,7 @@ def _loaded(
             )
         return None
     (chain,), (parts,) = setting.chains, setting.sections
-    held = {(start, stop, unit): size for start, stop, units, size in chunks for unit in units}
-    return loaded_within(chunk_times(chain, parts), held, limit_bytes)
+    return loaded_within(chunk_times(chain, parts), sessions, limit_bytes)
 
 
 def _runs(able: Sequence[frozenset[int]]) -> tuple[Section, ...]:

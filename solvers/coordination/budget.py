@@ -36,6 +36,7 @@ class PowerBudget(Policy):
             )
         self._policy = policy
         self.name, self.conduct, self.fallback = policy.name, policy.conduct, policy.fallback
+        self.any_chunk = policy.any_chunk
 
     def next(
         self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times

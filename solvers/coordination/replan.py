@@ -68,6 +68,7 @@ class Replan(Policy):
     """
 
     name = "replan"
+    any_chunk = True
 
     def __init__(self, backend: str = "native", *, time_limit_s: float = TIME_LIMIT_S) -> None:
         self.plans = 0  # how many plans have been made

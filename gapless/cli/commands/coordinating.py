@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +12,8 @@ from ...formulations.coordination.times import SMOOTHING
 from ...formulations.hardware import Precision
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.models import EmulateOption, EngineOption, UnitsOption
+from ..options.models import EmulateOption, EngineOption, SessionMemoryOption, SessionsOption, UnitsOption
 from ..options.problem import OutOption, check_writable
-
-if TYPE_CHECKING:
-    pass
 
 _served_option = heading("How requests are served")
 _here_option = heading("On this machine")
@@ -136,6 +133,8 @@ def requests_coordinate(
     problem: CostsOption = None,
     behaviour: BehaviourOption = None,
     split: SplitOption = None,
+    sessions: SessionsOption = None,
+    session_memory: SessionMemoryOption = None,
     late: LateOption = Late.KEEP,
     seconds: SecondsOption = None,
     pace: PaceOption = 1.0,
@@ -162,6 +161,7 @@ def requests_coordinate(
     from ...formulations.coordination.simulation import Conditions
     from ..tasks import coordinating as tasks
     from ..tasks.measuring import DeviceChoice
+    from ..tasks.serving import sessions_of
 
     for path in (picture, report, out):
         check_writable(path)
@@ -175,11 +175,13 @@ def requests_coordinate(
         alone |= {"power": power, "multipliers": multipliers, "bound": bound, "report": report}
         tasks.check_alone(alone)
         choice = DeviceChoice.of(engine, units=units, emulate=emulate, precision=Precision.HIGH)
-        how = {"late": late, "split": split or 1, "smoothing": smoothing}
+        how: dict[str, Any] = {"late": late, "split": split or 1, "smoothing": smoothing}
+        how |= sessions_of(sessions, session_memory)
         return tasks.served_here(asked, policies, choice, cannot, how=how, out=out, picture=picture)
     place = tasks.place(asked, platform, problem, behaviour, split)
+    place, notes = tasks.loaded(place, sessions, session_memory)
     noise = tasks.noise_of(noise_estimates, noise_times)
     conditions = Conditions(late=late, smoothing=smoothing, noise=noise, rest_kelvin=rest, seed=asked.seed)
     wanted = tasks.Wanted(power_w=power, multipliers=multipliers, bound_s=bound, frames=bound_frames)
     found = tasks.serve(asked, place, policies, conditions, wanted)
-    return tasks.shown(found, picture=picture, page=report, out=out)
+    return tasks.shown(found, notes, picture=picture, page=report, out=out)

@@ -25,6 +25,8 @@ from ..options.models import (
     GranularityOption,
     MaterializeOption,
     PrecisionOption,
+    SessionMemoryOption,
+    SessionsOption,
     ShapeOption,
     SimplifyOption,
     UnitsOption,
@@ -193,6 +195,8 @@ def serve(
     queue: QueueOption = 64,
     problem: ProblemOption = None,
     split: SplitOption = 1,
+    sessions: SessionsOption = None,
+    session_memory: SessionMemoryOption = None,
     seconds: SecondsOption = None,
     check: CheckOption = True,
     shape: ShapeOption = None,
@@ -229,6 +233,7 @@ def serve(
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how["restarts"] = restarts
+    how |= serving.sessions_of(sessions, session_memory)
     how |= {"deadlines_us": serving.parse_deadlines(deadline), "cannot": serving.parse_cannot(cannot)}
     opening = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
     choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)

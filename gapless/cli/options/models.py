@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...executor.graph.choices import Granularity, Simplification
+from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Precision
 from ..base.general_options import heading, output_option
@@ -23,6 +24,23 @@ measuring_option = heading("How to measure")
 
 SIMULATED = "simulated"
 """The engine of `tune`, `run` and `trace` that plays a cost table (`executor.engine.SIMULATED`)."""
+
+SessionMemoryOption = Annotated[
+    int | None,
+    heading("How requests are served")(
+        "--session-memory",
+        metavar="MEGABYTES",
+        min=1,
+        help="What the loaded chunks of a network may need together; the least useful ones are left out.",
+    ),
+]
+SessionsOption = Annotated[
+    SessionChoice | None,
+    heading("How requests are served")(
+        help="Which chunks are loaded: those that its shortest ways have (useful: on a device, and with "
+        "--session-memory), or all."
+    ),
+]
 
 _LOCATOR_HELP = (
     "An ONNX file, a built-in network or application (see `gapless list networks`), or path.py:NAME of a "

@@ -20,6 +20,7 @@ from ...api.coordination import (
     given_scenario,
     given_setting,
     with_power,
+    with_sessions,
 )
 from ...api.coordination_bound import CoordinationBound, bound_coordination
 from ...api.engines import DEFAULT_ENGINE
@@ -30,6 +31,7 @@ from ...formulations.coordination.arrivals import at_pace
 from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.coordination.record import Record, percentile
 from ...formulations.coordination.scenario import Scenario
+from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.simulation import Conditions
 from ...formulations.coordination.truth import Noise
@@ -191,6 +193,18 @@ def place(
     return found if split is None else divided(found, split)
 
 
+def loaded(
+    setting: Setting, sessions: SessionChoice | None, megabytes: int | None
+) -> tuple[Setting, list[str]]:
+    """Return a setting with the sessions that are asked for, and what is lost without the others."""
+    if sessions is not SessionChoice.USEFUL and megabytes is None:
+        return setting, []
+    if sessions is SessionChoice.ALL:
+        raise InvalidInputError("--sessions all and --session-memory contradict each other: give one of them")
+    found, kept = with_sessions(setting, None if megabytes is None else megabytes * 1_000_000)
+    return found, [f"{network}: {each.words}" for network, each in kept.items()]
+
+
 def noise_of(estimates: str | None, times: str | None) -> Noise:
     """Return the noise that two options ask for."""
     return Noise(
@@ -224,11 +238,16 @@ def serve(
     return Found(runs=runs, bound=bound)
 
 
-def shown(found: Found, *, picture: Path | None, page: Path | None, out: Path | None) -> Answer:
-    """Return the answer about runs in simulated time, and write what is to be written."""
+def shown(
+    found: Found, said: Sequence[str], *, picture: Path | None, page: Path | None, out: Path | None
+) -> Answer:
+    """Return the answer about runs in simulated time, and write what is to be written.
+
+    `said`: what people should know beforehand.
+    """
     runs, bound = found.runs, found.bound
     document = coordination_document(runs, bound)
-    notes = write_out(out, lambda: documents.json_text(document))
+    notes = [*said, *write_out(out, lambda: documents.json_text(document))]
     if picture is not None:
         from ...view.plots.coordination import save_coordination
 

@@ -25,6 +25,7 @@ from ...executor.coordination.tally import Statistics
 from ...executor.model import Model
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
+from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, NothingLeftError
 from ...formulations.printing import printable
@@ -120,6 +121,7 @@ def opened(
         say(f"note: {note}")
     for name, model in server.coordinator.registered.items():
         say(f"{name}: {model.numbers}")
+        say(f"{name}: {model.sessions}")
     also = "" if server.grpc_port is None else f", gRPC at port {server.grpc_port}"
     say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
     return server, found[0]
@@ -144,6 +146,12 @@ def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> S
         plan=named.deployed(known),
         notes=(*named.notes, *notes),
     )
+
+
+def sessions_of(choice: SessionChoice | None, megabytes: int | None) -> dict[str, Any]:
+    """Return which sessions are loaded, as `open_coordinator` takes it."""
+    limit_bytes = None if megabytes is None else megabytes * 1_000_000
+    return {"sessions": choice or SessionChoice.USEFUL, "session_bytes": limit_bytes}
 
 
 def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gapless.executor.coordination.tally import Fate
 from gapless.executor.pipeline.trace_export import trace_parts
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.policy import Conduct
+from gapless.formulations.coordination.sessions import SessionChoice
 from gapless.formulations.costs import NetworkCosts
 from gapless.formulations.errors import (
     DroppedRequestError,
@@ -29,6 +31,7 @@ from gapless.formulations.errors import (
 )
 from gapless.formulations.plan import Chunk
 from gapless.solvers.coordination.dynamic import LeastSlack
+from gapless.solvers.coordination.replan import Replan
 from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 
@@ -230,3 +233,65 @@ def test_a_policy_that_fails_is_named_to_everybody() -> None:
             opened.run("net", model.sample_inputs(0))
         with pytest.raises(RefusedRequestError, match="closed"):
             opened.submit("net", model.sample_inputs(0))
+
+
+SPLIT = NetworkCosts(network="net", layer_us=((50, 20), (50, 20), (50, None)))
+"""What the last layer lacks makes two sections; "a" runs all, "b" is faster at the first."""
+
+
+def test_only_sessions_that_shortest_ways_have_are_loaded() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net")
+    with coordinator("a", "b") as opened:
+        found = opened.register(model, costs=SPLIT, borders=[1])
+        assert set(found.held.offer.bytes) == {
+            *((start, stop, 0) for start in range(3) for stop in range(start + 1, 4)),
+            *((start, stop, 1) for start, stop in ((0, 1), (0, 2), (1, 2))),
+        }
+        assert found.held.keys == {(0, 3, 0), (0, 2, 1), (2, 3, 0)}  # nobody stops where nothing changes
+        assert found.sessions.startswith("3 of 9 sessions are loaded")
+        assert {key[:2] for key in found.held.sessions} == {(0, 3), (0, 2), (2, 3)}
+        assert right(model, opened.run("net", model.sample_inputs(0)))
+        opened.withdraw("b")
+        assert right(model, opened.run("net", model.sample_inputs(1)), 1)
+        again = opened.register(
+            chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net"), "again", costs=SPLIT, borders=[1]
+        )
+        assert again.network == found.network
+        assert set(opened.setting().sessions["net"]) == found.held.keys
+
+
+def test_all_sessions_are_loaded_if_asked_for_or_needed_and_a_limit_holds() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net")
+    with coordinator("a", "b", sessions=SessionChoice.ALL) as opened:
+        assert len(opened.register(model, costs=SPLIT, borders=[1]).held.keys) == 9
+    with Coordinator(platform("a", "b"), FakeEngine(), Replan()) as opened:
+        assert len(opened.register(model, costs=SPLIT, borders=[1]).held.keys) == 9
+        assert right(model, opened.run("net", model.sample_inputs(0)))
+    with pytest.raises(InvalidInputError, match="'replan' needs all"):
+        Coordinator(platform("a", "b"), FakeEngine(), Replan(), session_bytes=1)
+    with coordinator("a", "b") as opened:
+        sizes = opened.register(model, costs=SPLIT, borders=[1]).held.offer.bytes
+    with coordinator("a", "b", session_bytes=sizes[0, 3, 0]) as opened:
+        found = opened.register(model, costs=SPLIT, borders=[1])
+        assert found.held.keys == {(0, 3, 0)}
+        assert "the shortest latency grows by" in found.sessions
+
+
+def test_times_that_are_not_known_are_measured_before_sessions_are_chosen() -> None:
+    model = typed(chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net"), "Conv", "Odd", "Conv")
+    with coordinator("a", "b") as opened:
+        found = opened.register(model, cannot={"b": ["Odd"]})
+        assert found.held.loaded is not None
+        assert len(found.held.keys) < len(found.held.offer.bytes) == 8
+        assert right(model, opened.run("net", model.sample_inputs(0)))
+
+
+def test_what_a_unit_has_no_memory_for_is_no_session() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 3.0), name="net")
+    large = platform("a", "b")
+    with Coordinator(large, FakeEngine(), LeastSlack(), sessions=SessionChoice.ALL) as opened:
+        sizes = opened.register(model, costs=SPLIT).held.offer.bytes
+    assert (0, 1, 1) in sizes
+    small = replace(large, units=(large.units[0], replace(large.units[1], memory_bytes=sizes[0, 1, 1] - 1)))
+    with Coordinator(small, FakeEngine(), LeastSlack(), sessions=SessionChoice.ALL) as opened:
+        assert {key[2] for key in opened.register(model, costs=SPLIT).held.keys} == {0}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gapless.executor.coordination.held import chain_of, hold
+from gapless.executor.coordination.held import chain_of, hold, offer_of
 from gapless.executor.engine import Artifact
 from gapless.executor.model import Piece
 from tests.executor.pipeline.fakes import FakeEngine, chain, platform
@@ -30,7 +30,7 @@ class Other(FakeEngine):
 def test_each_unit_holds_its_chunks_by_its_own_engine() -> None:
     units, model = platform("a", "b"), chain(("add", 1.0), ("scale", 2.0), ("add", 3.0))
     usual, other = FakeEngine(), Other()
-    held = hold(model, (usual, other), chain_of(model, units, None, {}))
+    held = hold(model, (usual, other), offer_of(model, chain_of(model, units, None, {})))
     engines = {
         unit: {s.artifact.engine for key, specs in held.sessions.items() if key[2] == index for s in specs}
         for index, unit in enumerate(units.unit_names)

@@ -7,7 +7,8 @@ from itertools import chain, combinations
 import pytest
 
 from gapless.formulations.coordination.latency import shortest_latency_us, soonest
-from gapless.formulations.coordination.sessions import Session, loaded_within
+from gapless.formulations.coordination.sections import Session
+from gapless.formulations.coordination.sessions import loaded_within
 from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import InvalidInputError
 
@@ -33,12 +34,15 @@ TIMES = Times(["cpu", "npu"], [FIGURE_12])
 
 
 def on_shortest_ways() -> set[Session]:
-    """Return the first chunks of the shortest ways, found by the program that policies use."""
-    found = set()
-    for free in chain(combinations((CPU, NPU), 1), [(CPU, NPU)]):
-        for done in range(3):
-            way = soonest(TIMES, 0, done, [0 if unit in free else None for unit in (CPU, NPU)])
-            found |= set() if way is None else {(done, way[1].stop, way[1].unit)}
+    """Return what requests start with wherever they are, by the program that policies use."""
+    found, quarter_us, seen = set(), round((shortest_latency_us(TIMES, 0) or 0) / 4), [0]
+    for done in seen:  # grows
+        for free in chain(combinations((CPU, NPU), 1), [(CPU, NPU)]):
+            for wait_us in (None, quarter_us):
+                way = soonest(TIMES, 0, done, [0 if unit in free else wait_us for unit in (CPU, NPU)])
+                if way is not None:
+                    found.add((done, way[1].stop, way[1].unit))
+                    seen += {way[1].stop} - {*seen, 3}
     return found
 
 
@@ -50,6 +54,16 @@ def test_without_a_limit_what_is_on_no_shortest_way_goes_and_nothing_is_lost() -
     assert (found.worst_permille, found.mean_permille, found.lost_sets) == (1000, 1000, 0)
     assert found.bytes == sum(BYTES[session] for session in found.sessions)
     assert found.dropped_bytes == sum(BYTES[session] for session in found.dropped)
+
+
+def test_sessions_that_are_worth_a_wait_stay() -> None:
+    """The NPU alone is best, unless it is free a quarter later: then the CPU begins, and the NPU goes on."""
+    free = {(0, 2, CPU): 100, (0, 1, CPU): 40, (1, 2, CPU): 65, (0, 2, NPU): 60, (1, 2, NPU): 25}
+    times = NetworkTimes(sections=2, chunk_us=free)
+    found = loaded_within(times, dict.fromkeys(free, 1))
+    assert set(found.sessions) == {(0, 2, CPU), (0, 2, NPU), (0, 1, CPU), (1, 2, CPU), (1, 2, NPU)}
+    without = NetworkTimes(sections=2, chunk_us={**free, (0, 1, CPU): 60})  # 60 + 25 is above 15 + 60
+    assert set(loaded_within(without, dict.fromkeys(free, 1)).sessions) == {(0, 2, CPU), (0, 2, NPU)}
 
 
 def test_a_limit_costs_what_is_said() -> None:

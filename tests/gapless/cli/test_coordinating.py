@@ -134,3 +134,14 @@ def test_bad_input(cli: Cli, words: tuple[str, ...], text: str) -> None:
     run = cli("requests", "coordinate", *words)
     assert run.code == 2
     assert text in run.err.replace("\n", " ")
+
+
+def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
+    run = cli("requests", "coordinate", "eagleeye", *SHORT, "--sessions", "useful")
+    assert "fsrnet: 82 of 376 sessions are loaded" in run.err
+    limited = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200")
+    assert "the shortest latency grows by" in limited.err
+    assert limited.code == 0
+    both = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200", "--sessions", "all")
+    assert both.code == 2
+    assert "contradict" in both.err
