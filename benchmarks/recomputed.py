@@ -29,6 +29,7 @@ COMMANDS = {
         *("--parts", "4,6,7,14,15,16,17,18,19,table1,table2"),
     ),
     "band-families": ("benchmarks.band", "--parts", "families"),
+    "band-beyond": ("benchmarks.band", "--simulated", "10", "--runs", "3", "--parts", "sessions"),
     "bettertogether": ("benchmarks.bettertogether",),
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),
     "hetero2pipe-limited": (
@@ -51,7 +52,7 @@ COMMANDS = {
 """What prints the numbers of the pages, by the name of its output."""
 
 PAGES = {
-    "band": ("band", "band-families"),
+    "band": ("band", "band-families", "band-beyond"),
     "bettertogether": ("bettertogether", "bettertogether-executed"),
     "hetero2pipe": (
         "hetero2pipe",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.band import __main__ as command
-from benchmarks.band import deadlines, estimates, families, frames, units
+from benchmarks.band import beyond, deadlines, estimates, families, frames, units
 from benchmarks.band.playing import PIXEL, Study, frames_of, of_units, phone, plain, scenario_for
 from benchmarks.phone_platforms.behaviours import TABLE_1_MS
 from benchmarks.printing import Part
@@ -66,6 +66,14 @@ def test_some_units_only() -> None:
     some = of_units(plain(whole), ("npu", "cpu0"))
     assert some.platform.unit_names == ("npu", "cpu0")
     assert some.network_times(estimates.Told())[0].chunk_us == {(0, 1, 0): 4121, (0, 1, 1): 14654}
+
+
+def test_useful_sessions_are_few_and_cost_little() -> None:
+    count, useful, size, useful_size, sel, _ = beyond.loaded(SMALL, "distream", PIXEL)
+    assert (count, useful) == ("1,011", "34")
+    assert 5 * int(useful_size) < int(size.replace(",", ""))
+    every, few = map(float, sel.split(" / "))
+    assert few == pytest.approx(every, rel=0.03)
 
 
 def test_plans_that_are_played_take_what_the_judge_says() -> None:

@@ -2,7 +2,7 @@
 
 A session is *useful* if others lead to it, and the shortest way from its first section to the end begins with
 it while some set of units is free, and the others cannot be used, or are free after a quarter of the shortest
-latency. With the first alone EagleEye has 5 % fewer frames a second on Pixel 4, with both none. With more
+latency. With the first alone EagleEye had 4 to 6 % fewer frames a second on Pixel 4. With more
 memory than there is, the least useful ones go first: those that are on the shortest ways of the fewest sets
 and sections.
 """
