@@ -161,7 +161,7 @@ def with_sessions(setting: Setting, limit_bytes: int | None = None) -> tuple[Set
     >>> phone = gapless.coordination.shipped_setting("pixel4", ["fsrnet"])
     >>> _, loaded = gapless.coordination.with_sessions(phone)
     >>> len(loaded["fsrnet"].sessions), len(loaded["fsrnet"].dropped)
-    (41, 335)
+    (82, 294)
     """
     found = {}
     for chain, parts in zip(setting.chains, setting.sections, strict=True):

@@ -139,6 +139,8 @@ def test_bad_input(cli: Cli, words: tuple[str, ...], text: str) -> None:
 def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
     run = cli("requests", "coordinate", "eagleeye", *SHORT, "--sessions", "useful")
     assert "fsrnet: 82 of 376 sessions are loaded" in run.err
+    assert "arcface-mobilenet: all 5 sessions are loaded" in run.err
+    assert "no shortest way has the others" in run.err
     limited = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200")
     assert "the shortest latency grows by" in limited.err
     assert limited.code == 0
