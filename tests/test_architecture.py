@@ -69,7 +69,7 @@ LAYERS = (
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
     ("gapless.view.explaining",),
     ("gapless.view",),
-    ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
+    ("gapless.answers.comparing", "gapless.answers.courses", "gapless.answers.sweeps"),  # of files, too
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files

@@ -69,6 +69,7 @@ class Shown(Flag):
     DETAILS = auto()
     PAGE = auto()
     FILES = auto()
+    TERMINAL = BRIEF | DETAILS
     PAGES = PAGE | FILES
     DETAILED = DETAILS | PAGES
     ALWAYS = BRIEF | DETAILED

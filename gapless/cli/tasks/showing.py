@@ -308,7 +308,10 @@ def _view(kind: str) -> Callable[[Any], RenderableType] | None:
         case "gapless.contention":
             from ...view.terminal.contention import contention_view as view
         case "gapless.comparison":
-            from ...view.terminal.showing import written_comparison_view as view
+            from ...answers.comparing import written_blocks
+            from ...view.terminal.blocks import blocks_view
+
+            return lambda found: blocks_view(written_blocks(found))
         case "gapless.interference":
             from ...view.terminal.interference import interference_view as view
         case _:

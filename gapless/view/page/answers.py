@@ -1,20 +1,17 @@
-"""Exact against heuristic: what each backend answered to the same problem."""
+"""How good a plan is, and what each backend answered to the same problem."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...answers.charts import Axis, Bar, Bars, Part, Plane, Tone, Track
+from ...answers.comparing import SolverAnswer, backends, paces
 from ...answers.courses import Course, courses_chart
-from ...answers.words import amount, seconds, start_words, stop_words
+from ...answers.words import amount
 from ...formulations.terms import TermInfo
-from ...solvers.protocol import Guarantee, SolveStatus, StopReason
-from ...solvers.sources import Source, StartMode
-from .standing import best_bound
-from .subject import SolverAnswer, Subject
-from .table import Table, TableCell, TableColumn, columns, numbers, table
-from .texts import clipped
+from ...solvers.protocol import Guarantee, SolveStatus
+from .subject import Subject
+from .table import Table, grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,33 +26,26 @@ class Answers:
     pace: Table  # how fast plans got good
 
 
-_STATUS = {
-    SolveStatus.OPTIMAL: ("proved best", "good"),
-    SolveStatus.FEASIBLE: ("found, not proved", "warn"),
-    SolveStatus.INFEASIBLE: ("proved: none valid", "bad"),
-    SolveStatus.NO_SOLUTION: ("nothing found", "bad"),
-}
-
-
 def answers(subject: Subject) -> Answers | None:
     """Return what the backends answered to the problem of a subject; None: none was asked."""
     found = subject.answers
     if not found:
         return None
-    term = subject.problem.formulation.terms[subject.problem.objective.terms[0]]
+    terms = [subject.problem.formulation.terms[name] for name in subject.problem.objective.terms]
+    term = terms[0]
     values = [value for a in found for value in (a.objective, a.bound) if value is not None]
     low, high = min(values, default=0), max(values, default=0)
     return Answers(
         words=_words(found, term, best_bound(subject), subject.problem.plan_class),
         ranges=_ranges(found, term, low, high) if high > low else None,
         ends=(amount(term.dimension, low), amount(term.dimension, high)),
-        table=_table(found, term),
+        table=grid(backends(found, terms)),
         courses=courses_chart(
             [Course(name=a.label, milestones=a.course) for a in found],
             term,
             max((a.runtime_s for a in found if a.course), default=0.0),
         ),
-        pace=_pace_table(found),
+        pace=grid(paces(found)),
     )
 
 
@@ -103,78 +93,70 @@ def _ranges(found: tuple[SolverAnswer, ...], term: TermInfo, low: int, high: int
     )
 
 
-def _table(found: tuple[SolverAnswer, ...], term: TermInfo) -> Table:
-    titles = columns(
-        "backend",
-        "guarantee",
-        "status",
-        *numbers(term.label, "bound", "gap", "to best bound", "time"),
-        TableColumn(title="its best plan, or why there is none"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How good a plan is."""
+
+    label: str  # in two or three words
+    text: str  # in a sentence
+    kind: str
+    """"good": proved to be the best; "warn": found, not proved; "bad": something better is known; ""."""
+
+
+_NO_PLAN = Standing(label="no plan", text="Replicas are no plan: no solver speaks about them.", kind="")
+
+
+def standing(subject: Subject) -> Standing:
+    """Return how good the plan of a subject is, by its explanation and by what the backends answered."""
+    if subject.score is None:
+        return _NO_PLAN
+    objective = subject.problem.objective
+    infos, term = subject.problem.formulation.terms, objective.terms[0]
+    value = subject.score.value(term)
+    known, plan_class = subject.explanation, subject.problem.plan_class
+    better = [a for a in subject.answers if a.objective is not None and a.objective < value]
+    if objective.period_slack_permille is None and better:
+        return _beaten(min(better, key=lambda answer: answer.objective or 0), infos[term], value)
+    if known is not None and known.proven:
+        return Standing(
+            label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind="good"
+        )
+    if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
+        return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
+    return _bounded(subject, infos[term], value)
+
+
+def best_bound(subject: Subject) -> tuple[int, str] | None:
+    """Return the largest bound on the first objective term, and who has proved it; None: there is none."""
+    found = [(answer.bound, answer.label) for answer in subject.answers if answer.bound is not None]
+    return max(found, key=lambda pair: pair[0], default=None)
+
+
+def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
+    if subject.problem.objective.period_slack_permille is not None:
+        return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
+    name, bound = term.label, best_bound(subject)
+    if bound is not None and bound[0] >= value:
+        optimal = [a.label for a in subject.answers if a.status == SolveStatus.OPTIMAL]
+        by = ", ".join(optimal) or bound[1]
+        text = f"Proved by {by}: no valid one has less {name} among {subject.problem.plan_class}."
+        return Standing(label="proved best", text=text, kind="good")
+    if bound is None or not value:
+        text = "Found, not proved: nothing is known about how much better a plan can be."
+        return Standing(label="not proved", text=text, kind="warn")
+    gap = 100 * (value - bound[0]) / value
+    text = (
+        f"Found, not proved; at most {gap:.1f} % could be gained: no valid one has less {name} than "
+        f"{amount(term.dimension, bound[0])} ({bound[1]}) among {subject.problem.plan_class}."
     )
-    best = min((a.objective for a in found if a.objective is not None), default=None)
-    strong = [i for i, a in enumerate(found) if a.objective is not None and a.objective == best]
-    if len(strong) == len(found):
-        strong = []
-    return table("What each backend answered", titles, (_row(a, term) for a in found), strong=strong)
+    return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
 
 
-def _row(answer: SolverAnswer, term: TermInfo) -> list[TableCell | str]:
-    name = TableCell(text=answer.label, kind="name", note=answer.version)
-    if answer.failure:
-        failed = TableCell(text="gave no answer", kind="bad")
-        return [
-            name,
-            answer.guarantee or "-",
-            failed,
-            *["-"] * 5,
-            TableCell(text=answer.failure, kind="text"),
-        ]
-    status, kind = _STATUS[SolveStatus(answer.status)]
-    stop = StopReason(answer.stop) if answer.stop else StopReason.COMPLETE
-    stopped = "" if stop is StopReason.COMPLETE else stop_words(stop)
-    return [
-        name,
-        TableCell(text=answer.guarantee or "-", note=answer.searches),
-        TableCell(text=status, kind=kind, note=stopped),
-        TableCell(text=amount(term.dimension, answer.objective), note=_handed(answer.plan_source)),
-        TableCell(text=amount(term.dimension, answer.bound), note=_handed(answer.bound_source)),
-        *(
-            "-" if value is None else f"{100 * value:.2f} %"
-            for value in (answer.gap, answer.gap_to_best_bound)
-        ),
-        TableCell(text=seconds(answer.runtime_s), note=_times(answer)),
-        TableCell(text=clipped(answer.plan or "-"), kind="code"),
-    ]
-
-
-def _handed(source: Source | None) -> str:
-    """Return that a plan or a bound was handed over before the search, if it was."""
-    return "given" if source is Source.START else ""
-
-
-def _times(answer: SolverAnswer) -> str:
-    """Return what the time of a search contains, and what it does not."""
-    begun = (
-        f"start: {start_words(answer.start, answer.start_s)}; " if answer.start is StartMode.NATIVE else ""
+def _beaten(best: SolverAnswer, term: TermInfo, value: int) -> Standing:
+    assert best.objective is not None
+    less = 100 * (value - best.objective) / value
+    text = (
+        f"Not the best plan: {best.label} has found one with {term.label} "
+        f"{amount(term.dimension, best.objective)}, {less:.1f} % less."
     )
-    return f"{begun}loading {seconds(answer.startup_s)}"
-
-
-def _pace_table(found: tuple[SolverAnswer, ...]) -> Table:
-    titles = columns("backend", *numbers("first plan", "within 1 % of the best", "primal integral"))
-    rows: Iterator[list[TableCell | str]] = (
-        [
-            TableCell(text=answer.label, kind="name"),
-            *(
-                "-" if value is None else seconds(value)
-                for value in (
-                    answer.pace.first_plan_s,
-                    answer.pace.near_best_s,
-                    answer.pace.primal_integral_s,
-                )
-            ),
-        ]
-        for answer in found
-        if not answer.failure
-    )
-    return table("How fast plans got good", titles, rows)
+    return Standing(label="not the best", text=text, kind="bad")

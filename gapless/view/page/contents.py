@@ -31,12 +31,11 @@ from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
 from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
-from .answers import Answers, answers
+from .answers import Answers, answers, standing
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
 from .reasoning import Reasoning, reasoning
-from .standing import standing
 from .subject import Subject
 from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped

@@ -67,7 +67,6 @@ def front_page(front: ParetoFront, problem: Problem, *, title: str = "", command
             summary=[
                 f"{capital(' against '.join(names))}: {status_words(front)}.",
                 f"Solved by {front.backend} in {seconds(front.runtime_s)}, {front.solves:,} problems.",
-                f"{capital(plans.legend)}.",
             ],
             pictures=[front_chart(front, problem, pair, plans) for pair in combinations(front.terms, 2)],
             plans=grid(plans),

@@ -23,8 +23,8 @@ from ...formulations.deployment import FROM_ARRIVAL
 from ...formulations.scores import Score
 from ...formulations.shares import shares_of, slowest_latency_us, utilisation
 from ..presenter import presenter_of
+from .answers import Standing, standing
 from .execution import Achieved, achieved, predicted_pace_us, race_row
-from .standing import Standing, standing
 from .subject import Subject
 
 _MOST_UNITS = 6

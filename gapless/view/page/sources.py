@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...answers.comparing import SolverAnswer, written_answers
 from ...executor.measurement import Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
 from ...executor.tuning.candidates import CandidateKind
@@ -25,8 +26,6 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name
 from ..presenter import presenter_of
-from .subject import SolverAnswer
-from .subjects import answer_of, no_answer
 
 FOLDER_FILES = (
     "problem.json",
@@ -260,7 +259,7 @@ class _Reader:
                 f"another objective, than {last.title} has ({last.problem.fingerprint})"
             )
         for known in alike:
-            known.answers = _answers(found, known.problem)
+            known.answers = written_answers(found, known.problem)
             known.sources.append(str(path))
 
     def _begin_compared(self, path: Path, found: WrittenComparison) -> None:
@@ -314,13 +313,6 @@ class _Reader:
 
 class _OtherProblemError(InvalidInputError):
     """A file is about another problem, or another plan, than those that it stands beside."""
-
-
-def _answers(found: WrittenComparison, problem: Problem) -> tuple[SolverAnswer, ...]:
-    return (
-        *(replace(answer_of(result, problem), pace=result.pace) for result in found.results),
-        *(no_answer(failure.backend, failure.message, problem, failure.start) for failure in found.failures),
-    )
 
 
 def _chunks(deployment: Deployment) -> tuple[tuple[str, Any], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...answers.comparing import SolverAnswer
 from ...answers.words import observed
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
@@ -13,70 +14,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.usage import Usage
-from ...solvers.course import Pace
-from ...solvers.result import Milestone
-from ...solvers.sources import Source, StartMode, label_of
 from ..explaining.explanation import Explanation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolverAnswer:
-    """What one backend answered to the problem, or why it gave no answer.
-
-    Attributes
-    ----------
-    backend, version
-        Who answered.
-    guarantee
-        What its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`).
-    searches
-        The plans that it looks at, in words, where these are not all of the class.
-    status, stop
-        What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
-    objective, bound
-        Of the first objective term; None: not known. The bound is its own.
-    gap, gap_to_best_bound
-        How far the objective may be from the optimum, by its own bound and by the best one of all answers;
-        None: not known.
-    start, plan_source, bound_source
-        As in `SolveResult`.
-    runtime_s, startup_s, start_s
-        As in `SolveResult`.
-    plan
-        Its best plan in words; empty without one.
-    course
-        Which plan and which bound it had when; empty: not known.
-    pace
-        How fast it came to a good plan, by the best plan of all answers.
-    failure
-        Why it gave no answer; empty if it did.
-    """
-
-    backend: str
-    version: str
-    guarantee: str
-    status: str
-    stop: str
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    runtime_s: float
-    startup_s: float
-    plan: str
-    course: tuple[Milestone, ...] = ()
-    pace: Pace = Pace()
-    failure: str = ""
-    start: StartMode | None = None
-    plan_source: Source | None = None
-    bound_source: Source | None = None
-    gap_to_best_bound: float | None = None
-    start_s: float = 0.0
-    searches: str = ""
-
-    @property
-    def label(self) -> str:
-        """As that of a `SolveResult`."""
-        return label_of(self.backend, self.start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

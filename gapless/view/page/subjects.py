@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...answers.comparing import SolverAnswer, answers_of
 from ...api.comparison import Comparison
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
 from ...executor.simulation import charged_for
 from ...executor.tuning.result import TuningResult
-from ...files.comparison_file import WrittenResult, searches_of
 from ...files.run_differences import RunDifferences
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
@@ -22,12 +22,9 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate, trace_usage
-from ...solvers.registry import support_of
-from ...solvers.result import SolveResult
-from ...solvers.sources import StartMode
 from ..explaining.explain import explain
 from ..presenter import presenter_of
-from .subject import SolverAnswer, Subject
+from .subject import Subject
 
 DEFAULT_REQUESTS = 20
 """Requests of a stream that are played when nothing was measured."""
@@ -159,23 +156,6 @@ def predicted_trace(problem: Problem, deployment: Deployment, *, requests: int, 
     return replace(played, streams=(replace(played.streams[0], name=deployment.streams[0].name),))
 
 
-def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
-    """Return the answers of a comparison, one for each backend; failures last."""
-    problem = comparison.problem
-    failed = ((failure.backend, str(failure.error), failure.start) for failure in comparison.failures)
-    return (
-        *(
-            replace(
-                answer_of(result, problem),
-                gap_to_best_bound=comparison.gap_to_best_bound(result),
-                pace=comparison.pace(result),
-            )
-            for result in comparison.results
-        ),
-        *(no_answer(backend, reason, problem, start) for backend, reason, start in failed),
-    )
-
-
 def write_report(
     out: str | Path,
     subjects: Subject | Sequence[Subject],
@@ -225,48 +205,3 @@ def _count(requests: int | None, measured: History | None) -> int:
     if measured is None or not measured.events:
         return DEFAULT_REQUESTS
     return 1 + max(event.request for event in measured.events)
-
-
-def answer_of(result: SolveResult | WrittenResult, problem: Problem) -> SolverAnswer:
-    """Return the answer of one backend, as it was given or as a comparison file has it."""
-    support = support_of(result.backend, problem)
-    return SolverAnswer(
-        backend=result.backend,
-        version=result.version,
-        guarantee=support.guarantee if support else "",
-        searches=searches_of(result, problem),
-        status=str(result.status),
-        stop=str(result.stop),
-        objective=result.objective,
-        bound=result.bound,
-        gap=result.gap,
-        runtime_s=result.runtime_s,
-        startup_s=result.startup_s,
-        start_s=result.start_s,
-        plan="" if result.plan is None else str(result.plan),
-        course=result.course,
-        start=result.start,
-        plan_source=result.plan_source,
-        bound_source=result.bound_source,
-    )
-
-
-def no_answer(backend: str, reason: str, problem: Problem, start: StartMode | None = None) -> SolverAnswer:
-    """Return that a backend gave no answer, and why."""
-    support = support_of(backend, problem)
-    return SolverAnswer(
-        backend=backend,
-        version="",
-        guarantee=support.guarantee if support else "",
-        searches=support.searches if support else "",
-        status="",
-        stop="",
-        objective=None,
-        bound=None,
-        gap=None,
-        runtime_s=0.0,
-        startup_s=0.0,
-        plan="",
-        failure=reason,
-        start=start,
-    )

@@ -18,11 +18,10 @@ _KINDS = {unit: str(unit) for unit in (Unit.NAME, Unit.CODE, Unit.LONG)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column: its title, whether it holds numbers, and what the title means, if that is not plain."""
+    """A column: its title, and whether it holds numbers."""
 
     title: str
     number: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +55,7 @@ class Table:
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...]
     hidden: int = 0  # rows that are left out because there are too many
+    legend: str = ""  # what its titles mean, as far as that is not plain
 
 
 def table(
@@ -99,9 +99,7 @@ def grid(given: Block) -> Table:
     shown, hidden = given.of(Shown.PAGE).first(most)
     return Table(
         caption=shown.title,
-        columns=tuple(
-            TableColumn(title=one.title, number=one.unit.number, note=one.note) for one in shown.columns
-        ),
+        columns=tuple(TableColumn(title=one.title, number=one.unit.number) for one in shown.columns),
         rows=tuple(
             TableRow(
                 cells=tuple(map(_drawn, row.cells, shown.columns)),
@@ -110,6 +108,7 @@ def grid(given: Block) -> Table:
             for row in shown.rows
         ),
         hidden=hidden,
+        legend=shown.legend,
     )
 
 

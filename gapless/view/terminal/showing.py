@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...answers.tuning import verdict
-from ...answers.words import microseconds, millis, percent, seconds, size, term_name, term_value
+from ...answers.words import microseconds, millis, percent, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
-from ...files.comparison_file import WrittenComparison
 from ...files.run_document import RunDocument
 from ...files.run_folder import Folder, FolderEntry
 from ...formulations.deployment import Deployment
@@ -222,28 +221,6 @@ def run_view(found: RunDocument) -> Group:
         table.add_row(name, Text(text or "-"))
     table.show_header = False
     return Group(Text(f"{found} ({found.standing})", style="bold"), "", indented(table))
-
-
-def written_comparison_view(found: WrittenComparison) -> Group:
-    """Return what backends answered, from the file of a comparison."""
-    paced = any(result.first_plan_s is not None for result in found.results)  # older files do not say it
-    times = ("time", "first plan", "within 1 %") if paced else ("time",)
-    numbers = ("objective", "bound", "gap", *times)
-    table = plain_table("backend", "status", *numbers, "best plan", numbers=numbers)
-    for result in found.results:
-        taken = (result.runtime_s, result.first_plan_s, result.near_best_s)
-        table.add_row(
-            result.label,
-            result.status.replace("_", " "),
-            "-" if result.objective is None else f"{result.objective:,}",
-            "-" if result.bound is None else f"{result.bound:,}",
-            "-" if result.gap is None else f"{100 * result.gap:.2f} %",
-            *("-" if value is None else seconds(value) for value in taken[: len(times)]),
-            "-" if result.plan is None else str(result.plan),
-        )
-    failures = [Text(f"{one.backend}: {one.message}", style="yellow") for one in found.failures]
-    head = Text(f"backends on the problem {found.problem.fingerprint}", style="bold")
-    return Group(head, "", indented(table), *failures)
 
 
 def other_view(path: str, kind: str, what: str, document: dict[str, Any]) -> Group:

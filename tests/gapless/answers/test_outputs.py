@@ -12,11 +12,12 @@ import pytest
 from rich.console import Console, Group
 
 import gapless
+from gapless.answers import comparing, tuning
 from gapless.answers import front as fronts
-from gapless.answers import tuning
 from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
 from gapless.api.tuned import Tuned
 from gapless.executor.tuning.trials import Failure
+from gapless.formulations.printing import printable
 from gapless.view.page.table import grid
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import table_view
@@ -40,11 +41,26 @@ def front() -> Table:
     return fronts.front_table(problem, points, presenter_of(problem))
 
 
+@cache
+def answers() -> tuple[comparing.SolverAnswer, ...]:
+    problem = gapless.load_problem("pixel7a/octree")
+    found = gapless.compare(problem, backends=["native", "exhaustive"], top=2)
+    lost = comparing.no_answer("z3", "z3 | is\x1b[31m not there", problem)
+    return (*comparing.answers_of(found), lost)
+
+
+def backends() -> Table:
+    problem = gapless.load_problem("pixel7a/octree")
+    return comparing.backends(answers(), [problem.formulation.terms[t] for t in problem.objective.terms])
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "candidates": lambda: tuning.candidates(tuned().result),
     "evidence": lambda: tuning.evidence(tuned().result),
     "quality": lambda: tuning.quality(tuned().result),
     "front": front,
+    "backends": backends,
+    "paces": lambda: comparing.paces(answers()),
 }
 
 
@@ -77,7 +93,7 @@ def test_markdown_shows_every_column(name: str) -> None:
     assert set(rule) == set("|- ")
     assert len(lines) == len(given.rows)
     for line, row in zip(lines, texts(given), strict=True):
-        follow(line.replace("\\|", "|"), [text for text in row if text != "-"])
+        follow(line.replace("\\|", "|"), [printable(text) for text in row if text != "-"])
 
 
 @pytest.mark.parametrize("name", TABLES)

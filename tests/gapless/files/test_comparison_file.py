@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import gapless
+from gapless.answers.comparing import answer_of
 from gapless.files.comparison_file import load_comparison
 from gapless.files.documents import comparison_document, json_text
 from gapless.formulations.schedules import as_schedules
 from gapless.solvers.registry import support_of
-from gapless.view.page.subjects import answer_of
 from tests.workload_instances import workload_problem
 
 

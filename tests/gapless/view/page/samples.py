@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import gapless
+from gapless.answers.comparing import SolverAnswer
 from gapless.api.tuning import tune_simulated
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Runner
@@ -31,7 +32,7 @@ from gapless.solvers.course import Pace
 from gapless.solvers.result import Milestone
 from gapless.solvers.sources import Source, StartMode
 from gapless.view.page.page import report_page
-from gapless.view.page.subject import SolverAnswer, Subject
+from gapless.view.page.subject import Subject
 from gapless.view.page.subjects import subject
 from tests.pipeline_boards import TWO, six_devices
 

@@ -15,13 +15,12 @@ from gapless.executor.tuning.candidates import CandidateKind
 from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
-from gapless.view.page.answers import answers
+from gapless.view.page.answers import answers, standing
 from gapless.view.page.contents import memory, origin, race, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.layers import heat_maps
 from gapless.view.page.reasoning import reasoning
-from gapless.view.page.standing import standing
 from gapless.view.page.subject import Subject
 from gapless.view.page.table import Table
 from gapless.view.page.utilisation import chunk_table, utilisation
@@ -194,10 +193,10 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     assert found is not None
     assert column(found.table, "backend") == ["native", "cpsat", "z3", "pulp"]
     assert column(found.table, "status") == [
-        "found, not proved",
-        "found, not proved",
-        "nothing found",
-        "gave no answer",
+        "FEASIBLE",
+        "FEASIBLE",
+        "NO ANSWER",
+        "FAILED",
     ]
     assert column(found.table, "gap") == ["26.27 %", "23.60 %", "-", "-"]
     assert "no valid one has less than 901.000 ms (cpsat)" in found.words
@@ -217,7 +216,8 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     shown = answers(replace(samples.workload(), answers=(samples.workload().answers[1], cold)))
     assert shown is not None
     assert column(shown.table, "backend") == ["cpsat", "cpsat (cold)"]
-    assert [cell.note for cell in shown.table.rows[0].cells[3:5]] == ["", "given"]
+    assert column(shown.table, "plan by") == ["itself", "itself"]
+    assert column(shown.table, "bound by") == ["the start", "the start"]
 
 
 @pytest.mark.parametrize(

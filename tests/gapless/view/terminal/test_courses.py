@@ -7,15 +7,23 @@ from dataclasses import replace
 from rich.console import Console
 
 import gapless
+from gapless.answers.blocks import Table
+from gapless.answers.comparing import WIDTH, comparison_blocks
 from gapless.api.comparison import Comparison
 from gapless.solvers.result import Milestone, SolveResult
-from gapless.view.terminal.tables import WIDTH, pace_view
+from gapless.view.terminal.blocks import blocks_view
+
+
+def paces(comparison: Comparison) -> list[Table]:
+    """Return the tables of how fast plans got good: none or one."""
+    tables = [block for block in comparison_blocks(comparison) if isinstance(block, Table)]
+    return tables[1:]
 
 
 def told(comparison: Comparison) -> list[str]:
     console = Console(width=200)
     with console.capture() as captured:
-        console.print(pace_view(comparison))
+        console.print(blocks_view(paces(comparison)))
     return captured.get().splitlines()
 
 
@@ -45,4 +53,4 @@ def test_a_line_falls_as_plans_get_better() -> None:
 
 
 def test_without_courses_nothing_is_told() -> None:
-    assert pace_view(compared(())) is None
+    assert not paces(compared(()))
