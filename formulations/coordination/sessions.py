@@ -82,70 +82,8 @@ class Loaded:
             return f"{said}whichever units are free, no shortest way has the others"
         lost = f"; {self.lost_sets} sets of units cannot run it alone any more" if self.lost_sets else ""
         return (
-            f"{said}without the others the shortest latency grows by {self.mean_permille / 10 - 100:.1f} % on "
-            f"average over sets of free units, {self.worst_permille / 10 - 100:.1f} % at most{lost}"
-        )
-
-
-class SessionChoice(StrEnum):
-    """Which sessions are loaded.
-
-    USEFUL
-        Those on shortest ways, within a limit of memory if there is one.
-    ALL
-        Each chunk on each unit that can run it, as in the paper.
-    """
-
-    USEFUL = "useful"
-    ALL = "all"
-
-
-WAITS = (None, 0.25)
-"""How long units that are not free are waited for, in shortest latencies; None: they cannot be used."""
-
-_ALL_SETS = 8
-"""Up to so many units every set of them is looked at; beyond, small sets and those that lack few."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """The sessions of one network that stay loaded.
-
-    Attributes
-    ----------
-    sessions
-        Those that stay.
-    dropped
-        Those that do not.
-    bytes, dropped_bytes
-        What they need.
-    worst_permille
-        The shortest latency with the sessions that stay, in permille of the one with all, for the set of
-        units where that is largest; of those sets that still can run the network.
-    mean_permille
-        The same on average.
-    lost_sets
-        Number of sets of units that could run the network alone, and cannot any more.
-    """
-
-    sessions: tuple[Session, ...]
-    dropped: tuple[Session, ...]
-    bytes: int
-    dropped_bytes: int
-    worst_permille: int
-    mean_permille: int
-    lost_sets: int
-
-    @property
-    def words(self) -> str:
-        """What is loaded, and what is lost without the rest, in a sentence."""
-        count, mib = len(self.sessions), self.bytes / 2**20
-        all_mib = mib + self.dropped_bytes / 2**20
-        lost = f"; {self.lost_sets} sets of units cannot run it alone any more" if self.lost_sets else ""
-        return (
-            f"{count:,} of {count + len(self.dropped):,} sessions are loaded, {mib:,.0f} of {all_mib:,.0f} "
-            f"MiB; without the others the shortest latency grows by {self.mean_permille / 10 - 100:.1f} % on "
-            f"average over sets of free units, {self.worst_permille / 10 - 100:.1f} % at most{lost}"
+            f"{said}without the others the shortest latency grows by {self.mean_permille / 10 - 100:.1f} % "
+            f"on average over sets of free units, {self.worst_permille / 10 - 100:.1f} % at most{lost}"
         )
 
 
