@@ -303,3 +303,66 @@ class Bars:
     legend: tuple[tuple[Colour, str], ...] = ()
     faded: str = ""  # what faded pieces are
     ticked: bool = False  # whether the axis is drawn: where its bars do not say all that they show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A piece of work on a unit, or a message on a link.
+
+    `short`: what stands for it where a character or two have room. `number`: of its request.
+    """
+
+    start_ns: int
+    end_ns: int
+    label: str
+    colour: int
+    short: str = ""
+    number: int = 0
+    lost_ns: int = 0  # of its length, at its end: what company took
+    copies_ns: tuple[tuple[int, int], ...] = ()  # when it copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one unit or link did.
+
+    `heading`: what stands above it, if it is the first row of a pipeline of several; else empty.
+    """
+
+    unit: str
+    name: str  # its unit, or of a link its target where the row of its sender is above
+    blocks: tuple[Block, ...]  # in order of their start
+    heading: str = ""
+    link: bool = False  # whether it is a link, with messages
+
+    @property
+    def idle_ns(self) -> tuple[tuple[int, int], ...]:
+        """Bubbles: from when to when it did nothing, between its first and its last work; links have none."""
+        found, until = [], self.blocks[0].end_ns if self.blocks else 0
+        for block in () if self.link else self.blocks:
+            if block.start_ns > until:
+                found.append((until, block.start_ns))
+            until = max(until, block.end_ns)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gantt:
+    """Who works when: rows of blocks on one line of time, which may be a part of what was played."""
+
+    rows: tuple[Row, ...]
+    end_ns: int
+    start_ns: int = 0
+    title: str = ""
+    note: str = ""
+    hot_ns: tuple[tuple[int, int], ...] = ()  # when requests of high contention run at once
+    legend: tuple[tuple[int, str], ...] = ()  # colour and name
+    letters: tuple[tuple[str, str], ...] = ()  # what the letters of `Block.short` mean
+    outputs_ns: tuple[int, ...] = ()  # when each request (of each stream) or round was through, in order
+    noun: str = "request"  # what is numbered
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """First and last number of what is shown."""
+        numbers = [block.number for row in self.rows for block in row.blocks]
+        return min(numbers, default=0), max(numbers, default=0)

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.traces import letter
 from ...answers.words import capital, millis, part_of, share, size
 from ...formulations.deployment import Deployment, Mode
 from ...formulations.flow_shop.tables import shop_of, workload_of
@@ -23,7 +24,6 @@ from ...formulations.simulate import simulate
 from ..layout import indented, plain_table
 from ..presenter import UnitTime
 from ..terminal.gantt import gantt_view
-from ..traces import letter
 from .requests import (
     MOST_REQUESTS,
     RequestPresenter,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from ...answers.charts import Span, Tick, span, time_ticks
+from ...answers.charts import Block, Gantt, Row, Span, Tick, span, time_ticks
+from ...answers.traces import headings, unit_rows
 from ...answers.words import capital, counted, microseconds, percent
 from ...formulations.history import Interval, is_message
-from ..traces import headings, row_names
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
 from .subject import Subject
@@ -37,54 +37,13 @@ _MOST_LEGEND = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One chunk of one request: where it lies, its colour, its label if it is wide enough.
+class Placed:
+    """The chart of a trace, and where it lies: pixels from the top of all charts, and those of each row."""
 
-    And, where known and shown, its lost time, and when it copies.
-    """
-
-    x: float
-    width: float
-    colour: int
-    label: str
-    lost: Span | None = None
-    copies: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRow:
-    """What one unit did.
-
-    `busy_us`, `bubble_us`: their sums.
-    """
-
-    unit: str
-    name: str
-    """What the row is called: its unit, or of a link its target where the row of its sender is above."""
-    link: bool  # whether it is a link, with messages
-    heading: str  # what stands above it, if it is the first row of a pipeline of several; else empty
-    y: int  # pixels from the top of the chart
-    blocks: tuple[Block, ...]  # in order of time
-    bubbles: tuple[Span, ...]  # idle times between its first and its last work
-    busy_us: float
-    bubble_us: float
-    whole: Span | None  # from its first to its last work; None: it did nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
-    """One trace.
-
-    `title`, `note`: what it is, and what of it is shown; `y`, `height`: pixels.
-    """
-
-    title: str
-    note: str
+    chart: Gantt
     y: int
     height: int
-    contention: tuple[Span, ...]  # when requests of high contention run at once
-    contention_us: float  # the sum of these times
-    rows: tuple[UnitRow, ...]
+    rows: tuple[tuple[int, Row], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +54,8 @@ class Timeline:
     time, messages and copies to be marked.
     """
 
-    end_us: float  # what is 100 percent
-    bands: tuple[Band, ...]  # the traces
+    end_ns: int  # what is 100 percent
+    bands: tuple[Placed, ...]  # the traces
     ticks: tuple[Tick, ...]  # of the axis, without zoom
     height: int
     axis_y: int
@@ -113,6 +72,15 @@ class Timeline:
     copied: bool
     dense: bool  # whether blocks are so narrow, without zoom, that colours of requests would be a flicker
 
+    def place(self, start_ns: float, end_ns: float) -> Span:
+        """Return where a part of the time lies."""
+        return span(start_ns, end_ns, self.end_ns)
+
+    def label(self, block: Block) -> str:
+        """Return the label of a block if a narrow or printed chart has room for it."""
+        width = self.place(block.start_ns, block.end_ns).width * _PRINTED / 100
+        return block.label if width >= len(block.label) * _CHARACTER + 4 else ""
+
 
 def timeline(subject: Subject) -> Timeline | None:
     """Return the chart of a subject; None: no trace of it is known."""
@@ -126,30 +94,29 @@ def timeline(subject: Subject) -> Timeline | None:
     strip = bool(requests) and sum(any(lane.high) for lane in lanes) > 1
     bands, y = [], 0
     for trace in traces:
-        band = _band(trace, lanes, units, end_us, y, above=above, strip=strip)
-        if subject.deployment.is_divided:
-            band = replace(band, rows=tuple(_with_copies(row, trace, end_us) for row in band.rows))
+        band = _placed(_chart(subject, trace, lanes, units, above, strip=strip), y, strip=strip)
         bands.append(band)
         y += band.height + GAP
+    rows = [row for band in bands for _, row in band.rows]
     named = bool(requests) and len(lanes) <= _MOST_LEGEND
     steps = [steps_of(subject, trace) for trace in traces]
     return Timeline(
-        end_us=end_us,
+        end_ns=round(1000 * end_us),
         bands=tuple(bands),
         ticks=time_ticks(end_us),
         height=y + AXIS,
         axis_y=y,
         legend=tuple(_legend(lanes)) if named else (),
-        text=_words(traces, bands),
-        units=_unit_table(bands, traces),
+        text=_words(traces, [band.chart for band in bands], round(1000 * end_us)),
+        units=_unit_table(bands),
         requests=_request_table(traces, steps, lanes) if named else None,
         data=script_data(subject, traces, steps, units, end_us),
         blocks=sum(len(trace.events) for trace in traces),
         strip=strip,
-        dense=max(len(row.blocks) for band in bands for row in band.rows) > _DENSE,
-        linked=any(row.link for band in bands for row in band.rows),
-        copied=any(block.copies for band in bands for row in band.rows for block in row.blocks),
-        slowed=any(event.slowdown_ns for trace in traces for event in trace.events),
+        dense=max(len(row.blocks) for row in rows) > _DENSE,
+        linked=any(row.link for row in rows),
+        copied=any(block.copies_ns for row in rows for block in row.blocks),
+        slowed=any(block.lost_ns for row in rows for block in row.blocks),
     )
 
 
@@ -196,73 +163,48 @@ def _headings(subject: Subject, traces: Sequence[Played], units: Sequence[str]) 
     return dict(headings(events, units, subject.deployment.streams)) if _apart(subject) else {}
 
 
-def _band(
+def _chart(
+    subject: Subject,
     trace: Played,
     lanes: Sequence[Lane],
     units: Sequence[str],
-    end_us: float,
-    y: int,
-    *,
     above: Mapping[int, str],
+    *,
     strip: bool,
-) -> Band:
-    windows = tuple(together(trace.events, lanes)) if strip else ()
-    top = y + TITLE + (STRIP if strip else 0)
-    rows = []
-    for number, (unit, name) in enumerate(zip(units, row_names(units, above), strict=True)):
-        top += HEADING if number in above else 0
-        row = _row(unit, trace.on(unit), lanes, end_us, top)
-        rows.append(replace(row, name=name.replace("->", "\u2192"), heading=above.get(number, "")))
-        top += ROW
-    return Band(
+) -> Gantt:
+    divided = subject.deployment.is_divided
+
+    def block(event: Interval) -> Block:
+        lane = lanes[event.stream]
+        return Block(
+            start_ns=event.start_ns,
+            end_ns=event.end_ns,
+            label=lane.name if lane.alone else str(event.request),
+            colour=_colour(event, lanes),
+            number=event.request,
+            lost_ns=event.slowdown_ns,
+            # Copies, in and out: the transfer between units that share chunks.
+            copies_ns=tuple(part for part in event.parts_ns[::2] if part[1] > part[0]) if divided else (),
+        )
+
+    windows = together(trace.events, lanes) if strip else ()
+    links = frozenset(event.unit for event in trace.events if is_message(event, lanes))
+    return Gantt(
         title=trace.title,
         note=trace.note,
-        y=y,
-        height=top - y,
-        contention=tuple(span(start, end, end_us) for start, end in windows),
-        contention_us=sum(end - start for start, end in windows),
-        rows=tuple(rows),
+        rows=unit_rows(units, trace.events, block, headings=above, links=links),
+        end_ns=round(1000 * trace.end_us),
+        hot_ns=tuple((round(1000 * start), round(1000 * end)) for start, end in windows),
     )
 
 
-def _row(unit: str, events: Sequence[Interval], lanes: Sequence[Lane], end_us: float, y: int) -> UnitRow:
-    idle = [(a.end_us, b.start_us) for a, b in pairwise(events) if b.start_us > a.end_us]
-    link = any(is_message(event, lanes) for event in events)
-    if link:
-        idle = []  # a link that waits wastes nothing
-    return UnitRow(
-        unit=unit,
-        name=unit,
-        link=link,
-        heading="",
-        y=y,
-        blocks=tuple(_block(event, lanes, end_us) for event in events),
-        bubbles=tuple(span(start, end, end_us) for start, end in idle),
-        busy_us=sum(event.end_us - event.start_us for event in events),
-        bubble_us=sum(end - start for start, end in idle),
-        whole=span(events[0].start_us, events[-1].end_us, end_us) if events and not link else None,
-    )
-
-
-def _block(event: Interval, lanes: Sequence[Lane], end_us: float) -> Block:
-    place, label = span(event.start_us, event.end_us, end_us), _label(event, lanes)
-    fits = place.width * _PRINTED / 100 >= len(label) * _CHARACTER + 4
-    lost = None
-    if event.slowdown_ns:
-        lost = span((event.end_ns - event.slowdown_ns) / 1000, event.end_us, end_us)
-    return Block(
-        x=place.x, width=place.width, colour=_colour(event, lanes), label=label if fits else "", lost=lost
-    )
-
-
-def _with_copies(row: UnitRow, trace: Played, end_us: float) -> UnitRow:
-    """Return a row whose blocks show when they copy: the transfer between units that share chunks."""
-    blocks = []
-    for block, event in zip(row.blocks, trace.on(row.unit), strict=True):
-        parts = event.parts_ns[::2]  # of copy in, run and copy out
-        spans = (span(start / 1000, end / 1000, end_us) for start, end in parts)
-        blocks.append(replace(block, copies=tuple(part for part in spans if part.width)))
-    return replace(row, blocks=tuple(blocks))
+def _placed(chart: Gantt, y: int, *, strip: bool) -> Placed:
+    top, rows = y + TITLE + (STRIP if strip else 0), []
+    for row in chart.rows:
+        top += HEADING if row.heading else 0
+        rows.append((top, row))
+        top += ROW
+    return Placed(chart=chart, y=y, height=top - y, rows=tuple(rows))
 
 
 def _colour(event: Interval, lanes: Sequence[Lane]) -> int:
@@ -271,28 +213,26 @@ def _colour(event: Interval, lanes: Sequence[Lane]) -> int:
     return (lane.colour + event.request * (1 if lane.apart else len(lanes))) % COLOURS
 
 
-def _label(event: Interval, lanes: Sequence[Lane]) -> str:
-    lane = lanes[event.stream]
-    return lane.name if lane.alone else str(event.request)
+def _sum_us(spans_ns: Iterable[tuple[int, int]]) -> float:
+    return sum(end - start for start, end in spans_ns) / 1000
 
 
-def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
+def _words(traces: Sequence[Played], charts: Sequence[Gantt], end_ns: int) -> str:
     """Return what the chart shows, for those who do not see it."""
     parts = []
-    for trace, band in zip(traces, bands, strict=True):
-        used = [row for row in band.rows if row.blocks and not row.link]
-        links = [row for row in band.rows if row.blocks and row.link]
-        idle = sum(row.bubble_us for row in used)
+    for trace, chart in zip(traces, charts, strict=True):
+        used = [row for row in chart.rows if row.blocks and not row.link]
+        links = [row for row in chart.rows if row.blocks and row.link]
         words = (
             f"{trace.title}: {len({(w.stream, w.request) for w in trace.events})} requests in "
             f"{microseconds(trace.end_us)} on {len(used)} units"
             f"{f' and {len(links)} links' if links else ''}, "
-            f"{microseconds(idle)} of bubbles in all"
+            f"{microseconds(sum(_sum_us(row.idle_ns) for row in used))} of bubbles in all"
         )
-        if band.contention:
-            words += f", {microseconds(band.contention_us)} with two or more requests of high contention"
+        if chart.hot_ns:
+            words += f", {microseconds(_sum_us(chart.hot_ns))} with two or more requests of high contention"
         parts.append(words)
-    hidden = sum(covered(row.blocks) for band in bands for row in band.rows)
+    hidden = sum(covered(row.blocks, end_ns) for chart in charts for row in chart.rows)
     text = f"{capital('; '.join(parts))}."
     if hidden:
         text += (
@@ -302,15 +242,13 @@ def _words(traces: Sequence[Played], bands: Sequence[Band]) -> str:
     return text
 
 
-def covered(blocks: Sequence[Block]) -> int:
+def covered(blocks: Sequence[Block], whole_ns: int) -> int:
     """Return how many blocks of a row lie wholly under later ones in a narrow or printed chart."""
-    ends = [
-        (
-            (first := int(block.x * _PRINTED / 100)),
-            max(first + 1, round((block.x + block.width) * _PRINTED / 100)),
-        )
-        for block in blocks
-    ]
+    ends = []
+    for block in blocks:
+        at = span(block.start_ns, block.end_ns, whole_ns)
+        first = int(at.x * _PRINTED / 100)
+        ends.append((first, max(first + 1, round((at.x + at.width) * _PRINTED / 100))))
     hidden = 0
     for place, (reached, stop) in enumerate(ends):
         reach = reached
@@ -322,25 +260,25 @@ def covered(blocks: Sequence[Block]) -> int:
     return hidden
 
 
-def _unit_table(bands: Sequence[Band], traces: Sequence[Played]) -> Table:
+def _unit_table(bands: Sequence[Placed]) -> Table:
     rows = []
-    for band, trace in zip(bands, traces, strict=True):
-        for row in band.rows:
-            events = trace.on(row.unit)
-            if not events:
-                rows.append((band.title, row.unit, "0", "-", "-", "-", "-", "-"))
+    for band in bands:
+        for row in band.chart.rows:
+            if not row.blocks:
+                rows.append((band.chart.title, row.unit, "0", "-", "-", "-", "-", "-"))
                 continue
-            whole = events[-1].end_us - events[0].start_us
+            start_us, end_us = row.blocks[0].start_ns / 1000, row.blocks[-1].end_ns / 1000
+            busy_us, whole_us = _sum_us((b.start_ns, b.end_ns) for b in row.blocks), end_us - start_us
             rows.append(
                 (
-                    band.title,
+                    band.chart.title,
                     row.unit,
-                    f"{len(events):,}",
-                    microseconds(events[0].start_us),
-                    microseconds(events[-1].end_us),
-                    microseconds(row.busy_us),
-                    "-" if row.link else microseconds(row.bubble_us),
-                    percent(round(1000 * row.busy_us / whole) if whole else None),
+                    f"{len(row.blocks):,}",
+                    microseconds(start_us),
+                    microseconds(end_us),
+                    microseconds(busy_us),
+                    "-" if row.link else microseconds(_sum_us(row.idle_ns)),
+                    percent(round(1000 * busy_us / whole_us) if whole_us else None),
                 )
             )
     return table(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...answers.charts import Axis as ChartAxis
-from ...answers.charts import Bars, Colour, Kind, Line, Plane, Stroke, Tone, Track
-from .canvas import BLUE, GREEN, IDLE, LOST, ORANGE, PALETTE, Look, legend, rows
+from ...answers.charts import Bars, Block, Colour, Gantt, Kind, Line, Plane, Stroke, Tone, Track
+from .canvas import BLUE, DARK, GREEN, IDLE, LOST, ORANGE, PALETTE, Look, legend, room, rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,6 +84,44 @@ def draw_bars(chart: Bars, axes: Axes, *, said: bool = True) -> None:
     faded = {**_look(0, faded=True), "facecolor": "white"}
     named = [(name, _look(colour)) for colour, name in chart.legend]
     legend(axes, [*named, *([(chart.faded, faded)] if chart.faded else [])])
+
+
+_MS = 1e6
+"""Nanoseconds in a millisecond."""
+
+
+def draw_gantt(chart: Gantt, axes: Axes) -> None:
+    """Draw who works when."""
+    axes.set_xlim(chart.start_ns / _MS, chart.end_ns / _MS)
+    for number, row in enumerate(chart.rows):
+        for start_ns, end_ns in row.idle_ns:
+            left, length = start_ns / _MS, (end_ns - start_ns) / _MS
+            axes.barh(number, length, left=left, height=0.8, **IDLE, gid="bubble")
+        for block in row.blocks:
+            _draw_block(axes, number, block, chart.end_ns - chart.start_ns)
+    rows(axes, [row.name for row in chart.rows])
+    axes.set(xlabel="time (ms)", ylabel="unit", title=chart.title)
+    named = [(name, _look(colour)) for colour, name in chart.legend]
+    lost = any(block.lost_ns for row in chart.rows for block in row.blocks)
+    legend(axes, [*named, *hatched(lost=lost, idle=any(row.idle_ns for row in chart.rows))])
+
+
+def _draw_block(axes: Axes, row: int, block: Block, whole_ns: int) -> None:
+    colour = PALETTE[block.colour % len(PALETTE)]
+    start, length = block.start_ns / _MS, (block.end_ns - block.start_ns) / _MS
+    axes.barh(row, length, left=start, height=0.8, color=colour, edgecolor="white", lw=0.6, gid="work")
+    if block.lost_ns:
+        lost = block.lost_ns / _MS
+        axes.barh(row, lost, left=start + length - lost, height=0.8, **LOST, gid="slowed down")
+    if len(block.label) <= room(axes, (block.end_ns - block.start_ns) / whole_ns):
+        middle, ink = start + length / 2, "white" if colour in DARK else "black"
+        axes.text(middle, row, block.label, ha="center", va="center", fontsize=9, color=ink, clip_on=True)
+
+
+def hatched(*, lost: bool, idle: bool) -> list[tuple[str, Look]]:
+    """Return the entries of a legend for what is hatched, as far as there is any of it."""
+    entries = (("slowed down", LOST, lost), ("bubble", IDLE, idle))
+    return [(label, look) for label, look, there in entries if there]
 
 
 def _draw_ends(axes: Axes, track: Track, middle: float, height: float) -> None:

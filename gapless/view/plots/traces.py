@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...answers.traces import trace_chart
 from ...formulations.errors import InvalidInputError
 from ...formulations.history import History, Interval
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ..presenter import presenter_of
-from ..traces import row_names, side_by_side, timeline
-from .canvas import DARK, IDLE, LOST, PALETTE, Look, axes_of, legend, room, rows, with_plain_names
+from .canvas import IDLE, LOST, PALETTE, axes_of, legend, with_plain_names
+from .draw import draw_gantt, hatched
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,32 +55,11 @@ def plot_trace(
     events = _chosen(trace, requests)
     # Of a workload that is simulated, all units of the platform have a row.
     units = trace.units if trace.in_rounds else trace.used_units
-    axes = axes_of(ax, (10, 1.3 + 0.5 * len(units)))
-    networks = sorted({_network(trace, event) for event in events})  # so that plans of one problem look alike
-    several = len(networks) > 1
-    key = _network if several else _stream if side_by_side(trace) else _label
-    keys = networks if several else list(dict.fromkeys(key(trace, event) for event in events))
-    colours = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(keys)}
     end_ns = max(event.end_ns for event in events)
-    axes.set_xlim(0, end_ns / _MS)
-    idle = False
-    for row, unit in enumerate(units):
-        own = [event for event in events if event.unit == unit]
-        for start_ns, stop_ns in _bubbles_ns(own):
-            left, length = start_ns / _MS, (stop_ns - start_ns) / _MS
-            axes.barh(row, length, left=left, height=0.8, **IDLE, gid="bubble")
-            idle = True
-        for event in own:
-            colour = colours[key(trace, event)]
-            _draw(axes, row, event, label=_label(trace, event), colour=colour, end_ns=end_ns)
-    rows(axes, list(row_names(units, dict(timeline(trace).headings))))
-    axes.set_xlabel("time (ms)")
-    axes.set_ylabel("unit")
-    axes.set_title(_headline(trace, events) if title is None else title)
-    entries: list[tuple[str, Look]] = [
-        (name, {"facecolor": colours[name]}) for name in keys if several or side_by_side(trace)
-    ]
-    legend(axes, [*entries, *_hatched(lost=any(event.slowdown_ns for event in events), idle=idle)])
+    chart = trace_chart(trace, events=events, units=units)
+    axes = axes_of(ax, (10, 1.3 + 0.5 * len(units)))
+    named = _headline(trace, events) if title is None else title
+    draw_gantt(replace(chart, end_ns=end_ns, title=named), axes)
     return axes
 
 
@@ -129,34 +110,14 @@ def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | 
     axes.set_ylabel("time (ms)")
     axes.set_title(f"Busy time {presenter.busy_span}")
     drawn = [bar for found in shares.values() for bar in found]
-    hatched = _hatched(lost=any(bar.lost for bar in drawn), idle=any(bar.idle for bar in drawn))
-    legend(axes, [*((name or "busy", {"facecolor": colour}) for name, colour in colours.items()), *hatched])
+    notes = hatched(lost=any(bar.lost for bar in drawn), idle=any(bar.idle for bar in drawn))
+    legend(axes, [*((name or "busy", {"facecolor": colour}) for name, colour in colours.items()), *notes])
     return axes
-
-
-def _hatched(*, lost: bool, idle: bool) -> list[tuple[str, Look]]:
-    """Return the entries of a legend for what is hatched, as far as there is any of it."""
-    entries = (("slowed down", LOST, lost), ("bubble", IDLE, idle))
-    return [(label, look) for label, look, there in entries if there]
 
 
 def _number(trace: History, event: Interval) -> int:
     """Return the number of a request; measured workloads repeat theirs, so it is that of the round."""
     return event.stream if _served_once(trace) else event.request
-
-
-def _label(trace: History, event: Interval) -> str:
-    """Return a request in as few characters as possible."""
-    named = _served_once(trace) or (len(trace.streams) > 1 and not side_by_side(trace))
-    return trace.streams[event.stream].name if named else str(event.request)
-
-
-def _network(trace: History, event: Interval) -> str:
-    return trace.streams[event.stream].network
-
-
-def _stream(trace: History, event: Interval) -> str:
-    return trace.streams[event.stream].name
 
 
 def _served_once(trace: History) -> bool:
@@ -173,30 +134,9 @@ def _chosen(trace: History, requests: range | None) -> list[Interval]:
     return sorted((event.moved(-begin_ns) for event in found), key=lambda event: event.start_ns)
 
 
-def _bubbles_ns(events: Sequence[Interval]) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the times between the events of one unit in which it has nothing to do."""
-    busy_until = events[0].end_ns if events else 0
-    for event in events:
-        if event.start_ns > busy_until:
-            yield busy_until, event.start_ns
-        busy_until = max(busy_until, event.end_ns)
-
-
 def _headline(trace: History, events: Sequence[Interval]) -> str:
     """Return what was played, and how long it took."""
     count = len({(event.stream, event.request) for event in events})
     took = f"{max(event.end_ns for event in events) / _MS:.2f} ms"
     what = "Measured" if trace.measured else "Predicted"
     return f"{what}: {count} request{'s' if count > 1 else ''} in {took}"
-
-
-def _draw(axes: Axes, row: int, event: Interval, *, label: str, colour: str, end_ns: int) -> None:
-    start, length = event.start_ns / _MS, (event.end_ns - event.start_ns) / _MS
-    axes.barh(row, length, left=start, height=0.8, color=colour, edgecolor="white", lw=0.6, gid="work")
-    if event.slowdown_ns:
-        lost = event.slowdown_ns / _MS
-        left = event.end_ns / _MS - lost
-        axes.barh(row, lost, left=left, height=0.8, **LOST, gid="slowed down")
-    if len(label) <= room(axes, (event.end_ns - event.start_ns) / end_ns):
-        middle, ink = start + length / 2, "white" if colour in DARK else "black"
-        axes.text(middle, row, label, ha="center", va="center", fontsize=9, color=ink, clip_on=True)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from rich.console import Console, Group, RenderableType
 
 import gapless
+from gapless.answers.traces import row_names
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
@@ -24,7 +25,6 @@ from gapless.view.page.utilisation import chunk_table, utilisation
 from gapless.view.plots.traces import plot_trace
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.tables import simulation_view
-from gapless.view.traces import row_names
 from tests.pipeline_boards import TWO, one_board, six_devices
 
 ROWS = (
@@ -139,11 +139,12 @@ def test_the_page_has_the_same_rows() -> None:
     found = timeline(reported(six_devices(), TWO))
     assert found is not None
     (band,) = found.bands
-    assert tuple(row.unit for row in band.rows) == ROWS
-    assert [row.heading for row in band.rows if row.heading] == ["pipeline 1", "pipeline 2"]
-    assert [row.unit for row in band.rows if row.link] == [row for row in ROWS if " -> " in row]
-    assert all(not row.bubbles for row in band.rows if row.link)
-    places = [row.y for row in band.rows]
+    rows = [row for _, row in band.rows]
+    assert tuple(row.unit for row in rows) == ROWS
+    assert [row.heading for row in rows if row.heading] == ["pipeline 1", "pipeline 2"]
+    assert [row.unit for row in rows if row.link] == [row for row in ROWS if " -> " in row]
+    assert all(not row.idle_ns for row in rows if row.link)
+    places = [y for y, _ in band.rows]
     assert all(later - earlier >= 26 for earlier, later in pairwise(places))
     assert places[3] - places[2] > 26, "a heading has room of its own"
     assert "on 5 units and 3 links" in found.text

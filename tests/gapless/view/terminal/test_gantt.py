@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from gapless.answers.traces import steady, trace_chart
 from gapless.api.problems import table_problem
 from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
@@ -18,7 +19,6 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.formulations.streams import Stream
 from gapless.view.terminal.gantt import _covered, gantt, gantt_view, traced_view, traced_words
-from gapless.view.traces import steady, timeline
 from tests.executor.pipeline.test_pipeline import stream
 from tests.executor.pipeline.traces import measured_traces
 from tests.workload_instances import workload_problem
@@ -118,8 +118,8 @@ def test_a_chart_is_cut_where_it_must_be_and_says_so(width: int, requests: int, 
 
 def test_steady_state_has_no_bubbles_of_filling_and_draining() -> None:
     trace = simulated(100)
-    part = steady(timeline(trace), 10)
-    b = dict(part.rows)["b"]
+    part = steady(trace_chart(trace), 10)
+    b = next(row.blocks for row in part.rows if row.unit == "b")
     assert part.end_ns - part.start_ns == 10 * 3 * MS
     assert sum(min(x.end_ns, part.end_ns) - max(x.start_ns, part.start_ns) for x in b) == 30 * MS
 
@@ -163,13 +163,13 @@ def test_any_trace_can_be_drawn(trace: History, width: int) -> None:
     lines = [line.plain for line in gantt(trace, width)]
     assert len(lines) == 1 + len(trace.units)
     assert len({len(line) for line in lines}) == 1
-    whole = timeline(trace)
+    whole = trace_chart(trace)
     for outputs in range(1, len(whole.outputs_ns) + 1):
         part = steady(whole, outputs)
         assert whole.start_ns <= part.start_ns < part.end_ns <= max(whole.end_ns, part.start_ns + 1)
-        for (unit, some), (same, every) in zip(part.rows, whole.rows, strict=True):
-            assert unit == same
-            assert set(some) <= set(every)
+        for some, every in zip(part.rows, whole.rows, strict=True):
+            assert some.unit == every.unit
+            assert set(some.blocks) <= set(every.blocks)
 
 
 def test_blocks_that_are_not_seen_are_counted() -> None:
@@ -180,6 +180,6 @@ def test_blocks_that_are_not_seen_are_counted() -> None:
             Chunk(network="net", start=1, stop=2, unit="a"),
         )
     )
-    shown = timeline(simulate(problem, plan, requests=400))
+    shown = trace_chart(simulate(problem, plan, requests=400))
     assert any("blocks not seen" in line.plain for line in _covered(shown, 20))
     assert _covered(shown, 1_000_000) == []

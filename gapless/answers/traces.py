@@ -1,0 +1,138 @@
+"""Traces as Gantt charts: what stands where, and what it is called."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..formulations.history import History, Interval, is_message
+from ..formulations.streams import Stream
+from .charts import Block, Gantt, Row
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def trace_chart(
+    trace: History, *, events: Iterable[Interval] | None = None, units: Sequence[str] = ()
+) -> Gantt:
+    """Return the chart of a trace.
+
+    Colours stand for networks where there are several, for streams side by side, else for requests.
+    `events`: of those that are shown; None: all. `units`: the rows; empty: units in use.
+    """
+    shown = tuple(trace.events if events is None else events)
+    apart = side_by_side(trace)
+    # A simulated workload is one round, and each of its requests a stream with a name.
+    named = not apart and (len(trace.streams) > 1 or (trace.in_rounds and not trace.measured))
+    numbered = not named or any(event.request for event in trace.events)
+    networks = sorted({trace.streams[event.stream].network for event in shown})
+    several = len(networks) > 1
+
+    def block(event: Interval) -> Block:
+        stream = trace.streams[event.stream]
+        own = event.stream if apart or named else event.request
+        return Block(
+            start_ns=event.start_ns,
+            end_ns=event.end_ns,
+            label=stream.name if named else str(event.request),
+            colour=networks.index(stream.network) if several else own,
+            short=(letter(event.stream) if named else "") + (str(event.request % 10) if numbered else ""),
+            number=event.request,
+            lost_ns=event.slowdown_ns,
+        )
+
+    rows = units or trace.used_units
+    streams = enumerate(stream.name for stream in trace.streams)
+    outputs_ns = tuple(trace.outputs_ns())
+    return Gantt(
+        rows=unit_rows(
+            rows,
+            shown,
+            block,
+            headings=dict(headings(trace.events, rows, trace.streams)) if apart else {},
+            links=frozenset(event.unit for event in trace.events if is_message(event, trace.streams)),
+        ),
+        end_ns=max(outputs_ns, default=1),
+        outputs_ns=outputs_ns,
+        noun="round" if trace.in_rounds and trace.measured else "request",
+        legend=tuple(enumerate(networks)) if several else tuple(streams) if apart else (),
+        letters=tuple((letter(n), stream.name) for n, stream in enumerate(trace.streams)) if named else (),
+    )
+
+
+def unit_rows(
+    units: Sequence[str],
+    events: Iterable[Interval],
+    block: Callable[[Interval], Block],
+    *,
+    headings: Mapping[int, str],
+    links: Container[str] = (),
+) -> tuple[Row, ...]:
+    """Return the rows of some units, with what stands above which of them."""
+    own: dict[str, list[Interval]] = {unit: [] for unit in units}
+    for event in sorted(events, key=lambda event: event.start_ns):
+        own[event.unit].append(event)
+    return tuple(
+        Row(
+            unit=unit,
+            name=name,
+            heading=headings.get(number, ""),
+            link=unit in links,
+            blocks=tuple(map(block, own[unit])),
+        )
+        for number, (unit, name) in enumerate(zip(units, row_names(units, headings), strict=True))
+    )
+
+
+def side_by_side(trace: History) -> bool:
+    """Return whether it is of a plan of several streams, each on rows of its own."""
+    return trace.plan is not None and len(trace.streams) > 1 and not trace.in_rounds
+
+
+def headings(
+    events: Sequence[Interval], rows: Sequence[str], streams: Sequence[Stream]
+) -> Iterator[tuple[int, str]]:
+    """Yield where in the rows of a chart each stream begins, and its name; rows are in order of streams."""
+    own = {event.unit: event.stream for event in events}
+    before = None
+    for number, unit in enumerate(rows):
+        if unit in own and own[unit] != before:
+            before = own[unit]
+            yield number, streams[before].name
+
+
+def row_names(rows: Sequence[str], headed: Container[int] = ()) -> tuple[str, ...]:
+    """Return what rows are called: a link below the row of its sender by its target alone.
+
+    `headed`: numbers of rows below a heading: what is above that does not count.
+    """
+    return tuple(
+        f"-> {unit.removeprefix(f'{before} -> ')}"
+        if unit.startswith(f"{before} -> ") and number not in headed
+        else unit
+        for number, (before, unit) in enumerate(zip(("", *rows), rows, strict=False))
+    )
+
+
+def letter(number: int) -> str:
+    """Return what stands for a request of a workload, or for a stream."""
+    return _LETTERS[number % len(_LETTERS)]
+
+
+def steady(whole: Gantt, outputs: int) -> Gantt:
+    """Return the part of a chart in which so many requests come out, from the middle of all; at least one.
+
+    At its ends a pipeline fills and drains; in the middle it is as it would be for ever.
+    """
+    count = max(1, outputs)
+    if count >= len(whole.outputs_ns):
+        return whole
+    first = (len(whole.outputs_ns) - count) // 2
+    start_ns = whole.outputs_ns[first - 1] if first else whole.start_ns
+    end_ns = max(start_ns + 1, whole.outputs_ns[first + count - 1])
+    rows = (
+        replace(row, blocks=tuple(b for b in row.blocks if b.end_ns > start_ns and b.start_ns < end_ns))
+        for row in whole.rows
+    )
+    return replace(whole, rows=tuple(rows), start_ns=start_ns, end_ns=end_ns)
