@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..executor.coordination.registration import Registered
-from ..executor.coordination.requests import Served
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import shown
 from . import protocol
@@ -34,6 +32,9 @@ from .messages import (
 from .metrics import CONTENT_TYPE, prometheus_text
 from .service import NOT_OFFERED, Phase, Service, told
 from .tensors import members, written
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LARGEST = 4
 """How many times the largest body all bodies in memory may have together."""
@@ -168,10 +169,9 @@ class App:
         with self.bodies.held() as body:
             data = await self._read(interface, body, headers, receive)
             with ended_with_client(receive):
-                request, answer = await self._submitted(model, interface, data, headers)
+                request, inputs = await self._request(interface, data, headers)
                 del data
-                body.release()  # the inputs are copied
-                served = await self.service.answer(answer)
+                served = await self.service.served(model, inputs, request.wishes, body.release)
                 draft = protocol.draft(interface, request, served, compared=model.compared)
                 said = await self._codec.write(draft.document, draft.arrays)
         if not draft.blobs:
@@ -196,16 +196,15 @@ class App:
             body.count(len(data))
         return data
 
-    async def _submitted(
-        self, model: Registered, interface: protocol.Interface, data: memoryview, headers: Headers
-    ) -> tuple[protocol.InferRequest, Future[Served]]:
+    async def _request(
+        self, interface: protocol.Interface, data: memoryview, headers: Headers
+    ) -> tuple[protocol.InferRequest, dict[str, NDArray[Any]]]:
         told_bytes = headers.get(protocol.HEADER_LENGTH)
         length = protocol.document_bytes(
             interface, None if told_bytes is None else told_bytes.decode("latin-1"), len(data)
         )
         request = await self._codec.read(interface, data[:length], len(data) - length)
-        inputs = request.inputs.complete(interface.inputs, data[length:])
-        return request, self.service.submit(model, inputs, request.wishes)
+        return request, request.inputs.complete(interface.inputs, data[length:])
 
     def _unit(self, unit: str, what: str) -> Reply:
         coordinator = self.service.coordinator

@@ -12,14 +12,11 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
-from ..executor.coordination.registration import Registered
-from ..executor.coordination.requests import Served
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
 from ..formulations.nearness import shown
 from .access import Access, Group
 from .grpc_requests import answer_message, is_small, parameters_of, read_message
 from .messages import MOST_HEADERS_BYTES, Bodies, Refusal
-from .protocol import InferRequest, Interface
 from .service import NOT_OFFERED, Service, told
 from .wire import Method, wire
 
@@ -37,6 +34,7 @@ _CODES = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
+    409: "ABORTED",
     408: "DEADLINE_EXCEEDED",
     413: "RESOURCE_EXHAUSTED",
     429: "RESOURCE_EXHAUSTED",
@@ -240,9 +238,14 @@ class GrpcServer:
             message = await self._read(context)
             body.count(message.ByteSize())
             model, interface = self._service.accepting(message.model_name, message.model_version)
-            request, served = await self._served(model, interface, message)
+            if is_small(message):
+                request, binary = read_message(interface, message)
+            else:
+                request, binary = await asyncio.to_thread(read_message, interface, message)
             del message
-            body.release()
+            inputs = request.inputs.complete(interface.inputs, memoryview(binary))
+            del binary
+            served = await self._service.served(model, inputs, request.wishes, body.release)
             found, size = answer_message(interface, request, served, compared=model.compared)
             body.count(size)
             await context.write(found)
@@ -257,18 +260,6 @@ class GrpcServer:
             return await self._message(context, patience_s)
         finally:
             self._reading -= 1
-
-    async def _served(
-        self, model: Registered, interface: Interface, message: Any
-    ) -> tuple[InferRequest, Served]:
-        read = (interface, message)
-        if is_small(message):
-            request, binary = read_message(*read)
-        else:
-            request, binary = await asyncio.to_thread(read_message, *read)
-        inputs = request.inputs.complete(interface.inputs, memoryview(binary))
-        answer = self._service.submit(model, inputs, request.wishes)
-        return request, await self._service.answer(answer)
 
 
 def _headers(context: Any) -> dict[str, bytes]:

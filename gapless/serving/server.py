@@ -8,7 +8,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from .app import App
 from .grpc_server import GrpcServer, check_grpc
 from .logs import LoggedRequests
 from .messages import keep_memory
+from .sequences import States
 from .service import Service
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class Server:
     grpc_port
         Where it speaks gRPC, too, at the same host, once the models are open; 0: any that is free. None: it
         does not.
+    states
+        By recurrent model, which of its inputs take a state, and the output that gives the next one: the
+        server keeps it for each sequence of requests.
 
     Attributes
     ----------
@@ -76,6 +80,8 @@ class Server:
         Where it listens, in words.
     grpc_port
         Where it speaks gRPC; None: it does not.
+    states
+        By recurrent model, what it keeps.
 
     Raises
     ------
@@ -98,6 +104,7 @@ class Server:
         allow_hosts: Sequence[str] = (),
         most_bytes: int = MOST_BYTES,
         grpc_port: int | None = None,
+        states: Mapping[str, States] | None = None,
     ) -> None:
         if find_spec("uvicorn") is None:
             raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
@@ -129,7 +136,8 @@ class Server:
         try:
             opened = self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
             self._server.connections.leave_files_for(len(opened.platform.units))
-            self._service.begin(opened)
+            self._service.begin(opened, states)
+            self.states = self._service.states
             self.grpc_port = None
             if grpc_port is not None:
                 grpc = GrpcServer(
@@ -201,6 +209,7 @@ def serve(
     allow_hosts: Sequence[str] = (),
     most_bytes: int = MOST_BYTES,
     grpc_port: int | None = None,
+    states: Mapping[str, States] | None = None,
     **options: Unpack[CoordinatorOptions],
 ) -> Server:
     """Serve models to other programs by the Open Inference Protocol (KServe's version 2, REST).
@@ -209,7 +218,7 @@ def serve(
     ----------
     models
         Models, or their locators; or a coordinator that holds them.
-    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port
+    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port, states
         As for `Server`.
     options
         As for `open_coordinator`.
@@ -238,6 +247,7 @@ def serve(
         allow_hosts=allow_hosts,
         most_bytes=most_bytes,
         grpc_port=grpc_port,
+        states=states,
     )
 
 

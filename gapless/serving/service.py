@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +25,15 @@ from .catalogue import Catalogue, Entry, State, split_version
 from .messages import Refusal
 from .parameters import DEFAULT_PRIORITY, PRIORITIES, Wishes, check_known
 from .protocol import Interface
+from .sequences import IDLE_S, Sequences, States, check_states, states_by_model
 from .tensors import DATATYPES, described, written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..executor.model import TensorSpec
+
+    Tensors = dict[str, NDArray[Any]]
 
 NOT_OFFERED = {
     "systemsharedmemory": "shared memory with clients is not offered: send tensors in binary form",
@@ -89,13 +91,23 @@ class Service:
         self._coordinator: Coordinator | None = None
         self._catalogue: Catalogue | None = None
         self._interfaces: dict[str, tuple[Registered, Interface]] = {}
+        self._sequences: dict[str, Sequences] = {}
         if coordinator is not None:
             self.begin(coordinator)
 
-    def begin(self, coordinator: Coordinator) -> None:
-        """Serve the models of a coordinator from now on."""
+    def begin(self, coordinator: Coordinator, states: Mapping[str, States] | None = None) -> None:
+        """Serve the models of a coordinator from now on; `states`: by model, what recurrent ones keep."""
+        for name, pairs in states_by_model(states or {}, coordinator.registered).items():
+            model = coordinator.registered[name]
+            check_states(model, pairs)
+            self._sequences[name] = Sequences(name, pairs, model.held.model.inputs)
         self._catalogue, self._coordinator = Catalogue(coordinator), coordinator
         self.phase = Phase.SERVING
+
+    @property
+    def states(self) -> Mapping[str, States]:
+        """By recurrent model, what it keeps."""
+        return {name: sequences.states for name, sequences in self._sequences.items()}
 
     def stop(self) -> None:
         """Take no more requests."""
@@ -145,7 +157,11 @@ class Service:
     def model_config(self, name: str, version: str = "") -> dict[str, Any]:
         """Return how a model is served, in the form of Triton's configurations."""
         found, _ = self.catalogue.find(name, version)
-        return _configuration(found, self.interface(found), self.coordinator.platform)
+        told = _configuration(found, self.interface(found), self.coordinator.platform)
+        if (sequences := self._sequences.get(found.name)) is not None:
+            del told["dynamic_batching"]  # Triton has one or the other
+            told["sequence_batching"] = _sequence_batching(found, sequences.states)
+        return told
 
     def statistics(self, name: str = "", version: str = "") -> dict[str, Any]:
         """Return what requests of one model, or of all, took so far, in the form of Triton's statistics."""
@@ -187,6 +203,9 @@ class Service:
         if not isinstance(value, bool):  # no model depends on another one here: either value is right
             raise InvalidInputError(f"parameter unload_dependents is {written(value)}, must be true or false")
         await asyncio.to_thread(self.catalogue.unload, name)
+        for key, sequences in self._sequences.items():
+            if split_version(key)[0] == name:
+                sequences.forget()
 
     def accepting(self, name: str, version: str = "") -> tuple[Registered, Interface]:
         """Return a model for a request, and what that may name; raises Refusal: none are taken."""
@@ -199,37 +218,53 @@ class Service:
         """Return what requests of a model may name."""
         known = self._interfaces.get(model.name)
         if known is None or known[0] is not model:
-            known = self._interfaces[model.name] = model, _interface_of(model)
+            sequences = self._sequences.get(model.name)
+            states = {} if sequences is None else sequences.states
+            known = self._interfaces[model.name] = model, _interface_of(model, states)
         return known[1]
 
-    def submit(self, model: Registered, inputs: Mapping[str, NDArray[Any]], wishes: Wishes) -> Future[Served]:
-        """Take a request; its inputs are copied."""
-        return self.coordinator.submit(
+    async def served(
+        self, model: Registered, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]
+    ) -> Served:
+        """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
+        sequences = self._sequences.get(model.name)
+        if sequences is None:
+            return await self._one(model, inputs, wishes, copied)
+        async with sequences.turn(wishes) as turn:
+            inputs |= turn.before
+            found = await self._one(model, inputs, wishes, copied)
+            turn.after = {taken: found.outputs[given] for taken, given in sequences.states.items()}
+        return found
+
+    async def _one(
+        self, model: Registered, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]
+    ) -> Served:
+        answer = self.coordinator.submit(
             model.name,
             inputs,
             deadline_us=wishes.deadline_us,
             priority=wishes.priority,
             expires=wishes.expires,
         )
-
-    async def answer(self, answer: Future[Served]) -> Served:
-        """Wait for the answer to a request; it is dropped, unless it runs, when nobody waits any more."""
+        inputs.clear()
+        copied()
         try:
             return await asyncio.wrap_future(answer)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError:  # nobody waits any more: it is dropped, unless it runs
             self.coordinator.abandon(answer)
             raise
 
 
-def _interface_of(model: Registered) -> Interface:
-    """Return what requests of a model may name."""
+def _interface_of(model: Registered, states: States) -> Interface:
+    """Return what requests of a model may name; states are kept by the server."""
     held = model.held.model
     name, version = split_version(model.name)
     return Interface(
         model=name,
         version=version,
-        inputs=tuple(held.inputs),
-        outputs=tuple(spec.name for spec in held.outputs),
+        inputs=tuple(spec for spec in held.inputs if spec.name not in states),
+        outputs=tuple(spec.name for spec in held.outputs if spec.name not in states.values()),
+        recurrent=bool(states),
     )
 
 
@@ -271,6 +306,20 @@ def _configuration(model: Registered, interface: Interface, platform: Platform) 
         "dynamic_batching": {"priority_levels": PRIORITIES, "default_priority_level": DEFAULT_PRIORITY},
         "parameters": {key: {"string_value": value} for key, value in parameters.items()},
     }
+
+
+def _sequence_batching(model: Registered, states: States) -> dict[str, Any]:
+    inputs = {spec.name: spec for spec in model.held.model.inputs}
+    kept = [
+        {
+            "input_name": taken,
+            "output_name": given,
+            "data_type": _type(inputs[taken]),
+            "dims": list(inputs[taken].shape),
+        }
+        for taken, given in states.items()
+    ]
+    return {"max_sequence_idle_microseconds": round(1e6 * IDLE_S), "state": kept}
 
 
 def _statistics(entry: Entry, counts: ModelCounts) -> dict[str, Any]:

@@ -84,6 +84,14 @@ ProblemOption = Annotated[
         help="Units and costs, as `gapless profile` wrote them; else measured.",
     ),
 ]
+StateOption = Annotated[
+    list[str] | None,
+    _served_option(
+        metavar="INPUT=OUTPUT",
+        help="A recurrent model: an input takes the last value of an output, for each sequence of requests, "
+        "e.g. h=h_out; MODEL/INPUT=OUTPUT of several models; can be repeated.",
+    ),
+]
 SplitOption = Annotated[
     int,
     _served_option(
@@ -197,6 +205,7 @@ def serve(
     split: SplitOption = 1,
     sessions: SessionsOption = None,
     session_memory: SessionMemoryOption = None,
+    state: StateOption = None,
     seconds: SecondsOption = None,
     check: CheckOption = True,
     shape: ShapeOption = None,
@@ -230,6 +239,7 @@ def serve(
     where = serving.place(
         host, port, socket, grpc_port, tokens=tokens, allow_hosts=allow_host or (), most_mib=max_body
     )
+    where["states"] = serving.parse_states(state)
     sources = serving.sources_of(control, hot)
     how = {"policy": make_policy(policy), "late": late, "split": split, "queue": queue, "check": check}
     how["restarts"] = restarts

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...answers.words import microseconds
 from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
@@ -28,6 +29,7 @@ from ...files.run_files import save_trace
 from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, NothingLeftError
+from ...formulations.operation import operation_of
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...serving.access import read_token
@@ -39,6 +41,7 @@ from .measuring import DeviceChoice
 
 _DEADLINE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.ASCII)
 _CANNOT = re.compile(r"([^=]+)=(.+)")
+_STATE = re.compile(r"([^=]+)=([^=]+)")
 _RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
 _GIVE_UP = re.compile(r"never|\d+(?:\.\d+)?", re.ASCII)
 _LOOK_S = 1.0
@@ -123,8 +126,25 @@ def opened(
         say(f"{name}: {model.numbers}")
         say(f"{name}: {model.sessions}")
     also = "" if server.grpc_port is None else f", gRPC at port {server.grpc_port}"
+    for note in _recurrent_notes(found[0], server.states):
+        say(f"note: {note}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
     return server, found[0]
+
+
+def _recurrent_notes(asked: Subject, states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Say how often a recurrent model can answer, where a plan promises that its chunks overlap."""
+    if asked.plan is None or asked.problem is None:
+        return
+    times_us = operation_of(asked.problem).chunk_us(asked.problem, asked.plan)
+    for stream, chunks in zip(asked.plan.streams, times_us, strict=True):
+        known_us = [time_us for time_us in chunks if time_us is not None]
+        if stream.network in states and len(known_us) == len(chunks) > 1:
+            yield (
+                f"{stream.network!r} is recurrent: a request waits for the state of the one before. So a "
+                f"sequence gets one answer in {microseconds(sum(known_us))} at best, not in "
+                f"{microseconds(max(known_us))}; chunks overlap only for different sequences"
+            )
 
 
 def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:
@@ -158,6 +178,13 @@ def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:
     """Return {model: microseconds} from texts such as "squeezenet=20"."""
     found = _parsed(texts, _DEADLINE, "--deadline", "a model and milliseconds, e.g. squeezenet=20")
     return {name: max(1, round(1000 * float(time_ms))) for name, time_ms in found}
+
+
+def parse_states(texts: Sequence[str] | None) -> dict[str, dict[str, str]]:
+    """Return states from texts such as "h=h_out" or "net/h=h_out", as `gapless.running.Server` takes them."""
+    pairs = _parsed(texts, _STATE, "--state", "an input and an output, e.g. h=h_out")
+    found = {pair[0]: pair[1] for pair in pairs}
+    return {"": found} if found else {}
 
 
 def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:

@@ -1,0 +1,282 @@
+"""Recurrent models: a request begins with the state that the one before it has left, and waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gapless
+from gapless.answers.words import microseconds
+from gapless.cli.tasks import serving as tasks
+from gapless.cli.tasks.serving import parse_states
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.formulations.errors import InvalidInputError
+from gapless.running import TensorSpec
+from gapless.serving import sequences
+from gapless.serving.access import Access
+from gapless.serving.app import App
+from gapless.serving.sequences import Sequences, states_by_model
+from gapless.serving.service import Service
+from tests.gapless.serving.clients import Response, ask, asked, over_socket
+
+INFER = "/v2/models/net/infer"
+STATES = {"net": {"h": "h_out"}}
+NET, ODD = (f"{Path(__file__).with_name('recurrent.py')}:{name}" for name in ("NET", "ODD"))
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Coordinator]:
+    units = gapless.this_device(units=["core0", "core1"])
+    with gapless.coordination.open_coordinator([NET], platform=units, check=False) as found:
+        yield found
+
+
+@pytest.fixture
+def app(opened: Coordinator) -> Iterator[App]:
+    service = Service()
+    service.begin(opened, STATES)
+    found = App(service, access=Access(), most_bytes=100_000)
+    yield found
+    found.close()
+
+
+def body(value: float, **parameters: Any) -> bytes:
+    tensor = {"name": "x", "shape": [4], "datatype": "FP32", "data": [value] * 4}
+    return json.dumps({"inputs": [tensor], "parameters": parameters}).encode()
+
+
+def value(found: Response) -> float:
+    assert found.code == 200, found.error
+    (output,) = found.document["outputs"]
+    assert output["name"] == "y"
+    return float(output["data"][0])
+
+
+@pytest.mark.slow
+def test_each_request_begins_with_the_state_of_the_one_before(app: App) -> None:
+    assert value(ask(app, "POST", INFER, body(1, sequence_id=1, sequence_start=True))) == 1
+    assert value(ask(app, "POST", INFER, body(2, sequence_id=1))) == 3
+    assert value(ask(app, "POST", INFER, body(5, sequence_id="other", sequence_start=True))) == 5
+    assert value(ask(app, "POST", INFER, body(3, sequence_id=1, sequence_end=True))) == 6
+    gone = ask(app, "POST", INFER, body(1, sequence_id=1))
+    assert (gone.code, "sequence '1' of 'net' has not begun, has ended" in gone.error) == (400, True)
+    assert value(ask(app, "POST", INFER, body(1, sequence_id="other"))) == 6
+    assert value(ask(app, "POST", INFER, body(7, sequence_id="other", sequence_start=True))) == 7  # again
+    none = ask(app, "POST", INFER, body(1))
+    assert (none.code, "keeps a state for each sequence of requests" in none.error) == (400, True)
+
+
+def test_states_are_not_inputs_and_outputs_of_clients(app: App) -> None:
+    told = ask(app, "GET", "/v2/models/net").document
+    assert [tensor["name"] for tensor in told["inputs"]] == ["x"]
+    assert [tensor["name"] for tensor in told["outputs"]] == ["y"]
+    config = ask(app, "GET", "/v2/models/net/config").document
+    assert config["sequence_batching"]["state"] == [
+        {"input_name": "h", "output_name": "h_out", "data_type": "TYPE_FP32", "dims": [4]}
+    ]
+    assert "dynamic_batching" not in config
+    given = json.loads(body(1, sequence_id=9, sequence_start=True))
+    given["inputs"].append({**given["inputs"][0], "name": "h"})
+    found = ask(app, "POST", INFER, json.dumps(given).encode())
+    assert (found.code, "2 inputs are given; 'net' takes 1: 'x'" in found.error) == (400, True)
+
+
+def test_requests_of_a_sequence_that_come_at_once_are_one_behind_the_other(
+    app: App, opened: Coordinator
+) -> None:
+    async def many() -> list[float]:
+        await asked(app, "POST", INFER, body(0, sequence_id=2, sequence_start=True))
+        tasks = list[asyncio.Task[Response]]()
+        for number in range(1, 21):
+            tasks.append(asyncio.ensure_future(asked(app, "POST", INFER, body(number, sequence_id=2))))
+            await asyncio.sleep(0)
+        assert opened.statistics().waiting <= 1  # a recurrence has no overlap
+        return [value(each) for each in await asyncio.gather(*tasks)]
+
+    assert asyncio.run(many()) == [sum(range(number + 1)) for number in range(1, 21)]
+
+
+def test_those_that_wait_behind_a_failure_fail_and_the_state_stays(app: App) -> None:
+    async def several() -> list[Response]:
+        await asked(app, "POST", INFER, body(1, sequence_id=3, sequence_start=True))
+        tasks = [asyncio.ensure_future(asked(app, "POST", INFER, body(v, sequence_id=3))) for v in (-1, 1, 1)]
+        return await asyncio.gather(*tasks)
+
+    failed, *behind = asyncio.run(several())
+    assert (failed.code, "minus one" in failed.error) == (500, True)
+    for each in behind:
+        assert (each.code, "a request before this one failed" in each.error) == (409, True)
+    assert value(ask(app, "POST", INFER, body(2, sequence_id=3))) == 3
+
+
+def test_a_client_that_leaves_leaves_the_state(app: App) -> None:
+    async def leave() -> None:
+        await asked(app, "POST", INFER, body(1, sequence_id=4, sequence_start=True))
+        task = asyncio.ensure_future(asked(app, "POST", INFER, body(5, sequence_id=4)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave())
+    assert value(ask(app, "POST", INFER, body(2, sequence_id=4))) == 3
+
+
+def test_sequences_are_bounded_and_forgotten(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kept,) = app.service._sequences.values()
+    monkeypatch.setattr(kept, "_most", 2)
+    for name in ("a", "b"):
+        assert value(ask(app, "POST", INFER, body(1, sequence_id=name, sequence_start=True))) == 1
+    full = ask(app, "POST", INFER, body(1, sequence_id="c", sequence_start=True))
+    assert (full.code, "has 2 sequences, and no more are kept" in full.error) == (429, True)
+    monkeypatch.setattr(sequences, "IDLE_S", 0.0)
+    assert ask(app, "POST", INFER, body(1, sequence_id="a")).code == 400  # had no request for so long
+    for name in ("c", "d"):  # the second one has to make room
+        assert value(ask(app, "POST", INFER, body(1, sequence_id=name, sequence_start=True))) == 1
+    assert set(kept._known) == {"d"}
+
+
+def test_the_memory_of_states_bounds_their_number() -> None:
+    spec = TensorSpec(name="h", shape=(1 << 20,))  # 4 MiB
+    assert Sequences("net", {"h": "h_out"}, [spec])._most == 64
+    assert Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(4,))])._most == 1024
+
+
+def test_unloading_ends_sequences(app: App) -> None:
+    assert value(ask(app, "POST", INFER, body(1, sequence_id=5, sequence_start=True))) == 1
+    assert ask(app, "POST", "/v2/repository/models/net/unload").code == 200
+    assert ask(app, "POST", "/v2/repository/models/net/load").code == 200
+    assert ask(app, "POST", INFER, body(1, sequence_id=5)).code == 400
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ({"net": {"hh": "h_out"}}, "'net' has no input 'hh'; did you mean h"),
+        ({"net": {"h": "out"}}, "'net' has no output 'out'"),
+        ({"net": {"h": "h_out", "x": "h_out"}}, "two states of 'net' come from one output"),
+        ({"nett": {"h": "h_out"}}, "--state names the model 'nett'; did you mean net"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused(
+    opened: Coordinator, states: dict[str, dict[str, str]], words: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        Service().begin(opened, states)
+
+
+def test_states_of_other_shapes_are_refused() -> None:
+    words = r"is float32 \[2\], the output float32 \[4\]"
+    with gapless.coordination.open_coordinator([ODD], check=False) as own:
+        service = Service()
+        with pytest.raises(InvalidInputError, match=words):
+            service.begin(own, {"odd": {"h": "y"}})
+
+
+def test_what_the_command_line_says_of_states() -> None:
+    assert parse_states(["h=h_out"]) == {"": {"h": "h_out"}}
+    assert parse_states(None) == {}
+    with pytest.raises(InvalidInputError, match="--state 'h': expected an input and an output"):
+        parse_states(["h"])
+    given = {"": {"net/h": "out", "a/b": "c"}}
+    assert states_by_model({"": {"h": "out"}}, ["net"]) == {"net": {"h": "out"}}
+    assert states_by_model(given, ["net"]) == {"net": {"h": "out", "a/b": "c"}}
+    with pytest.raises(InvalidInputError, match="--state a/b=c: say of which model"):
+        states_by_model(given, ["net", "two"])
+
+
+def test_a_plan_promises_no_overlap_to_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = SimpleNamespace(streams=[SimpleNamespace(network="net"), SimpleNamespace(network="other")])
+    times = SimpleNamespace(chunk_us=lambda *_: ((2000, 3000, 1000), (5000, 5000)))
+    monkeypatch.setattr(tasks, "operation_of", lambda _: times)
+    (note,) = tasks._recurrent_notes(SimpleNamespace(plan=plan, problem=object()), STATES)
+    assert f"a sequence gets one answer in {microseconds(6000)} at best, not in {microseconds(3000)}" in note
+    assert not list(tasks._recurrent_notes(SimpleNamespace(plan=None, problem=None), STATES))
+
+
+def test_states_survive_killed_workers() -> None:
+    units = gapless.this_device(units=["core0", "core1"])
+    with (
+        gapless.coordination.open_coordinator([NET], platform=units, check=False, restarts=1000) as own,
+        gapless.serve(own, port=0, states=STATES) as server,
+    ):
+        port = int(server.url.rpartition(":")[2])
+        ended = threading.Event()
+
+        def kill() -> None:
+            while not ended.is_set():
+                if (pid := own.pids.get("core0")) is not None:
+                    os.kill(pid, signal.SIGKILL)
+                ended.wait(0.3)
+
+        def client(name: int) -> list[float]:
+            sent = [body(1, sequence_id=name, sequence_start=number == 0) for number in range(60)]
+            return [value(over_socket(port, "POST", INFER, each)) for each in sent]
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                found = list(pool.map(client, range(1, 5)))
+        finally:
+            ended.set()
+            killer.join()
+        assert found == [[float(number) for number in range(1, 61)]] * 4
+        assert sum(unit.losses for unit in own.statistics().units) > 0
+
+
+def test_a_gru_over_grpc_is_what_onnx_runtime_computes(tmp_path: Path) -> None:
+    """A real recurrent network, cut by nobody: its outputs over a sequence are those of one long run."""
+    grpc = pytest.importorskip("tritonclient.grpc")
+    runtime = pytest.importorskip("onnxruntime")
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    weights = {
+        "W": rng.normal(size=(1, 24, 5)).astype(np.float32),
+        "R": rng.normal(size=(1, 24, 8)).astype(np.float32),
+    }
+    node = helper.make_node("GRU", ["x", "W", "R", "", "", "h"], ["y", "h_out"], hidden_size=8)
+    graph = helper.make_graph(
+        [node],
+        "gru",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 5]),
+            helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, 1, 8]),
+        ],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 1, 8]),
+            helper.make_tensor_value_info("h_out", TensorProto.FLOAT, [1, 1, 8]),
+        ],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    path = tmp_path / "gru.onnx"
+    onnx.save(model, path)
+    session = runtime.InferenceSession(str(path))
+    with (
+        gapless.serve(
+            [path], port=0, grpc_port=0, engine="onnxruntime", states={"gru": {"h": "h_out"}}
+        ) as server,
+        grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client,
+    ):
+        state = np.zeros((1, 1, 8), np.float32)
+        for number in range(10):
+            x = rng.normal(size=(1, 1, 5)).astype(np.float32)
+            tensor = grpc.InferInput("x", [1, 1, 5], "FP32")
+            tensor.set_data_from_numpy(x)
+            found = client.infer("gru", [tensor], sequence_id=1, sequence_start=number == 0)
+            right, state = session.run(None, {"x": x, "h": state})
+            assert np.allclose(found.as_numpy("y"), right, rtol=1e-4, atol=1e-5)
