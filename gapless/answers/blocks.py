@@ -98,6 +98,8 @@ def said(value: Value, unit: Unit, digits: int | None = None) -> str:
             return f"{100 * value:+,.{places}f} %"
         case Unit.FACTOR:
             return f"{value:,.{places}f}"
+        case Unit.NANOJOULES if digits is not None:
+            return f"{value / 1e6:,.{digits}f} mJ"
         case Unit.COUNT if digits:
             return f"{value:,.{digits}f}"
     return amount(Dimension(unit), round(value)) if unit.number else str(value)

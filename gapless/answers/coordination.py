@@ -1,4 +1,4 @@
-"""A scenario: what each policy makes of it, in numbers, in words and as charts."""
+"""A scenario: what each policy makes of it, in numbers, in words, as tables and as charts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from ..api.coordination import Coordination
 from ..api.coordination_bound import CoordinationBound
 from ..formulations.coordination.record import Record, percentile
 from ..formulations.coordination.simulation import Conditions
+from ..solvers.coordination.policies import SHIPPED, policy_names
+from . import blocks
+from .blocks import Block, Cell, Column, Sentence, Table, Unit, table
 from .charts import Axis, Bar, Bars, Colour, Kind, Line, Mark, Part, Plane, Series, Tone, Track
-from .words import counted, microseconds, percent
+from .words import capital, counted, percent, span_seconds
 
 
 def rates_chart(records: Sequence[Record]) -> Bars:
@@ -134,32 +137,6 @@ def share_words(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def energy_words(record: Record) -> str:
-    """Return the energy of a frame, or of a request, in words."""
-    energy = record.energy_per_frame_mj
-    return "-" if energy is None else f"{energy:,.0f} mJ"
-
-
-def decision_words(record: Record) -> tuple[str, str]:
-    """Return how long a decision took in the median, and how many a second there were."""
-    took = sorted(record.decisions_ns)
-    median = percentile(took, 500)
-    words = "-" if median is None else f"{median / 1000:.1f} us"
-    return words, f"{len(took) * 1e6 / record.end_us:,.0f}" if record.end_us else "-"
-
-
-def legend(records: Sequence[Record]) -> str:
-    """Return what the columns mean."""
-    what = "a frame" if records[0].frames else "a request, from its arrival"
-    words = [f"median, 90 %, 99 %: time of {what}", "busy: mean share of the time that units work"]
-    if any(record.share_in_time() is not None for record in records):
-        words.append("in time: done by their deadline, of all that have one")
-    if any(record.energy_mj is not None for record in records):
-        words.append("energy: of the device, by the powers in its file, for each frame or request")
-    words.append("decision: time that the policy took here, in the median")
-    return "; ".join(words)
-
-
 def condition_words(how: Conditions) -> str:
     """Return how requests are served, as far as that is special; empty: it is not."""
     noise = how.noise
@@ -195,32 +172,243 @@ def bound_class(found: CoordinationBound) -> str:
     )
 
 
-def bound_columns(found: CoordinationBound) -> tuple[str, ...]:
-    """Return the names of the numbers of `bound_cells`."""
-    first = "mean frame" if found.term == "makespan" else "late"
-    return (first, "over the best known", "over the bound")
-
-
-def bound_cells(found: CoordinationBound) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each policy, for the best known and for the bound: name and numbers in words."""
-    for name, reached in zip(found.policies, found.reached, strict=True):
-        distances = (_over(found, reached, base) for base in (found.best, found.bound))
-        yield name, _amount(found, reached), *distances
-    yield "best known", _amount(found, found.best), "", _over(found, found.best, found.bound)
-    yield "bound", _amount(found, found.bound), "", ""
-
-
-def _amount(found: CoordinationBound, value: int) -> str:
-    return microseconds(value / len(found.parts)) if found.term == "makespan" else f"{value:,}"
-
-
-def _over(found: CoordinationBound, value: int, base: int) -> str:
-    if found.term != "makespan":
-        return f"{value - base:+,}"
-    return f"{100 * (value / base - 1):+.1f} %" if base else "-"
-
-
 def percentiles(record: Record) -> list[float | None]:
     """Return the median, 90 % and 99 % of the times of frames, or of requests where there are no frames."""
     latencies = frame_latencies_us(record) if record.frames else record.latencies_us()
     return [percentile(latencies, permille) for permille in (500, 900, 990)]
+
+
+_MOST_AWAY = 20
+
+
+def coordination_blocks(found: Coordination) -> Iterator[Block]:
+    """Yield what `gapless requests coordinate` answers."""
+    scenario, platform, records = found.scenario, found.setting.platform, found.records
+    yield Sentence(
+        f" on {platform.name}, {counted(len(platform.units), 'unit')}: "
+        f"{counted(len(records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}; simulated",
+        lead=scenario.name,
+    )
+    yield from _conditions(found.conditions)
+    yield policies(records)
+    if len(records[0].applications) > 1:
+        yield applications(records)
+    yield from _away(records)
+
+
+def deadlines_blocks(runs: Sequence[Coordination]) -> Iterator[Block]:
+    """Yield what `requests coordinate --multipliers` answers: the share in time by policy and deadline."""
+    where = f" on {runs[0].setting.platform.name}: share of requests in time; simulated"
+    yield Sentence(where, lead=runs[0].scenario.name)
+    yield from _conditions(runs[0].conditions)
+    yield deadlines(runs)
+    yield Sentence("x: times the 99th percentile of a network alone on its fastest unit", blocks.Tone.SOFT)
+
+
+def bound_blocks(found: CoordinationBound) -> tuple[Block, ...]:
+    """Return how far each policy is from the best that is known, and from what is proven."""
+    title = Sentence("", lead=bound_title(found))
+    return title, bound_table(found), Sentence(bound_class(found), blocks.Tone.SOFT)
+
+
+def here_blocks(measured: Coordination, simulated: Coordination) -> tuple[Block, ...]:
+    """Return what `requests coordinate --here` answers: each policy as measured and as simulated."""
+    scenario, platform = measured.scenario, measured.setting.platform
+    words = (
+        f" on the units {', '.join(platform.unit_names)} of this machine: "
+        f"{counted(len(measured.records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}"
+    )
+    about = "simulated: by the times of each network alone before; error: of the simulation"
+    title = Sentence(words, lead=scenario.name)
+    return title, both(measured.records, simulated.records), Sentence(about, blocks.Tone.SOFT)
+
+
+def overview() -> tuple[Block, ...]:
+    """Return which scenarios and policies there are."""
+    from ..profiler.coordination.catalog import scenario_names, shipped_scenario
+
+    scenarios: list[Column[str]] = [
+        Column("scenario", Unit.NAME, lambda name: name),
+        Column("asks for", Unit.TEXT, lambda name: ", ".join(shipped_scenario(name).networks)),
+        Column("what", Unit.LONG, lambda name: shipped_scenario(name).source),
+    ]
+    texts = {name: SHIPPED[name].text if name in SHIPPED else "of another package" for name in policy_names()}
+    known: list[Column[str]] = [
+        Column("policy", Unit.NAME, lambda name: name),
+        Column("what it does", Unit.LONG, lambda name: texts[name]),
+    ]
+    return table("Scenarios", scenarios, scenario_names()), table("Policies", known, texts)
+
+
+def policies(records: Sequence[Record]) -> Table:
+    """Return a row for each policy: rates, shares in time, latencies, use of the units, decisions."""
+    frames, drops = any(record.frames for record in records), any(record.dropped() for record in records)
+    what = "a frame" if frames else "a request, from its arrival"
+    kept = "done by their deadline, of all that have one"
+    energy = "of the device, by the powers in its file, for each frame or request"
+    columns: list[Column[Record]] = [
+        Column("policy", Unit.NAME, lambda record: record.policy),
+        Column("frames/s" if frames else "requests/s", Unit.FACTOR, rate, digits=2),
+        Column("in time", Unit.SHARE, lambda record: record.share_in_time(), note=kept, optional=True),
+        Column("dropped", Unit.COUNT, lambda r: r.dropped() if drops else None, optional=True),
+        *_percentiles(what),
+        Column("busy", Unit.SHARE, _busy, note="mean share of the time that units work"),
+        Column("energy", Unit.NANOJOULES, _energy_nj, digits=0, note=energy, optional=True),
+        Column("decision", Unit.MEASURED, _decision_us, note="time that the policy took here, in the median"),
+        Column("decisions/s", Unit.COUNT, _decisions_per_s),
+    ]
+    return table("Policies", columns, records)
+
+
+def _percentiles(what: str) -> Iterator[Column[Record]]:
+    for place, title in enumerate(("median", "90 %", "99 %")):
+        note = "" if place else f"time of {what}, as 90 % and 99 %"
+        yield Column(title, Unit.MEASURED, _percentile(place), note=note)
+
+
+def _percentile(place: int) -> Callable[[Record], float | None]:
+    return lambda record: percentiles(record)[place]
+
+
+def _busy(record: Record) -> float:
+    return sum(record.utilisation) / len(record.units)
+
+
+def _energy_nj(record: Record) -> float | None:
+    energy = record.energy_per_frame_mj
+    return None if energy is None else energy * 1e6
+
+
+def _decision_us(record: Record) -> float | None:
+    median = percentile(sorted(record.decisions_ns), 500)
+    return None if median is None else median / 1000
+
+
+def _decisions_per_s(record: Record) -> int | None:
+    return round(len(record.decisions_ns) * 1e6 / record.end_us) if record.end_us else None
+
+
+def applications(records: Sequence[Record]) -> Table:
+    """Return a row for each application and policy."""
+    Row = tuple[int, str, Record]
+    columns: list[Column[Row]] = [
+        Column("application", Unit.NAME, lambda row: row[1]),
+        Column("policy", Unit.NAME, lambda row: row[2].policy),
+        Column("requests", Unit.COUNT, lambda row: len(row[2].of(row[0]))),
+        Column("in time", Unit.SHARE, lambda row: row[2].share_in_time(row[0])),
+        Column("dropped", Unit.COUNT, lambda row: row[2].dropped(row[0])),
+        Column("median", Unit.MEASURED, lambda row: percentile(row[2].latencies_us(row[0]), 500)),
+        Column("99 %", Unit.MEASURED, lambda row: percentile(row[2].latencies_us(row[0]), 990)),
+    ]
+    names = enumerate(records[0].applications)
+    return table("Applications", columns, [(at, name, record) for at, name in names for record in records])
+
+
+def deadlines(runs: Sequence[Coordination]) -> Table:
+    """Return the share in time of each policy by the multiplier of the deadlines."""
+
+    def share(run: int) -> Callable[[tuple[Record, ...]], float | None]:
+        return lambda records: records[run].share_in_time()
+
+    columns: list[Column[tuple[Record, ...]]] = [
+        Column("policy", Unit.NAME, lambda records: records[0].policy),
+        *(Column(deadline_words(found), Unit.SHARE, share(run)) for run, found in enumerate(runs)),
+    ]
+    rows = zip(*(found.records for found in runs), strict=True)
+    return table("In time, by deadline", columns, rows)
+
+
+def units(record: Record) -> Table:
+    """Return how busy each unit was."""
+    columns: list[Column[int]] = [
+        Column("unit", Unit.NAME, lambda unit: record.units[unit]),
+        Column("busy", Unit.SHARE, lambda unit: record.utilisation[unit]),
+        Column("chunks", Unit.COUNT, lambda unit: sum(each.unit == unit for each in record.ran)),
+    ]
+    return table(f"Units: {record.policy}", columns, range(len(record.units)))
+
+
+def both(measured: Sequence[Record], simulated: Sequence[Record]) -> Table:
+    """Return three rows for each policy: what was measured, what was simulated, and the error of that."""
+    Row = tuple[str, Record, Record | None]
+
+    def error(of: Callable[[Record], float | None]) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            now, was = of(row[1]), None if row[2] is None else of(row[2])
+            if row[2] is None:
+                return Cell(now)
+            known = now is not None and was
+            return Cell(now / was - 1 if known and now is not None and was else None, unit=Unit.CHANGE)
+
+        return cell
+
+    def own(of: Callable[[Record], float | None]) -> Callable[[Row], float | str | None]:
+        return lambda row: of(row[1]) if row[2] is None else ""
+
+    columns: list[Column[Row]] = [
+        Column("policy", Unit.NAME, lambda row: row[1].policy if row[0] == "measured" else ""),
+        Column("how", Unit.TEXT, lambda row: row[0]),
+        Column("in time", Unit.SHARE, own(lambda record: record.share_in_time())),
+        *(
+            Column(title, Unit.MEASURED, error(_percentile(place)))
+            for place, title in enumerate(("median", "90 %", "99 %"))
+        ),
+        Column("busy", Unit.SHARE, own(_busy)),
+        Column("decision", Unit.MEASURED, own(_decision_us)),
+    ]
+    rows = [
+        row
+        for was, said in zip(measured, simulated, strict=True)
+        for row in (("measured", was, None), ("simulated", said, None), ("error", said, was))
+    ]
+    return table("Measured and simulated", columns, rows)
+
+
+def bound_table(found: CoordinationBound) -> Table:
+    """Return what each policy reached, the best that is known and the bound, and the distances from them."""
+    frames = found.term == "makespan"
+    parts = len(found.parts) if frames else 1
+    Row = tuple[str, int, int | None, int | None]
+
+    def over(place: int) -> Callable[[Row], float | str | None]:
+        def distance(row: Row) -> float | str | None:
+            base = row[place]
+            if not isinstance(base, int):
+                return ""
+            return f"{row[1] - base:+,}" if not frames else row[1] / base - 1 if base else None
+
+        return distance
+
+    first = ("mean frame", Unit.MEASURED) if frames else ("late", Unit.COUNT)
+    columns: list[Column[Row]] = [
+        Column("who", Unit.NAME, lambda row: row[0]),
+        Column(*first, lambda row: row[1] / parts),
+        Column("over the best known", Unit.CHANGE, over(2)),
+        Column("over the bound", Unit.CHANGE, over(3)),
+    ]
+
+    def tone(row: Row) -> blocks.Tone:
+        return blocks.Tone.STRONG if row[0] in ("best known", "bound") else blocks.Tone.PLAIN
+
+    reached = zip(found.policies, found.reached, strict=True)
+    rows: list[Row] = [(name, value, found.best, found.bound) for name, value in reached]
+    rows += [("best known", found.best, None, found.bound), ("bound", found.bound, None, None)]
+    return table(bound_title(found), columns, rows, tone=tone)
+
+
+def _conditions(how: Conditions) -> Iterator[Sentence]:
+    if words := condition_words(how):
+        yield Sentence(f"{capital(words)}.")
+
+
+def _away(records: Sequence[Record]) -> Iterator[Sentence]:
+    lines = [
+        f"{record.policy}: {record.units[span.unit]} was away from {span_seconds(round(span.start_us))} "
+        + ("to the end" if span.end_us is None else f"to {span_seconds(round(span.end_us))}")
+        + f" ({span.cause})"
+        for record in records
+        for span in record.away
+    ]
+    yield from map(Sentence, lines[:_MOST_AWAY])
+    if len(lines) > _MOST_AWAY:
+        yield Sentence(f"... and {len(lines) - _MOST_AWAY} more times")

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
-
+from ...answers.coordination import bound_blocks, coordination_blocks, deadlines_blocks, here_blocks, overview
 from ...api.coordination import (
     AskedPolicy,
     Coordination,
@@ -39,7 +38,7 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import load
 from ...profiler.coordination.catalog import scenario_names
 from ...solvers.coordination.policies import policy_names
-from ...view.terminal.coordination import bound_view, coordination_view, deadlines_view, here_view, overview
+from ...view.terminal.blocks import blocks_view
 from ..base.answer import Answer, write_out
 from ..base.progress import StepLine
 from .measuring import DeviceChoice
@@ -163,7 +162,7 @@ def overview_answer() -> Answer:
         "scenarios": list(scenario_names()),
         "policies": list(policy_names()),
     }
-    return Answer(document=lambda: document, view=overview)
+    return Answer(document=lambda: document, view=lambda: blocks_view(overview()))
 
 
 def scenario_of(name: str, *, seconds: float | None, seed: int | None, pace: float) -> Scenario:
@@ -258,9 +257,9 @@ def shown(
 
         write_coordination_report(runs, page, bound=bound, command=shlex.join(["gapless", *sys.argv[1:]]))
         notes.append(f"wrote {page}")
-    view = coordination_view(runs[0]) if len(runs) == 1 else deadlines_view(runs)
-    whole = view if bound is None else Group(view, "", bound_view(bound))
-    return Answer(document=lambda: document, view=lambda: whole, notes=notes)
+    blocks = [*(coordination_blocks(runs[0]) if len(runs) == 1 else deadlines_blocks(runs))]
+    blocks += () if bound is None else bound_blocks(bound)
+    return Answer(document=lambda: document, view=lambda: blocks_view(blocks), notes=notes)
 
 
 def check_alone(given: Mapping[str, object]) -> None:
@@ -307,7 +306,7 @@ def served_here(
         notes.append(f"wrote {picture}")
     return Answer(
         document=lambda: document,
-        view=lambda: here_view(measured, simulated),
+        view=lambda: blocks_view(here_blocks(measured, simulated)),
         notes=notes,
     )
 

@@ -12,9 +12,10 @@ import pytest
 from rich.console import Console, Group
 
 import gapless
-from gapless.answers import comparing, tuning
+from gapless.answers import comparing, coordination, tuning
 from gapless.answers import front as fronts
 from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
+from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.tuning.trials import Failure
 from gapless.formulations.printing import printable
@@ -54,11 +55,21 @@ def backends() -> Table:
     return comparing.backends(answers(), [problem.formulation.terms[t] for t in problem.objective.terms])
 
 
+@cache
+def served() -> Coordination:
+    scenario = replace(gapless.coordination.shipped_scenario("four-apps"), duration_us=1_000_000)
+    setting = gapless.coordination.shipped_setting("pixel4", scenario.networks)
+    return coordinate(scenario, setting, ["lst", "edf"])
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "candidates": lambda: tuning.candidates(tuned().result),
     "evidence": lambda: tuning.evidence(tuned().result),
     "quality": lambda: tuning.quality(tuned().result),
     "front": front,
+    "policies": lambda: coordination.policies(served().records),
+    "applications": lambda: coordination.applications(served().records),
+    "deadlines": lambda: coordination.deadlines([served()]),
     "backends": backends,
     "paces": lambda: comparing.paces(answers()),
 }
@@ -100,12 +111,12 @@ def test_markdown_shows_every_column(name: str) -> None:
 def test_numbers_in_csv_are_the_ones_that_people_read(name: str) -> None:
     given = TABLES[name]().of(Shown.FILES)
     header, *lines = csv.reader(StringIO(table_csv(TABLES[name]())))
-    units = {" ms": 1000.0, " %": 0.01}
+    units = {" ms": 1000.0, " %": 0.01, " mJ": 1e6, "": 1.0, " s": 1.0, " bytes": 1.0}
     found = {column.name: column for column in given.columns}
     for line, row in zip(lines, given.rows, strict=True):
         values = dict(zip(header, line, strict=True))
         for name_, column in found.items():
-            (key,) = (key for key in values if key.removeprefix(name_) in ("", " ms", " %", " s", " bytes"))
+            (key,) = (key for key in values if key.removeprefix(name_) in units)
             cell = row.cells[given.columns.index(column)]
             if cell.value is None:
                 assert values[key] == ""
@@ -113,8 +124,9 @@ def test_numbers_in_csv_are_the_ones_that_people_read(name: str) -> None:
                 assert values[key].lstrip("'").startswith(str(cell.value)[:5])
             else:
                 assert not isinstance(cell.value, tuple)
-                scale = units.get(key.removeprefix(name_), 1.0)
-                assert float(values[key]) * scale == pytest.approx(cell.value, rel=1e-2, abs=1e-2)
+                scale = units[key.removeprefix(name_)]
+                near = pytest.approx(cell.value, rel=1e-2, abs=max(1e-2, scale / 1000))
+                assert float(values[key]) * scale == near
 
 
 def test_a_new_column_is_one_line() -> None:

@@ -70,9 +70,10 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
     words = ("--policy", "lst,tflite-fastest", "--multipliers", "1,3", "--picture", picture)
     run = cli("requests", "coordinate", "four-apps", *SHORT, *words)
     assert "share of requests in time" in run.out
-    rows = [line.split() for line in run.out.splitlines() if line.split()[:1] == ["x"]]
-    assert [row[1] for row in rows] == ["1", "3"]
-    assert float(rows[0][2]) <= float(rows[1][2])
+    lines = run.out.splitlines()
+    assert [line.split()[1:] for line in lines if line.split()[:1] == ["policy"]] == [["x", "1", "x", "3"]]
+    (row,) = (line.split() for line in lines if line.split()[:1] == ["lst"])
+    assert float(row[1]) <= float(row[3])
     assert "99th percentiles" in picture.read_text()
 
 
