@@ -40,7 +40,7 @@ $(USABLE): pyproject.toml
 	@touch $@
 
 demo: $(USABLE)
-	$(BIN)/gapless tune squeezenet --engine onnxruntime --top 4 --budget 60 --out out/demo --overwrite
+	$(BIN)/gapless tune squeezenet --engine onnxruntime --top 4 --budget 60s --out out/demo --overwrite
 	$(BIN)/gapless report out/demo --out out/demo/report.html
 	@echo "Next: open out/demo/report.html in a browser; tune your own model with"
 	@echo "  $(BIN)/gapless tune model.onnx"
@@ -90,7 +90,7 @@ docs: $(READY)
 PICTURE := squeezenetx3,mobilenetv2x2
 
 picture: $(READY)
-	$(BIN)/gapless tune squeezenet mobilenetv2 --workload "$(PICTURE)" --top 6 --budget 60 --out out/picture --overwrite
+	$(BIN)/gapless tune squeezenet mobilenetv2 --workload "$(PICTURE)" --top 6 --budget 60s --out out/picture --overwrite
 	$(BIN)/gapless report out/picture --out out/picture/report.html
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1.5 \
 	  --window-size=1200,900 --screenshot=docs/images/report.png file://$(CURDIR)/out/picture/report.html

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gapless.question.values import SHARES, Place
+
 
 def chosen(known: Sequence[str]) -> Callable[[str], list[str]]:
     """Return what reads a list of known names, or "none"."""
@@ -35,3 +37,9 @@ def folder(text: str) -> Path:
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} is no folder: make it first")
     return Path(text)
+
+
+def parse_emulation(texts: Sequence[str] | None) -> dict[str, int]:
+    """Return {unit: permille} from texts such as "core1=50%", as `gapless` takes them."""
+    found: dict[str, int] = SHARES.read(Place("--emulate"), " ".join(texts)) if texts else {}
+    return found

@@ -86,10 +86,10 @@ def median_s(work: Callable[[], object], repeats: int) -> float:
 def costs_of_a_command(address: Address, model: str) -> None:
     """Print what a command costs that does next to nothing, and what is copied."""
     here = median_s(lambda: gapless(["tools", "version"]), 5)
-    there = median_s(lambda: run_there(address, "tools version", {}), 5)
+    there = median_s(lambda: run_there(address, "tools version", ()), 5)
     print(f"`gapless tools version`: {here:.2f} s here, {there:.2f} s there (medians of 5)")
     for when in ("first", "again"):
-        ran = run_there(address, "tools inspect", {"model": str(zoo_path(model))})
+        ran = run_there(address, "tools inspect", (), [str(zoo_path(model))])
         print(f"  {model}.onnx, {when}: {ran.copied_bytes / _MIB:.2f} MiB copied")
 
 
@@ -145,7 +145,7 @@ def main() -> None:
         address = Address.of(asked.on or "board")
         print(f"from {fingerprint()}\nto {address}\n")
         costs_of_a_command(address, asked.model)
-        words = ["tune", asked.model, "--units", asked.units, "--top", "3", "--budget", asked.budget]
+        words = ["tune", asked.model, "--units", asked.units, "--top", "3", "--budget", f"{asked.budget}s"]
         on = ["--on", str(address)]
         print(f"\ngapless {' '.join(words)}")
         seconds = against_each_other(words, on, folder, asked.repeats)

@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
+from benchmarks.arguments import parse_emulation
 from benchmarks.instances import SPREADS, distorted
 from gapless.api.engines import resolve_engine
 from gapless.api.execution import models_for
 from gapless.api.tuned import Tuned
 from gapless.api.tuning import tune_simulated
-from gapless.cli.options.models import parse_emulation
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner

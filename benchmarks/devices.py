@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import gapless
+from benchmarks.arguments import parse_emulation
 from gapless.api.tuned import Tuned
-from gapless.cli.options.models import parse_emulation
 from gapless.executor.progress import Step
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.options import TuningMode, TuningOptions

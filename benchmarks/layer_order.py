@@ -24,11 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
+from benchmarks.arguments import parse_emulation
 from gapless.answers.words import gap, millis
 from gapless.api.branching import branching
 from gapless.api.layer_orders import OrderResult, compare_layer_orders
 from gapless.api.problems import with_pipelines
-from gapless.cli.options.models import parse_emulation
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.model import Model
 from gapless.executor.pipeline.runner import PipelineRunner

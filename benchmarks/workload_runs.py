@@ -33,9 +33,9 @@ from itertools import combinations
 from statistics import fmean, median
 
 import gapless
+from benchmarks.arguments import parse_emulation
 from gapless.api.slowdown.contention import measure_contention
 from gapless.api.slowdown.side_by_side import calibrated, profile_each, side_by_side
-from gapless.cli.options.models import parse_emulation
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.measurement import Spread

@@ -8,7 +8,7 @@ several pages measure alike.
 A block that cannot run everywhere has `<!-- not run: REASON -->` on the line before it. A command whose
 exit code is not 0 says so in its comment: `$ gapless plan ...  # exit code 3`.
 A command that takes minutes as it is shown may be run with further options, so that it takes seconds:
-`<!-- tested with: gapless tune --budget 2 -->` on the line before the block adds them to its `gapless tune`.
+`<!-- tested with: gapless tune --budget 2s -->` on the line before the block adds them to its `gapless tune`.
 Only options that say how long it may take can be added: what is shown is what is tested. Profiles and races
 have fewer repetitions than those of users (`shortened.py`).
 
@@ -81,7 +81,7 @@ MEASURING = (
 )  # fmt: skip
 """Commands of gapless that measure this machine."""
 
-BRIEF = {"run": ("--seconds", "0.3")}
+BRIEF = {"run": ("--seconds", "300ms")}
 """What commands that measure are told last: a page says what they do, not for how long."""
 
 SAME_PROFILE = "gapless profile squeezenet --units core0,core1 --engine mnn --out profile"
@@ -119,7 +119,7 @@ class Block:
     reason
         Why it is not run; empty: it is.
     options
-        Command, and what is added to it when it is run here, such as `gapless tune --budget 2`; or empty.
+        Command, and what is added to it when it is run here, such as `gapless tune --budget 2s`; or empty.
     """
 
     language: str

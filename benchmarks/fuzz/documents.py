@@ -17,7 +17,7 @@ from gapless.profiler.platforms import catalog
 from .damage import BYTE_DAMAGE, STRANGE_NUMBERS, STRANGE_TEXTS, Damage
 
 _NAME = "pixel7a/alexnet-sparse"
-_SIMULATED = ("--engine", "simulated", "--costs", "isolated", "--top", "2", "--rounds", "2", "--budget", "1")
+_SIMULATED = ("--engine", "simulated", "--costs", "isolated", "--top", "2", "--rounds", "2", "--budget", "1s")
 _DEEPEST = 3000
 
 

@@ -71,7 +71,7 @@ def open_document(path: Path, case: int) -> str:
         plain = str(path)
         commands += [
             ["show", plain, "--json"],
-            ["plan", plain, "--backends", "native", "--time-limit", "0.2"],
+            ["plan", plain, "--backends", "native", "--time-limit", "200ms"],
             ["tools", "check", "pixel7a/alexnet-sparse", plain],
             ["simulate", "pixel7a/alexnet-sparse", plain],
             ["costs", "judge", plain],

@@ -23,7 +23,7 @@ The shipped files of each phone follow from this module, `behaviours`, and the d
   EfficientDet and RetinaFace fall back (6.2, 6.3.1) is the resize of their pyramids. GPUs and CPUs run
   everything. Figures 1 and 5 print more, as bars that cannot be read as numbers here.
 
-`gapless requests coordinate eagleeye --platform pixel4 --seconds 20` (simulated, `lst`): EagleEye on Pixel 4
+`gapless requests coordinate eagleeye --platform pixel4 --seconds 20s` (simulated, `lst`): EagleEye on Pixel 4
 has 13.5 frames a second where the paper prints 11.8, and 3.0 with CPUs and GPU alone where it prints 5.3
 (Fig. 4); its crowded frames 8.0 and, with `tflite-mp`, 4.7, printed 8.71 and 4.11 (Table 2).
 """

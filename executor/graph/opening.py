@@ -72,18 +72,16 @@ class OpeningLimits:
 
 
 def _number(variable: str) -> float | None:
+    """Return the positive number that a variable of the environment has; None: it has none."""
     text = os.environ.get(variable)
-    return positive_number(variable, text) if text else None
-
-
-def positive_number(name: str, text: str, of: str = "") -> float:
-    """Return the number that a limit has; `of` ends the sentence of what it must be, e.g. " of seconds"."""
+    if not text:
+        return None
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise InvalidInputError(f"{name} is {text!r}, must be a positive number{of}")
+        raise InvalidInputError(f"{variable} is {text!r}, must be a positive number")
     return number
 
 

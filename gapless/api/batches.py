@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf
-from typing import Any
+from typing import Unpack
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.problem import Problem
@@ -20,7 +20,7 @@ from ..formulations.workload import MOST_BATCH, requests_of, split_batch
 from ..solvers.protocol import Backend, SolveOptions
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
-from .problems import load_problem, load_workload
+from .problems import ServiceWords, load_problem, load_workload
 
 MOST_CHOICES = 100
 """Most combinations of sizes that are planned."""
@@ -57,7 +57,7 @@ def plan_batches(
     *,
     backend: str | Backend = "native",
     time_limit_s: float | None = None,
-    **service: Any,
+    **service: Unpack[ServiceWords],
 ) -> tuple[BatchChoice, ...]:
     """Choose the sizes of batches of a workload, and plan it.
 

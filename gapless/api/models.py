@@ -6,18 +6,17 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from ..executor.graph.choices import Granularity, Simplification
+from ..executor.graph.choices import Granularity
 from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError, OpenShapesError
 from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
 from ..formulations.plugins import require_trusted, trust
 from ..profiler.applications.catalog import application_named, applications
+from ..question.subjects import Opening
 
 if TYPE_CHECKING:
     from ..executor.callable_file import CallableSource
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
 
 _NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60}(?::[1-9][0-9]{0,8})?)=(.+)", re.DOTALL)
 """A name, maybe with a version for servers, and what it names."""
@@ -84,9 +81,11 @@ def open_model(
     """
     from ..executor.graph.opening import Opener
 
+    opening = _opening(
+        OpeningWords(shapes=shapes, granularity=granularity, materialize=materialize, simplify=simplify)
+    )
     with Opener(limits) as opener:
-        how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
-        return _trusted(_opened(locator, shapes or {}, how))
+        return _trusted(_opened(locator, opening.shape or {}, _How(opener, opening)))
 
 
 def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
@@ -95,43 +94,29 @@ def divided_by(model: OnnxModel, pieces: Sequence[int]) -> OnnxModel:
 
     (ref,) = model.network.models
     where = f"{model.network.name}={ref.locator}"
+    words = OpeningWords(granularity=Granularity.PIECE, materialize=model.materialize, simplify=ref.simplify)
     with Opener() as opener:
-        how = _How.of(
-            opener, Granularity.PIECE, materialize=model.materialize, simplify=ref.simplify, pieces=pieces
-        )
-        found = _opened(where, dict(ref.shapes), how)
+        found = _opened(where, dict(ref.shapes), _How(opener, _opening(words), lambda _: pieces))
     assert isinstance(found, type(model))
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
-    """How models are opened: by which process, divided how finely, after what; pieces may be given."""
+class OpeningWords(TypedDict, total=False):
+    """How models are opened, as for `open_model`."""
+
+    shapes: Shapes | None
+    granularity: str | Granularity
+    materialize: bool
+    simplify: str
+    limits: OpeningLimits | None
+
+
+class _How(NamedTuple):
+    """How models are opened, and by which process; pieces may be given."""
 
     opener: Opener
-    granularity: Granularity
-    materialize: bool
-    simplification: Simplification
-    pieces: PieceFinder | None
-
-    @classmethod
-    def of(
-        cls,
-        opener: Opener,
-        granularity: str | Granularity,
-        *,
-        materialize: bool,
-        simplify: str,
-        pieces: Sequence[int] | None = None,
-    ) -> _How:
-        """Check what a user says."""
-        return cls(
-            opener=opener,
-            granularity=_one_of(Granularity, "granularity", granularity),
-            materialize=materialize,
-            simplification=_one_of(Simplification, "simplify", simplify),
-            pieces=None if pieces is None else (lambda _: pieces),
-        )
+    opening: Opening
+    pieces: PieceFinder | None = None
 
 
 def _opened(locator: str | Path, shapes: Shapes, how: _How) -> Model:
@@ -153,33 +138,26 @@ def _open_onnx(where: str, name: str | None, fixed: FixedShapes, how: _How) -> M
     return load_onnx(
         where if zoo is None else _zoo_path(zoo),
         shapes=fixed,
-        granularity=how.granularity,
+        granularity=how.opening.granularity,
         name=name or zoo,
-        materialize=how.materialize,
-        simplification=how.simplification,
+        materialize=how.opening.materialize,
+        simplification=how.opening.simplify,
         locator=None if zoo is None else ZOO_PREFIX + zoo,
         opener=how.opener,
         pieces=how.pieces or labels_of,
     )
 
 
-def open_models(
-    locators: Sequence[str | Path],
-    *,
-    shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.AUTO,
-    materialize: bool = False,
-    simplify: str = "auto",
-    limits: OpeningLimits | None = None,
-) -> Model:
+def open_models(locators: Sequence[str | Path], **how: Unpack[OpeningWords]) -> Model:
     """Open one or several models; several run one after the other for each request, as one network.
 
     Parameters
     ----------
     locators
         As for `open_model`.
-    shapes
-        As for `open_model`; "MODEL/INPUT" names an input of one of several models.
+    how
+        As for `open_model`: shapes, granularity, materialize, simplify, limits; the shape "MODEL/INPUT" names
+        an input of one of several models.
 
     Raises
     ------
@@ -188,39 +166,38 @@ def open_models(
     """
     from ..executor.joined import join
 
-    return join(
-        open_each(
-            locators,
-            shapes=shapes,
-            granularity=granularity,
-            materialize=materialize,
-            simplify=simplify,
-            limits=limits,
-        )
-    )
+    return join(open_each(locators, **how))
 
 
-def open_each(
-    locators: Sequence[str | Path],
-    *,
-    shapes: Shapes | None = None,
-    granularity: str | Granularity = Granularity.AUTO,
-    materialize: bool = False,
-    simplify: str = "auto",
-    limits: OpeningLimits | None = None,
-) -> list[Model]:
+def open_each(locators: Sequence[str | Path], **how: Unpack[OpeningWords]) -> list[Model]:
     """Open models, each by itself; parameters and errors as for `open_models`."""
+    return open_all(locators, _opening(how), how.get("limits"))
+
+
+def _opening(words: OpeningWords) -> Opening:
+    """Return how Python says that models are opened; raises InvalidInputError."""
+    called = {"shapes": "shape"}
+    said: dict[str, Any] = {
+        called.get(name, name): value for name, value in words.items() if name != "limits"
+    }
+    return Opening(**said)
+
+
+def open_all(
+    locators: Sequence[str | Path], opening: Opening, limits: OpeningLimits | None = None
+) -> list[Model]:
+    """Open models, each by itself; errors as for `open_models`."""
     from ..executor.graph.opening import Opener
 
     if not locators:
         raise InvalidModelError("no model is given: name an ONNX file, a built-in network, or path.py:NAME")
-    given = {key: tuple(shape) for key, shape in (shapes or {}).items()}
+    given = dict(opening.shape or {})
     known = [(locator, _name_of(locator)) for locator in locators]
     prefixes = tuple(f"{name}/" for _, name in known)
     models: list[Model] = []
     open_shapes: list[str] = []
     with Opener(limits) as opener:
-        how = _How.of(opener, granularity, materialize=materialize, simplify=simplify)
+        how = _How(opener, opening)
         for locator, name in known:
             own = {key: shape for key, shape in given.items() if not key.startswith(prefixes)}
             own |= {
@@ -318,7 +295,8 @@ def _reopen(
     if is_code(str(where)):
         require_trusted(str(where), f"the model of network {name!r}")
     # Links are followed: the digest decides whether it is the right file.
-    how = _How.of(opener, ref.granularity, materialize=True, simplify=ref.simplify, pieces=pieces)
+    opening = _opening(OpeningWords(granularity=ref.granularity, materialize=True, simplify=ref.simplify))
+    how = _How(opener, opening, None if pieces is None else (lambda _: pieces))
     model = _opened(f"{name}={where}", dict(ref.shapes), how)
     (found,) = model.network.models
     if found.digest != ref.digest:
@@ -345,16 +323,10 @@ def _open_callable(where: str, name: str | None, shapes: Shapes, how: _How) -> M
         found = f"{ZOO_PREFIX}{step.model}" if file is None else str(file)
         return _open_onnx(found, step.name, fixed, how)
 
+    opening = how.opening
     return load_pipeline(
-        where, open_step, name=name, granularity=str(how.granularity), simplify=str(how.simplification)
+        where, open_step, name=name, granularity=str(opening.granularity), simplify=str(opening.simplify)
     )
-
-
-def _one_of(choices: type[_Choice], what: str, text: str) -> _Choice:
-    try:
-        return choices(text)
-    except ValueError:
-        raise InvalidInputError(f"{what} is {text!r}, must be one of {', '.join(choices)}") from None
 
 
 def split_locator(locator: str | Path) -> tuple[str | None, str]:

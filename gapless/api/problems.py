@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from ..formulations.cluster import Pipelines, parse_pipelines
 from ..formulations.costs import CostTable, Interference, NetworkCosts, Provenance
@@ -79,6 +80,23 @@ def load_problem(name: str | Path, *, costs: str | None = None) -> Problem:
 def given_problem(problem: Problem | str | Path) -> Problem:
     """Return a problem that may be given by name, or as a file; errors as for `load_problem`."""
     return problem if isinstance(problem, Problem) else load_problem(problem)
+
+
+class ServiceWords(TypedDict, total=False):
+    """How the requests of a workload are served, as for `load_workload`."""
+
+    problem: Problem | str | Path | None
+    platform: str | None
+    costs: str | None
+    order: RequestOrder
+    mode: Mode
+    execution: Execution
+    load_policy: LoadPolicy | None
+    task_slots: int | None
+    contention: str | Path | None
+    windows: Mapping[str, tuple[int, int | None]] | None
+    objective: str | Objective
+    passage: str | None
 
 
 def load_workload(

@@ -6,32 +6,162 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
 from ..executor.engines.bench import EngineBench
+from ..executor.graph.choices import Granularity, Simplification
 from ..executor.measurement import Measurement
 from ..executor.progress import Report, Step, silent
 from ..executor.tuning.documents import MEASUREMENT, TUNING
+from ..executor.tuning.options import TuningMode
 from ..files.comparison_file import load_comparison
 from ..formulations import errors
 from ..formulations.deployment import Deployment
 from ..formulations.errors import BoardError, GaplessError, InvalidInputError
-from ..formulations.files import PLATFORM, load, load_problem
-from ..formulations.hardware import Platform
+from ..formulations.files import PLATFORM, dump, load, load_problem, save
+from ..formulations.hardware import Platform, Precision
+from ..formulations.limits import LIMITS, Limits
+from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.profile import PROFILE, Profile
+from ..question.fields import Field, fields_of, given, said
+from ..question.question import Question
+from ..question.subjects import (
+    CHAIN,
+    ENGINE,
+    RULES,
+    Folder,
+    Inputs,
+    Machine,
+    Measuring,
+    Opening,
+    Race,
+    Running,
+    Search,
+)
+from ..question.values import YES, Names, file_form, span_form
 from .checks import BoardDiagnosis, diagnose_board
 from .running import run_there
 from .session import Ran, sent
 from .ssh import Address
 from .translation import harmless
+
+OUT = said("Where the result goes.", file_form(names=Names.RESULT), name="out")
+_CHAIN, _ENGINE, _RULES = (
+    replace(field, name=name) for field, name in ((CHAIN, "chain"), (ENGINE, "engine"), (RULES, "rules"))
+)
+_LEAST = said("Least time for each unit.", span_form("1s", least="0us", most="10min"), name="seconds")
+_TESTED = said("Put the engine to its tests.", YES, flag=True, name="check")
+_UNITS = fields_of(Machine, only=("engine", "units", "emulate"))
+_ASKED = ("workload", "pipelines", "layer_order", "objective", *LIMITS)
+_SEARCHED = ("pareto", "top", "distance", "time_limit_s", "seed")
+
+OPTIONS: Mapping[str, Sequence[Field]] = {
+    "device detect": _UNITS,
+    "device bench": [
+        *fields_of(Opening, only=("shape",)),
+        *fields_of(Inputs),
+        *fields_of(Machine, only=("engine", "units", "emulate", "precision")),
+        _LEAST,
+        _TESTED,
+    ],
+    "profile": fields_of(Opening, Inputs, Machine, _CHAIN, Measuring),
+    "tune": [
+        *fields_of(_CHAIN, Opening, Inputs, Machine, _RULES, Race),
+        *fields_of(Question, only=_ASKED),
+        *fields_of(Search, only=_SEARCHED),
+    ],
+    "run": [*fields_of(_ENGINE, Running), *fields_of(Inputs, only=("input_range",))],
+}
+"""Of each command that takes place on a board."""
+
+
+class DeviceOptions(TypedDict, total=False):
+    """What `device detect` is told."""
+
+    engine: str | None
+    units: Sequence[str]
+    emulate: Mapping[str, int] | str | None
+
+
+class BenchOptions(DeviceOptions, total=False):
+    """What `device bench` is told; times in seconds, or as texts with their unit."""
+
+    shape: Mapping[str, Sequence[int]] | None
+    feed: str | Path | None
+    input_range: Sequence[str]
+    precision: str | Precision
+    seconds: float | str
+    check: bool
+
+
+class _ModelOptions(DeviceOptions, total=False):
+    shape: Mapping[str, Sequence[int]] | None
+    granularity: str | Granularity
+    materialize: bool
+    simplify: str | Simplification
+    feed: str | Path | None
+    input_range: Sequence[str]
+    device: Platform | str | Path | None
+    precision: str | Precision
+    chain: bool
+
+
+class ProfileOptions(_ModelOptions, total=False):
+    """What `profile` is told."""
+
+    side_by_side: bool
+    batch: str | None
+    steady: bool
+    item_seconds: float | str | None
+    accept_noise: bool
+
+
+class TuneOptions(_ModelOptions, total=False):
+    """What `tune` is told; times in seconds, or as texts with their unit."""
+
+    workload: str | None
+    pipelines: str | int | None
+    layer_order: str | None
+    objective: str | Objective | None
+    limits: Limits | None
+    rules: str | Path | None
+    pareto: str | None
+    top: int
+    distance: int
+    time_limit_s: float | str | None
+    seed: int
+    groups: str | int | None
+    backends: Sequence[str]
+    costs: str | None
+    rounds: int
+    mode: str | TuningMode
+    budget_s: float | str | None
+    sustain_s: float | str | None
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run` is told; times in seconds, or as texts with their unit."""
+
+    engine: str | None
+    seconds: float | str | None
+    requests: int | None
+    warm_up: int
+    task_slots: int | None
+    restart: bool
+    check: bool
+    feed: str | Path | None
+    input_range: Sequence[str]
+    output: str | Path | None
+    trace: str | Path | None
+
 
 _NUMBERED = re.compile(r"profile-(\d+)\.json")
 
@@ -92,7 +222,7 @@ def on(destination: str, *, ssh: Sequence[str] = (), python: Sequence[str] = ())
     --------
     >>> import gapless
     >>> board = gapless.on("pi@board")
-    >>> tuned = board.tune("squeezenet", top=5, budget=60, out="squeezenet")  # doctest: +SKIP
+    >>> tuned = board.tune("squeezenet", top=5, budget_s=60, out="squeezenet")  # doctest: +SKIP
     """
     usual = Address.of(destination)
     return Board(
@@ -104,11 +234,11 @@ def on(destination: str, *, ssh: Sequence[str] = (), python: Sequence[str] = ())
 class Board:
     """A board that ssh reaches.
 
-    Its methods take what the commands take: models as locators (or problems), and the options of the command,
-    written with underscores (`gapless tune --help`). Files among them are copied to the board once, by their
-    content; results come back as the values that the functions of the same names return. All of them raise
-    `BoardError` when the board cannot be reached, lacks something, or the connection is lost, and what the
-    command there has raised.
+    Its methods take what the commands take: models as locators (or problems), and the options of the command
+    by their names in Python: `--budget 60s` is budget_s=60, or with its unit budget_s="1min". Files among
+    them are copied to the board once, by their content; results come back as the values that the functions of
+    the same names return. All of them raise `BoardError` when the board cannot be reached, lacks something,
+    or the connection is lost, and what the command there has raised.
 
     Attributes
     ----------
@@ -122,7 +252,7 @@ class Board:
         """Return what the board has of what gapless needs, and how to install the rest; raises nothing."""
         return diagnose_board(self.address, report=report)
 
-    def this_device(self, **options: Any) -> Platform:
+    def this_device(self, **options: Unpack[DeviceOptions]) -> Platform:
         """Return the board as a platform, as `gapless.this_device` does there.
 
         Parameters
@@ -132,11 +262,17 @@ class Board:
         """
         with _folder() as folder:
             out = folder / "platform.json"
-            self._run("device detect", {"out": out, **options}, silent)
+            self._run("device detect", options, silent, out=out)
             return load(out, PLATFORM)
 
     def profile(
-        self, *models: str | Path, out: str | Path | None = None, report: Report = silent, **options: Any
+        self,
+        *models: str | Path,
+        out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        report: Report = silent,
+        **options: Unpack[ProfileOptions],
     ) -> Profile | Together:
         """Measure models there, as `gapless.profile` does, or `profile_together` with `side_by_side=True`.
 
@@ -144,23 +280,26 @@ class Board:
         ----------
         models
             Their locators.
-        out
-            The run folder here, which `resume=True` goes on with; None: none is kept.
+        out, resume, overwrite
+            The run folder here, whether to go on with it, and whether to remove it first; None: none is kept.
         report
             Told of each line that the board writes.
         options
-            Those of `gapless profile`, e.g. units, shape, device (a platform, or its file), resume.
+            Those of `gapless profile`, e.g. units, shape, device (a platform, or its file).
         """
         with _folder(out) as folder:
-            self._run("profile", {**options, "models": models, "out": folder}, report)
+            place = Folder(out=folder, resume=resume, overwrite=overwrite)
+            self._run("profile", options, report, models, place)
             return load_profiled(folder)
 
     def tune(
         self,
         *subjects: str | Path | Problem,
         out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
         report: Report = silent,
-        **options: Any,
+        **options: Unpack[TuneOptions],
     ) -> Tuned:
         """Profile, plan and measure there, as `gapless.tune` does.
 
@@ -168,17 +307,23 @@ class Board:
         ----------
         subjects
             Locators of models, or one problem that was profiled before.
-        out, report
+        out, resume, overwrite, report
             As for `profile`.
         options
-            Those of `gapless tune`, e.g. units, top, budget, objective, resume.
+            Those of `gapless tune`, e.g. units, top, budget_s, objective.
         """
         with _folder(out) as folder:
-            self._run("tune", {**options, "subjects": subjects, "out": folder}, report)
+            place = Folder(out=folder, resume=resume, overwrite=overwrite)
+            self._run("tune", options, report, subjects, place)
             return load_tuned(folder)
 
     def run(
-        self, problem: Problem, plan: Plan | Deployment, *, report: Report = silent, **options: Any
+        self,
+        problem: Problem,
+        plan: Plan | Deployment,
+        *,
+        report: Report = silent,
+        **options: Unpack[RunOptions],
     ) -> Measurement:
         """Run a plan there and measure it, as `gapless.run` does.
 
@@ -194,11 +339,11 @@ class Board:
         deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
         with _folder() as folder:
             out = folder / "measurement.json"
-            self._run("run", {**options, "planned": (problem, deployment), "out": out}, report)
+            self._run("run", options, report, (problem, deployment), out=out)
             return load(out, MEASUREMENT)
 
     def bench_engine(
-        self, model: str | Path, *, report: Report = silent, **options: Any
+        self, model: str | Path, *, report: Report = silent, **options: Unpack[BenchOptions]
     ) -> dict[str, EngineBench]:
         """Run a whole model on each unit alone, as `gapless device bench` does; return the results by unit.
 
@@ -211,7 +356,7 @@ class Board:
         options
             Those of `gapless device bench`, e.g. units, seconds, engine.
         """
-        found = self._run("device bench", {**options, "model": model}, report).document()
+        found = self._run("device bench", options, report, (model,)).document()
         board, what = str(self.address), "a result of `gapless device bench`"
         units = sent(found, _Benches, board, what).units
         named = [(each.pop("unit", None), each) for each in units]
@@ -219,20 +364,38 @@ class Board:
             raise BoardError(f"{board} sent {what} without the names of its units")
         return {str(unit): sent(each, EngineBench, board, what) for unit, each in named}
 
-    def _run(self, command: str, options: Mapping[str, Any], report: Report) -> Ran:
+    def _run(
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        report: Report,
+        subjects: Sequence[Any] = (),
+        folder: Folder | None = None,
+        *,
+        out: Path | None = None,
+    ) -> Ran:
         def show(text: str) -> None:
             for line in filter(None, (harmless(line).strip() for line in text.splitlines())):
                 report(Step(text=line))
 
-        ran = run_there(
-            self.address,
-            command,
-            options,
-            general=("--json",),
-            line=f"gapless.on({self.address.destination!r}).{command.replace('-', '_')}(...)",
-            report=report,
-            show=show,
-        )
+        with tempfile.TemporaryDirectory(prefix="gapless-board-") as scratch:
+            if isinstance(device := options.get("device"), Platform):
+                options = {**options, "device": Path(scratch, "platform.json")}
+                save(dump(device, PLATFORM), options["device"])
+            limits = options.get("limits") or Limits()
+            named = {name: value for name, value in options.items() if name != "limits"}
+            told = given(OPTIONS[command], named | limits.in_use())
+            ran = run_there(
+                self.address,
+                command,
+                told if out is None else [*told, (OUT, out)],
+                subjects,
+                folder,
+                general=("--json",),
+                line=f"gapless.on({self.address.destination!r}).{command.replace('-', '_')}(...)",
+                report=report,
+                show=show,
+            )
         if ran.code:
             _raise(ran, str(self.address))
         return ran

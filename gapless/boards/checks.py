@@ -104,7 +104,7 @@ def diagnose_board(address: Address, *, report: Report = silent) -> BoardDiagnos
         with Connection.to(address) as (_, greeting):
             checks += _greeted(address, greeting)
         if all(check.ok for check in checks):
-            ran = run_there(address, "doctor", {}, general=("--json",), report=report)
+            ran = run_there(address, "doctor", (), general=("--json",), report=report)
             document = ran.document()
             checks += _of_document(address, document)
             diagnosis = document

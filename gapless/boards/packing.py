@@ -7,38 +7,26 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..api.models import is_code, parse_places, split_locator
 from ..api.problems import load_problem
-from ..executor.graph.opening import SECONDS_OPTION, OpeningLimits
+from ..executor.graph.opening import OpeningLimits
 from ..executor.samples import SUFFIX
 from ..files.plans import DEPLOYMENT, named_plan, problem_of_plan
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
-from ..formulations.files import PLATFORM, dump, dump_problem
-from ..formulations.hardware import Platform
+from ..formulations.files import dump, dump_problem
 from ..formulations.network import Network
 from ..formulations.plugins import require_trusted
 from ..formulations.problem import Problem
+from ..question.fields import Field, Given
 from ..question.question import Question
+from ..question.subjects import OPEN_SECONDS, Folder
+from ..question.values import Names
 from .shelf import FILES, RUNS, Listed, group_digest
 
 SIMULATED = "simulated"
-
-_WORDS = {"feed": "--input", "number": "--plan"}
-"""Options that are not called as their parameters are."""
-
-_NEGATED = frozenset({"check"})
-"""Flags that are on unless `--no-...` is given."""
-
-_LISTED = frozenset({"backends", "units"})
-"""Options that take several names between commas."""
-
-_POSITIONAL = ("subjects", "models", "model", "packed")
-
-IN_FOLDERS = ("tune", "profile")
-"""Commands that write a run folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,39 +61,44 @@ class Packing:
     """Python code that problems name which are taken along, as the board has it."""
     notes: list[str] = field(default_factory=list)  # what the user should know
 
-    def words(self, command: str, options: Mapping[str, Any]) -> list[str]:
-        """Return the words of a command with options, by the names of its parameters.
+    def words(
+        self, command: str, said: Iterable[Given], subjects: Sequence[Any] = (), folder: Folder | None = None
+    ) -> list[str]:
+        """Return the words of a command: what is said of its fields, and what stands as its arguments.
 
+        `folder`: of commands that write a run.
         Raises InvalidInputError: a file cannot be read, or an option cannot be used on a board.
         """
-        options = {name: value for name, value in options.items() if value is not None}
-        _refuse(options)
+        given = list(said)
+        for each, value in given:
+            _refuse(each, value)
         if command == "run":
-            options = self._planned(options)
-        words = command.split()
-        if command in IN_FOLDERS:
-            there, out = f"{RUNS}/{self.run}", options.pop("out", self.scratch)
-            self.printed[there] = str(out)
-            words.append(f"--out={there}")
-            options.pop("overwrite", None)  # what it removes is here
-        materialize = bool(options.get("materialize"))
-        positional: list[str] = []
-        for name, value in options.items():
-            pack = _PACKED.get(name, _plain)
-            given = _values(name, value)
-            found = [pack(self, each, Asked(name, materialize)) for each in given]
-            if name in _POSITIONAL:
-                positional += found
-            else:
-                words += [
-                    word
-                    for each, text in zip(given, found, strict=True)
-                    for word in _option(name, each, text)
-                ]
+            given, subjects = self._planned(given, subjects)
+        words, materialize = command.split(), False
+        if folder is not None:
+            there = f"{RUNS}/{self.run}"
+            self.printed[there] = str(folder.out)
+            words += [f"--out={there}", *(["--resume"] if folder.resume else [])]  # what it removes is here
+        for each, value in given:
+            materialize = materialize or (each.name == "materialize" and value)
+            taken = None if each.form.names is None else _TAKEN[each.form.names]
+            words += each.words(value) if taken is None else [f"{each.option}={taken(self, each, value)}"]
+        positional = [self._subject(each, materialize=materialize) for each in subjects]
         words[1:1] = [f"--trust={code}" for code in dict.fromkeys(self.trusted)]
         if (seconds := OpeningLimits.usual().seconds) is not None:
-            words.insert(1, f"{SECONDS_OPTION}={seconds:g}")
+            words[1:1] = OPEN_SECONDS.words(seconds)
         return [*words, "--", *positional] if positional else words
+
+    def _subject(self, value: Any, *, materialize: bool) -> str:
+        if isinstance(value, Problem):
+            return self.problem(
+                value, called=value.network.name if len(value.networks) == 1 else "the problem"
+            )
+        if isinstance(value, Packed):
+            return value
+        if str(value).endswith(".json") and os.path.isfile(value):
+            return self.problem(load_problem(value), called=str(value))
+        return self.model(value, materialize=materialize)
 
     def file(self, path: Path, beside: Iterable[str] = (), *, called: str | None = None) -> str:
         """Take a file along, with others below its folder; return its path on the board.
@@ -203,107 +196,77 @@ class Packing:
         self.printed[f"{RUNS}/{self.run}/{name}"] = str(path)
         return f"{RUNS}/{self.run}/{name}"
 
-    def _planned(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _planned(self, given: list[Given], subjects: Sequence[Any]) -> tuple[list[Given], list[Packed]]:
         """Find the plan and its problem here, where the files are that say what belongs together."""
-        if "planned" in options:
-            problem, deployment = options.pop("planned")
-            return {**options, "packed": self.deployed(problem, deployment, called="the problem", at={})}
-        files = options.get("files") or []
-        if not 1 <= len(files) <= 2:
+        names = {each.name: value for each, value in given}
+        if len(subjects) == 2 and isinstance(subjects[0], Problem):
+            words = self.deployed(subjects[0], subjects[1], called="the problem", at={})
+            return given, [Packed(each) for each in words]
+        if not 1 <= len(subjects) <= 2:
             raise InvalidInputError(
-                f"give a problem and a plan, or a plan alone; got {' '.join(files) or 'none'}"
+                f"give a problem and a plan, or a plan alone; got {' '.join(subjects) or 'none'}"
             )
-        named = named_plan(files[-1], options.get("number"))
-        problem, notes = problem_of_plan(named, Question(problem=str(files[0]) if len(files) == 2 else None))
+        named = named_plan(subjects[-1], names.get("number"))
+        problem, notes = problem_of_plan(
+            named, Question(problem=str(subjects[0]) if len(subjects) == 2 else None)
+        )
         self.notes += [*named.notes, *notes]
         words = self.deployed(
-            problem, named.deployed(problem), called=str(files[-1]), at=parse_places(options.get("at"))
+            problem, named.deployed(problem), called=str(subjects[-1]), at=parse_places(names.get("at"))
         )
-        rest = {name: value for name, value in options.items() if name not in ("files", "number", "at")}
-        return {**rest, "packed": words}
+        rest = [one for one in given if one[0].name not in ("number", "at")]
+        return rest, [Packed(each) for each in words]
 
 
-class Asked(NamedTuple):
-    """What is known of a value besides itself: its parameter, and whether links to weights are followed."""
+class Packed(str):
+    """A path of a board: what was taken there."""
 
-    name: str
-    materialize: bool
-
-
-def _plain(packing: Packing, value: Any, asked: Asked) -> str:
-    return str(value)
+    __slots__ = ()
 
 
-def _subject(packing: Packing, value: Any, asked: Asked) -> str:
-    if isinstance(value, Problem):
-        return packing.problem(
-            value, called=value.network.name if len(value.networks) == 1 else "the problem"
-        )
-    if str(value).endswith(".json") and os.path.isfile(value):
-        return packing.problem(load_problem(value), called=str(value))
-    return packing.model(value, materialize=asked.materialize)
+def _file(packing: Packing, field: Field, value: Path) -> str:
+    return packing.code(value) if value.suffix == ".py" else packing.file(value)
 
 
-def _file(packing: Packing, value: Any, asked: Asked) -> str:
-    if str(value).endswith(".py"):
-        return packing.code(Path(value))
-    if isinstance(value, Platform):
-        return packing.text("platform.json", dump(value, PLATFORM), called=value.name)
-    return packing.file(Path(value))
-
-
-def _inputs(packing: Packing, value: Any, asked: Asked) -> str:
+def _inputs(packing: Packing, field: Field, value: Path) -> str:
     """Take a file with inputs along, or all of a folder."""
-    if not os.path.isdir(value):
-        return packing.file(Path(value))
-    names = sorted(path.name for path in Path(value).glob(f"*{SUFFIX}"))
+    if not value.is_dir():
+        return packing.file(value)
+    names = sorted(path.name for path in value.glob(f"*{SUFFIX}"))
     if not names:
         raise InvalidInputError(f"the folder {value} holds no {SUFFIX} file with inputs")
-    return packing.file(Path(value, names[0]), names[1:]).rpartition("/")[0]
+    return packing.file(value / names[0], names[1:]).rpartition("/")[0]
 
 
-def _code(packing: Packing, value: Any, asked: Asked) -> str:
+def _code(packing: Packing, field: Field, value: Any) -> str:
     """Take along the files of references such as file.py:Class, which may stand between commas."""
     found = []
-    for each in str(value).split(","):
+    for each in field.form.write(value).split(","):
         source, colon, name = each.strip().rpartition(":")
         is_file = colon and source.endswith(".py") and os.path.isfile(source)
         found.append(f"{packing.code(Path(source))}:{name}" if is_file else each)
     return ",".join(found)
 
 
-def _result(packing: Packing, value: Any, asked: Asked) -> str:
-    return packing.result(asked.name, Path(value))
+def _result(packing: Packing, field: Field, value: Path) -> str:
+    return packing.result(field.name, value)
 
 
-_PACKED: Mapping[str, Callable[[Packing, Any, Asked], str]] = {
-    "subjects": _subject,
-    "models": _subject,
-    "model": _subject,
-    "rules": _file,
-    "device": _file,
-    "cluster": _file,
-    "feed": _inputs,
-    "engine": _code,
-    "backends": _code,
-    "out": _result,
-    "output": _result,
-    "trace": _result,
+_TAKEN: Mapping[Names, Callable[[Packing, Field, Any], str]] = {
+    Names.FILE: _file,
+    Names.INPUTS: _inputs,
+    Names.CODE: _code,
+    Names.RESULT: _result,
 }
-"""Parameters that name files, and what becomes of their values; the values of all others stay as they are."""
+"""What becomes of values that name something; all others stay as they are."""
 
 
-def _refuse(options: Mapping[str, Any]) -> None:
+def _refuse(field: Field, value: Any) -> None:
     """Refuse what has no meaning on a board."""
-    if options.get("engine") == SIMULATED:
+    if field.name == "engine" and value == SIMULATED:
         raise InvalidInputError("a simulated device needs no board: leave out --on, or --engine simulated")
-    if options.keys() & {"local", "address"}:
-        raise InvalidInputError("--on is about one board, --local and --address are about clusters: give one")
-    if "store" in options:
-        raise InvalidInputError(
-            "--store names a file here, and a board keeps its measurements with the run: leave it out; --out "
-            "brings them back"
-        )
+    if field.not_on_boards:
+        raise InvalidInputError(f"{field.option} cannot be used with --on: {field.not_on_boards}")
 
 
 def _modules(path: Path) -> list[str]:
@@ -354,22 +317,3 @@ def _imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return names
-
-
-def _values(name: str, value: Any) -> Sequence[Any]:
-    """Return the values of an option: a Python list is several ones, or one with commas."""
-    if isinstance(value, Mapping):  # shapes by input
-        return [f"{key}={','.join(map(str, each))}" for key, each in value.items()]
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return [value]
-    return [",".join(map(str, value))] if name in _LISTED else value
-
-
-def _option(name: str, value: Any, text: str) -> list[str]:
-    """Return an option as words."""
-    word = _WORDS.get(name, f"--{name.replace('_', '-')}")
-    if value is True:
-        return [] if name in _NEGATED else [word]
-    if value is False:
-        return [f"--no-{word[2:]}"] if name in _NEGATED else []
-    return [f"{word}={text}"]

@@ -18,6 +18,7 @@ from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.nearness import meant, near, shown
 from ..formulations.printing import printable
 from ..question.question import renamed
+from ..question.subjects import OPEN_SECONDS
 from ..version import __version__
 from .base import catalog
 from .base.answer import REGISTERED, Answer, app, in_order, outline
@@ -194,9 +195,9 @@ def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] =
 def _opened_within(said: Sequence[str]) -> AbstractContextManager[None]:
     if not said:
         return nullcontext()
-    from ..executor.graph.opening import SECONDS_OPTION, opened_within, positive_number
+    from ..executor.graph.opening import opened_within
 
-    return opened_within(positive_number(SECONDS_OPTION, said[-1], " of seconds"))
+    return opened_within(OPEN_SECONDS.read(said[-1], in_file=False))
 
 
 def commands() -> Any:

@@ -272,7 +272,7 @@ def file_format(name: str) -> FileFormat:
     """
     short = name.removeprefix("gapless.")
     if short not in _BY_NAME:
-        hint = meant(short, _BY_NAME, listed_by="`gapless tools schema` lists them")
+        hint = meant(short, _BY_NAME, listed_by="`gapless list files` lists them")
         raise InvalidInputError(f"no kind of file is called {shown(name)}; {hint}")
     return _BY_NAME[short]
 

@@ -6,20 +6,17 @@ sweeps, and the words of an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
-from pathlib import PurePath
-from typing import Annotated, Any, Self, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, Self
 
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMITS, Limits
-from ..formulations.nearness import meant
-from ..formulations.objective import Objective
-from ..formulations.validation import MAX_NAME_LENGTH
 from ..formulations.workload import Execution, RequestOrder
+from .fields import Field, Said, said
 from .values import (
     DEVICES,
     ENERGY,
@@ -30,7 +27,6 @@ from .values import (
     WINDOWS,
     YES,
     Form,
-    Place,
     Window,
     choice_form,
     count_form,
@@ -48,73 +44,14 @@ class About(StrEnum):
     SIDE_BY_SIDE = "layers side by side: give --layer-order free --objective latency, too"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """One thing that can be asked.
+ASKED = "What is asked"
+"""Heading of the options of a problem."""
 
-    `name`: of the attribute of a question, or of a limit. `key`: in files. `option`: of the command line.
-    `flag`: the value that an option without a value means; None: the option has one.
-    """
-
-    name: str
-    form: Form
-    help: str
-    about: About = About.ALL
-    flag: Any = None
-
-    @property
-    def key(self) -> str:
-        """What files call it."""
-        return self.name.removesuffix("_permille")
-
-    @property
-    def option(self) -> str:
-        """What the command line calls it: values have their units there, names have none."""
-        if self.flag is Mode.STREAM:
-            return "--stream"
-        name = self.name
-        for unit in _UNITS:
-            name = name.removesuffix(unit)
-        return f"--{name.replace('_', '-')}"
-
-    @property
-    def old_option(self) -> str:
-        """What the command line called it before values had units."""
-        return f"--{self.key.replace('_', '-')}"
-
-    def read(self, text: str, *, in_file: bool) -> Any:
-        """Return the value that a text says; raises InvalidInputError, which names the option or the key."""
-        return self.form.read(Place(self.key if in_file else self.option, bare=in_file), text)
-
-    def checked(self, value: Any) -> Any:
-        """Return a value that Python gives, which may be a text as in a file, as a question has it."""
-        known = value if isinstance(value, str) else None
-        if known is None and self.form.plain and isinstance(value, str | int | PurePath | Objective):
-            known = str(value)
-        try:
-            text = self.form.write(value) if known is None else known
-        except (AttributeError, TypeError, ValueError):
-            text = None
-        if text is None or (known is None and self.form.plain):
-            raise InvalidInputError(f"{self.name} is {value!r}, must be {self.form.metavar or 'a text'}")
-        return self.form.read(Place(self.name, bare=True), text)
-
-    def text(self, value: Any) -> str:
-        """Return a value as files keep it."""
-        return str(value) if self.name in LIMITS and self.form is not PERCENT else self.form.write(value)
-
-
-_UNITS = {"_us": TIME, "_nj": ENERGY, "_bytes": SIZE, "_permille": PERCENT}
-"""How the names of limits end, and how their values are written."""
-
-
-def _said(help: str, form: Form = text_form(), about: About = About.ALL, *, flag: Any = None) -> Field:
-    """Return a field as it is declared; its name is that of the attribute (`asked_fields`)."""
-    return Field(name="", form=form, help=help, about=about, flag=flag)
+_said = partial(said, heading=ASKED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Question(Said):
     """A problem, and what is asked of it; None: nothing is said.
 
     Attributes
@@ -129,7 +66,17 @@ class Question:
         What is wanted of them.
     """
 
-    problem: str | None = None
+    problem: Annotated[
+        str | None,
+        _said(
+            "A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless list problems`); "
+            "a plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a "
+            "model, an ONNX file or a built-in network (see `gapless list networks`). Not needed with "
+            "--workload.",
+            text_form("PROBLEM"),
+            argument=True,
+        ),
+    ] = None
     workload: Annotated[
         str | None,
         _said(
@@ -186,7 +133,13 @@ class Question:
     ] = None
     mode: Annotated[
         Mode | None,
-        _said("The requests come over and over.", choice_form(Mode), About.WORKLOADS, flag=Mode.STREAM),
+        _said(
+            "The requests come over and over.",
+            choice_form(Mode),
+            About.WORKLOADS,
+            flag=Mode.STREAM,
+            called="--stream",
+        ),
     ] = None
     task_slots: Annotated[int | None, _said("Most requests on their way at once.", count_form())] = None
     contention: Annotated[
@@ -283,27 +236,12 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
             raise InvalidInputError(f"limits is {self.limits!r}, must be gapless.Limits(...)")
-        for name in _OWN:
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, field_named(name).checked(value))
+        super().__post_init__()
 
     @classmethod
-    def of_texts(cls, texts: Mapping[str, str], *, in_file: bool = True) -> Self:
-        """Return what texts say, by the keys of fields.
-
-        `in_file`: whether a file says it, or the command line: an error names the place.
-        Raises InvalidInputError: a value is not valid, or a key is none.
-        """
-        known = {each.key: each for each in asked_fields()}
-        unknown = sorted(set(texts) - set(known))
-        if unknown:
-            name = unknown[0][:MAX_NAME_LENGTH]
-            raise InvalidInputError(
-                f"the problem is named by {name!r}, which this gapless does not know; {meant(name, known)}"
-            )
-        read = {known[key].name: known[key].read(text, in_file=in_file) for key, text in texts.items()}
-        return cls().with_values(read)
+    def known_fields(cls) -> tuple[Field, ...]:
+        """Return all fields, in the order of help; each limit is one of its own."""
+        return asked_fields()
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """Return this question with other values, by the names of fields; those of limits among them."""
@@ -315,58 +253,22 @@ class Question:
         """Return another question with what this one says in place of what that one does."""
         return other.with_values(dict(self.said()))
 
-    def said(self) -> Iterator[tuple[str, Any]]:
-        """Yield the names and the values of what is said, limits by their own names."""
-        for each in asked_fields():
-            value = self.value(each.name)
-            if value is not None and value is not False:
-                yield each.name, value
-
     def value(self, name: str) -> Any:
         """Return what is said of a field or a limit, or None."""
         return getattr(self.limits if name in LIMITS else self, name)
-
-    def texts(self) -> dict[str, str]:
-        """Return what is said as files keep it, by key; `of_texts` reads it."""
-        return {(one := field_named(name)).key: one.text(value) for name, value in self.said()}
-
-    def options(self, *names: str) -> list[str]:
-        """Return the options of what is said; with names, of these fields only."""
-        return [field_named(name).option for name, _ in self.said() if not names or name in names]
-
-    def __bool__(self) -> bool:
-        """Whether anything is said."""
-        return any(True for _ in self.said())
 
 
 @cache
 def asked_fields() -> tuple[Field, ...]:
     """Return the fields of a question, in the order of help; each limit is one of its own."""
-    hints = get_type_hints(Question, include_extras=True)
-    found: list[Field] = []
-    for each in fields(Question):
-        if each.name == "limits":
-            found += [
-                Field(name=name, form=_form_of_limit(name), help=info.help) for name, info in LIMITS.items()
-            ]
-            continue
-        (said,) = getattr(hints[each.name], "__metadata__", (_said(""),))
-        found.append(replace(said, name=each.name))
-    return tuple(found)
-
-
-@cache
-def _fields_by_name() -> Mapping[str, Field]:
-    return {each.name: each for each in asked_fields()}
-
-
-def field_named(name: str) -> Field:
-    """Return the field of a name."""
-    return _fields_by_name()[name]
-
-
-_OWN = tuple(each.name for each in fields(Question) if each.name != "limits")
-"""What a question says besides limits."""
+    own = Question.own_fields()
+    place = next(place for place, each in enumerate(own) if each.name == "window")
+    limits = [
+        _said(info.help, form, bare=form is not PERCENT, name=name)
+        for name, info in LIMITS.items()
+        for form in (_form_of_limit(name),)
+    ]
+    return (*own[:place], *limits, *own[place:])
 
 
 def renamed(option: str) -> Field | None:
@@ -374,7 +276,11 @@ def renamed(option: str) -> Field | None:
     return next((each for each in asked_fields() if each.old_option == option != each.option), None)
 
 
+_FORMS = {"_us": TIME, "_nj": ENERGY, "_bytes": SIZE, "_permille": PERCENT}
+"""How the names of limits end, and how their values are written."""
+
+
 def _form_of_limit(name: str) -> Form:
     return next(
-        (form for unit, form in _UNITS.items() if name.endswith(unit)), count_form(LIMITS[name].least)
+        (form for unit, form in _FORMS.items() if name.endswith(unit)), count_form(LIMITS[name].least)
     )

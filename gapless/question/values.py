@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from functools import partial
+from math import inf, isfinite, nan
+from pathlib import Path
 from typing import Any
 
 from ..formulations.errors import InvalidInputError
@@ -15,6 +17,9 @@ from ..formulations.nearness import meant, shown
 
 TIMES = {"us": 1, "ms": 1000, "s": 1_000_000}
 """Units of times, in microseconds."""
+
+SPANS = {"us": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+"""Units of how long somebody waits or measures."""
 
 ENERGIES = {"nJ": 1, "uJ": 1000, "mJ": 1_000_000, "J": 1_000_000_000}
 """Units of energies, in nanojoules."""
@@ -25,6 +30,7 @@ SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**
 _MOST_DIGITS = 15
 _AMOUNT = re.compile(rf"(\d{{1,{_MOST_DIGITS}}}(?:\.\d{{1,9}})?) ?([A-Za-z]*)", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
+_BEHIND_PERCENT = re.compile(r"(?<=%)\s+")
 _WINDOW = re.compile(r"([^=]+)=(.*?)\.\.(.*)")
 
 Window = tuple[int, int | None]
@@ -43,6 +49,17 @@ class Place:
         return self.name
 
 
+class Names(Enum):
+    """What a value names that a board lacks until it is taken there, or brings back."""
+
+    FILE = auto()
+    INPUTS = auto()
+    """A file, or a folder of them."""
+    CODE = auto()
+    """Python in files, as file.py:NAME, between commas."""
+    RESULT = auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """How the values of a field are written as text."""
@@ -52,26 +69,53 @@ class Form:
     read: Callable[[Place, str], Any]
     write: Callable[[Any], str] = str
     """From a value to the text that a file keeps."""
+    take: Callable[[Any], Any] | None = None
+    """From what Python gives to the value, where a text could not hold all that it may be."""
     example: str = ""
     plain: bool = False  # whether a value is a text itself
     choices: type[StrEnum] | None = None
-    repeated: bool = False  # whether it may be given several times; its texts are joined by spaces
+    names: Names | None = None  # what a value names, where that has to be there, too, on another machine
+    repeated: bool = False  # whether it may be given several times
+    joint: str = " "  # what stands between its texts then
+
+    def with_metavar(self, metavar: str) -> Form:
+        """Return the same, which help shows by another word."""
+        return replace(self, metavar=metavar)
+
+    def naming(self, names: Names) -> Form:
+        """Return the same, of what a board lacks."""
+        return replace(self, names=names)
 
 
 def _text(place: Place, text: str) -> str:
     return text  # who looks it up says what there is
 
 
-def _count(place: Place, text: str, *, least: int) -> int:
+def _count(place: Place, text: str, *, least: int, most: int | None) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise InvalidInputError(f"{place} is {shown(text)}, must be a whole number")
-    if int(text) < least:
-        raise InvalidInputError(f"{place} is {text}, must be at least {least}")
+    _within(place, text, int(text), least, most)
     return int(text)
 
 
+def _within(place: Place, text: str, value: float, least: float, most: float | None) -> None:
+    """Refuse what is too little or too much."""
+    if value < least:
+        raise InvalidInputError(f"{place} is {text}, must be at least {least}")
+    if most is not None and value > most:
+        raise InvalidInputError(f"{place} is {text}, must be at most {most}")
+
+
 def _amount(
-    place: Place, text: str, *, units: Mapping[str, int], what: str, example: str, usual: str = ""
+    place: Place,
+    text: str,
+    *,
+    units: Mapping[str, int],
+    what: str,
+    example: str,
+    usual: str = "",
+    least: int = 0,
+    most: int | None = None,
 ) -> int:
     """Read an amount with a unit as a whole number of the least one; `usual`: what a bare number is in."""
     found = _AMOUNT.fullmatch(text.strip())
@@ -83,10 +127,18 @@ def _amount(
     if unit and unit not in units:
         hint = meant(unit, units, listed_by=f"units are {', '.join(units)}")
         raise InvalidInputError(f"{place}: {shown(text)} has an unknown unit {shown(unit)}; {hint}")
-    least = number * units.get(unit, 1)
-    if least != int(least):
+    found_in_least = number * units.get(unit, 1)
+    if found_in_least != int(found_in_least):
         raise InvalidInputError(f"{place} is {shown(text)}, must be a whole number of {next(iter(units))}")
-    return int(least)
+    for bound, wrong, end in (
+        (least, found_in_least < least, "least"),
+        (most, most is not None and found_in_least > most, "most"),
+    ):
+        if wrong and bound is not None:
+            raise InvalidInputError(
+                f"{place} is {shown(text)}, must be at {end} {amount_words(bound, units)}"
+            )
+    return int(found_in_least)
 
 
 def amount_words(value: int, units: Mapping[str, int]) -> str:
@@ -98,6 +150,61 @@ def amount_words(value: int, units: Mapping[str, int]) -> str:
 _time = partial(_amount, units=TIMES, what="a time", example="30ms")
 
 
+def _span(place: Place, text: str, *, least: int, most: int, example: str) -> float:
+    """Read how long something takes, in seconds."""
+    return (
+        _amount(place, text, units=SPANS, what="a time", example=example, usual="s", least=least, most=most)
+        / 1e6
+    )
+
+
+def _span_text(seconds: float) -> str:
+    return amount_words(round(1e6 * seconds), SPANS)
+
+
+def _list(place: Place, text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _shares(place: Place, text: str) -> dict[str, int]:
+    """Read a percentage for each of several names, in permille."""
+    found: dict[str, int] = {}
+    for each in _BEHIND_PERCENT.split(text.strip()):
+        name, _, share = each.rpartition("=")
+        read = _PERCENT.fullmatch(share.strip())
+        permille = 10 * int(read[1]) + int(read[2] or 0) if read else 0
+        if not name.strip() or name.strip() in found or not 1 <= permille <= 1000:
+            raise InvalidInputError(
+                f"{place} is {shown(each)}, must be a unit and a percentage, once per unit, e.g. core1=50%"
+            )
+        found[name.strip()] = permille
+    return found
+
+
+def _shares_text(shares: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={_percent_text(permille)}" for name, permille in shares.items())
+
+
+def _deadlines(place: Place, text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in text.split():
+        name, _, time = each.rpartition("=")
+        if not name or name in found:
+            raise InvalidInputError(
+                f"{place} is {shown(each)}, must be NAME=TIME, once per model, e.g. squeezenet=50ms"
+            )
+        found[name] = max(1, _time(place, time, usual="ms"))
+    return found
+
+
+def _deadlines_text(deadlines: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={amount_words(time_us, TIMES)}" for name, time_us in deadlines.items())
+
+
+def _path(place: Place, text: str) -> Path:
+    return Path(text)
+
+
 def read_percent(place: Place, text: str) -> int:
     """Return a percentage in permille."""
     found = _PERCENT.fullmatch(text.strip())
@@ -106,6 +213,12 @@ def read_percent(place: Place, text: str) -> int:
             f"{place} is {shown(text)}, must be a percentage with at most one decimal, e.g. 80% or 62.5%"
         )
     return 10 * int(found[1]) + int(found[2] or 0)
+
+
+def _share(place: Place, text: str) -> int:
+    share = read_percent(place, text)
+    _within(place, text, share / 10, 0, 100)
+    return share
 
 
 def _percent_text(permille: int) -> str:
@@ -178,9 +291,48 @@ def text_form(metavar: str | None = None) -> Form:
     return Form(metavar=metavar, read=_text, plain=True)
 
 
-def count_form(least: int = 1) -> Form:
+def count_form(least: int = 1, most: int | None = None) -> Form:
     """Return the form of whole numbers."""
-    return Form(metavar="NUMBER", read=partial(_count, least=least))
+    return Form(metavar="NUMBER", read=partial(_count, least=least, most=most))
+
+
+def number_form(metavar: str, least: float, most: float) -> Form:
+    """Return the form of numbers."""
+
+    def read(place: Place, text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = nan
+        if not isfinite(number):
+            raise InvalidInputError(f"{place} is {shown(text)}, must be a number")
+        _within(place, text, number, least, most)
+        return number
+
+    return Form(metavar=metavar, read=read, write=repr)
+
+
+def span_form(example: str = "30s", *, least: str = "1us", most: str = "10000h", never: bool = False) -> Form:
+    """Return the form of how long something takes, in seconds; `never`: may be that, which is infinite."""
+    ends = [_amount(Place(""), end, units=SPANS, what="a time", example=example) for end in (least, most)]
+    read = partial(_span, least=ends[0], most=ends[1], example=example)
+
+    def or_never(place: Place, text: str) -> float:
+        return inf if text == "never" else read(place, text)
+
+    if not never:
+        return Form(metavar="TIME", example=example, read=read, write=_span_text)
+    return Form(
+        metavar="TIME|never",
+        example=example,
+        read=or_never,
+        write=lambda seconds: "never" if seconds == inf else _span_text(seconds),
+    )
+
+
+def file_form(metavar: str = "FILE", names: Names = Names.FILE) -> Form:
+    """Return the form of the path of a file, or of what `names` says."""
+    return Form(metavar=metavar, read=_path, plain=True, names=names)
 
 
 def choice_form(kind: type[StrEnum], metavar: str | None = None) -> Form:
@@ -188,16 +340,35 @@ def choice_form(kind: type[StrEnum], metavar: str | None = None) -> Form:
     return Form(metavar=metavar or "|".join(kind), read=partial(_choice, kind=kind), choices=kind)
 
 
-def _amount_form(metavar: str, units: Mapping[str, int], what: str, example: str) -> Form:
-    read = partial(_amount, units=units, what=what, example=example)
-    return Form(metavar=metavar, example=example, read=read)
+def _amount_form(metavar: str, units: Mapping[str, int], what: str, example: str, least: int = 0) -> Form:
+    read = partial(_amount, units=units, what=what, example=example, least=least)
+    return Form(metavar=metavar, example=example, read=read, write=partial(amount_words, units=units))
 
 
-TIME = Form(metavar="TIME", example="30ms", read=_time)
+TIME = _amount_form("TIME", TIMES, "a time", "30ms")
 ENERGY = _amount_form("ENERGY", ENERGIES, "an energy", "5mJ")
 SIZE = _amount_form("SIZE", SIZES, "an amount of memory", "2GiB")
+SOME_SIZE = _amount_form("SIZE", SIZES, "an amount of memory", "2GiB", least=2**10)
+SHARE = Form(metavar="PERCENT", read=_share, write=_percent_text)
 PERCENT = Form(metavar="PERCENT", read=read_percent, write=_percent_text)
 YES = Form(metavar="True|False", read=_yes)
 DEVICES = Form(metavar="TYPE=NUMBER,...", read=_devices, write=_pairs_text)
-SHAPES = Form(metavar="INPUT=N,C,H,W", read=_shapes, write=_shapes_text, repeated=True)
+SHAPES = Form(
+    metavar="INPUT=N,C,H,W",
+    read=_shapes,
+    write=_shapes_text,
+    take=lambda shapes: {name: tuple(sizes) for name, sizes in shapes.items()},
+    repeated=True,
+)
 WINDOWS = Form(metavar="NAME=FROM..TO", read=_windows, write=_windows_text, repeated=True)
+SHARES = Form(metavar="UNIT=PERCENT", read=_shares, write=_shares_text, repeated=True)
+DEADLINES = Form(metavar="NAME=TIME", read=_deadlines, write=_deadlines_text, repeated=True)
+LIST = Form(metavar="NAME,NAME", read=_list, write=",".join)
+LINES = Form(
+    metavar=None,
+    read=lambda place, text: tuple(text.splitlines()),
+    write="\n".join,
+    repeated=True,
+    joint="\n",
+)
+CODE = Form(metavar=None, read=_text, plain=True, names=Names.CODE)

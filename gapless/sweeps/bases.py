@@ -20,7 +20,7 @@ from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import cluster_names, load_cluster
 from ..profiler.platforms.catalog import is_shipped_name, network_names, platform_names
 from ..profiler.platforms.workloads import phone_names
-from ..question.question import Question, asked_fields
+from ..question.question import Question
 from ..question.values import SHAPES, Place
 from .spec import BOARD, Sweep, SweepModel, SweepPlatform, parse_range
 
@@ -161,12 +161,7 @@ def listed(given: str | Mapping[str, str]) -> Base:
         load_problem(given)
         trust(given)
         return Base(asked=Question(problem=given))
-    names = tuple(each.key for each in asked_fields())
-    texts = {name: text for name, text in given.items() if name != BOARD}
-    unknown = [shown(name) for name in texts if name not in names]
-    if unknown:
-        raise InvalidInputError(f"unknown key {', '.join(unknown)}; there are {', '.join((BOARD, *names))}")
-    asked = Question.of_texts(texts)
+    asked = Question.of_texts({name: text for name, text in given.items() if name != BOARD})
     if asked.problem is None and asked.workload is None:
         raise InvalidInputError('it names no problem: say {"problem": ...} or {"workload": ...}')
     usual = asked if asked.workload is None else with_usual_passage(asked)

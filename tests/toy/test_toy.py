@@ -206,7 +206,7 @@ def test_show(cli: Cli, problem_file: Path, plan_file: Path) -> None:
 
 def test_report(cli: Cli, problem_file: Path, plan_file: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    found = cli("report", plan_file, "--out", page, "--time-limit", "20")
+    found = cli("report", plan_file, "--out", page, "--time-limit", "20s")
     assert found.code == 0, found.err
     text = page.read_text()
     assert "A plan for a, b and" in text or "A plan for a, b, c and 1 more" in text

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from rich.console import RenderableType
@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from .catalog import COMMANDS, GROUP, GROUPS, command_name, entry, summary
 from .console import stdout_kept_clean
+from .declared import expanded
 from .exits import ExitCode
 from .general_options import ColorOption, OpenSecondsOption, QuietOption
 from .help import CommandWithHelp
@@ -71,20 +72,17 @@ def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
     """
     name = command_name(function.__name__)
     known = entry(name)
-    signature = inspect.signature(function)
-    general = _GENERAL | (_OF_MODELS if "simplify" in signature.parameters else {})
+    taking, parameters = expanded(function)
+    names = [parameter.name for parameter in parameters]
+    general = _GENERAL | (_OF_MODELS if "simplify" in names else {})
 
     @wraps(function)
     def registered(**given: Any) -> Answer:
         own = {key: value for key, value in given.items() if key not in general}
         with stdout_kept_clean():
-            return function(**own)
+            answer: Answer = taking(**own)
+            return answer
 
-    hints = get_type_hints(function, include_extras=True)
-    parameters = [
-        parameter.replace(annotation=hints.get(key, parameter.annotation))
-        for key, parameter in signature.parameters.items()
-    ]
     parameters += [
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
         for key, (option, default) in general.items()

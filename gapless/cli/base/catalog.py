@@ -46,8 +46,8 @@ COMMANDS = {
         (
             "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
             "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
-            'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2 --out batch.json',
-            "gapless plan --workload bertx4 --platform kirin990 --batches 1,4 --time-limit 2",
+            'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2s --out batch.json',
+            "gapless plan --workload bertx4 --platform kirin990 --batches 1,4 --time-limit 2s",
             "gapless plan vit-large --platform epipe-case-1 --batch 64",
         ),
     ),
@@ -76,7 +76,7 @@ COMMANDS = {
         "tuning",
         HERE,
         (
-            "gapless tune squeezenet --top 5 --budget 60 --out squeezenet",
+            "gapless tune squeezenet --top 5 --budget 60s --out squeezenet",
             "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
             "gapless tune pixel7a/alexnet-sparse --engine simulated --noise 5% --out noisy",
         ),
@@ -89,13 +89,13 @@ COMMANDS = {
             "gapless profile model.onnx --shape x=1,3,480,640 --out profile --overwrite",
         ),
     ),
-    "run": CommandEntry("running", HERE, ("gapless run gapless-out --seconds 2",)),
+    "run": CommandEntry("running", HERE, ("gapless run gapless-out --seconds 2s",)),
     "serve": CommandEntry(
         "serving",
         HERE,
         (
-            "gapless serve squeezenet mobilenetv2 --seconds 1 --port 0",
-            "gapless serve squeezenet --deadline squeezenet=50 --late drop --seconds 1 --port 0",
+            "gapless serve squeezenet mobilenetv2 --seconds 1s --port 0",
+            "gapless serve squeezenet --deadline squeezenet=50ms --late drop --seconds 1s --port 0",
         ),
     ),
     "export": CommandEntry("exporting", HERE, ("gapless export gapless-out --to onnx",)),
@@ -129,7 +129,7 @@ COMMANDS = {
         "models",
         GROUP,
         (
-            "gapless device bench squeezenet --units core0 --seconds 0.2",
+            "gapless device bench squeezenet --units core0 --seconds 200ms",
             "gapless device bench --engine onnxruntime --check",
         ),
     ),
@@ -174,12 +174,13 @@ COMMANDS = {
     ),
     "list problems": CommandEntry("about", GROUP, ("gapless list problems",)),
     "list networks": CommandEntry("about", GROUP, ("gapless list networks",)),
+    "list policies": CommandEntry("coordinating", GROUP, ("gapless list policies",)),
+    "list files": CommandEntry("formats", GROUP, ("gapless list files",)),
     "list runs": CommandEntry("runs", GROUP, ("gapless list runs", "gapless list runs gapless-out --json")),
     "requests coordinate": CommandEntry(
         "coordinating",
         GROUP,
         (
-            "gapless requests coordinate",
             "gapless requests coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
             "gapless requests coordinate four-apps --platform pixel4 --policy lst --multipliers 1,2",
         ),
@@ -187,7 +188,7 @@ COMMANDS = {
     "requests stream": CommandEntry(
         "streams",
         GROUP,
-        ("gapless requests stream pixel7a/alexnet-sparse:3000 pixel7a/octree:500 --profile 20 --idle 1",),
+        ("gapless requests stream pixel7a/alexnet-sparse:300 pixel7a/octree:9 --profile 20s --idle 1s",),
     ),
     "tools check": CommandEntry(
         "planning",
@@ -233,7 +234,7 @@ COMMANDS = {
 GROUPS = {
     "device": "This device and its links: find units, measure engines, describe it for predictions.",
     "costs": "Costs that are predicted or learned, and how units slow each other down.",
-    "list": "What is there: shipped problems, built-in networks, runs.",
+    "list": "What is there: shipped problems, built-in networks, policies, kinds of files, runs.",
     "requests": "Requests as they come, and networks one after the other.",
     "tools": "Check plans, look into models, file formats, import, caches, completion.",
 }

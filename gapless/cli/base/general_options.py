@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ...question.subjects import OPEN_SECONDS
 from .console import OutputStyle
 
 
-def heading(title: str) -> Callable[..., Any]:
+def heading(title: str | None) -> Callable[..., Any]:
     """Return what declares the options under a heading of the help; their defaults are not shown."""
     return partial(_option, rich_help_panel=title, show_default=False)
 
@@ -47,18 +48,15 @@ TrustOption = Annotated[
     ),
 ]
 OpenSecondsOption = Annotated[
-    float | None,
-    heading("The model")(
-        "--open-seconds",
-        min=0,
-        help="Most seconds to open each model file; otherwise 45, and half a second for each megabyte of it.",
+    str | None,
+    heading(OPEN_SECONDS.heading)(
+        OPEN_SECONDS.option, metavar=OPEN_SECONDS.form.metavar, help=OPEN_SECONDS.help
     ),
 ]
 DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 
 WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug")
 TRUST = "--trust"
-OPEN_SECONDS = "--open-seconds"
 _END = "--"
 """What follows it is no option."""
 
@@ -83,7 +81,7 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
     """
     end = words.index(_END) if _END in words else len(words)
     trusted, before = _values(words[:end], TRUST)
-    open_seconds, before = _values(before, OPEN_SECONDS)
+    open_seconds, before = _values(before, OPEN_SECONDS.option)
     said = [word for word in before if word in WORDS]
     colors = [word == "--color" for word in said if word.endswith("color")]
     general = General(

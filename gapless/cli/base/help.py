@@ -13,6 +13,7 @@ from typing import Any
 from rich.text import Text
 from typer.core import TyperCommand
 
+from ...question.question import ASKED
 from .console import console
 
 ALL = "--help-all"
@@ -29,9 +30,6 @@ _EVERYWHERE = ("--json", "--quiet", "--color")
 
 _LIMITS, _MANY = re.compile(r"--(max|min)-"), 5
 """What limits are called, and how many of them at most have a line each; of more only the names are shown."""
-
-ASKED = "What is asked"
-"""Heading of the options of a problem."""
 
 _RARE = frozenset(
     [

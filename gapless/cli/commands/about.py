@@ -11,12 +11,13 @@ from rich.text import Text
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
+from ...question.fields import Only
+from ...question.subjects import Machine
 from ...version import __version__
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import OnOption, on_boards
-from ..options.models import EmulateOption, EngineOption, UnitsOption, parse_emulation, parse_names
 from ..options.problem import OutOption
 
 _PLATFORMS_NEXT = (
@@ -83,12 +84,10 @@ def _board(on: str) -> Answer:
 
 
 @command
-@on_boards()
+@on_boards
 def device_detect(
     *,
-    engine: EngineOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
+    machine: Annotated[Machine, Only.of("engine", "units", "emulate")],
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -99,7 +98,7 @@ def device_detect(
     from ...view.terminal import describe
 
     platform = this_device(
-        engine=engine or DEFAULT_ENGINE, units=parse_names(units), emulate=parse_emulation(emulate)
+        engine=machine.engine or DEFAULT_ENGINE, units=machine.units, emulate=machine.emulate
     )
     text = dump(platform, PLATFORM)
     return Answer(

@@ -10,20 +10,12 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...formulations.hardware import Precision
 from ...profiler.slowdown.contention.ridge import Form
+from ...question.fields import Only
+from ...question.subjects import Machine, Opening
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
-from ..options.models import (
-    EmulateOption,
-    EngineOption,
-    PrecisionOption,
-    RoundsOption,
-    SecondsOption,
-    ShapeOption,
-    UnitsOption,
-    measuring_option,
-)
+from ..options.models import RoundsOption, SecondsOption, measuring_option
 from ..options.problem import OutOption, check_writable
 
 NetworksArgument = Annotated[
@@ -87,11 +79,8 @@ PhoneOption = Annotated[
 def costs_contention(
     networks: NetworksArgument = None,
     *,
-    shape: ShapeOption = None,
-    engine: EngineOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
-    precision: PrecisionOption = Precision.HIGH,
+    opening: Annotated[Opening, Only.of("shape")],
+    machine: Annotated[Machine, Only.of("engine", "units", "emulate", "precision")],
     seconds: SecondsOption = 0.1,
     rounds: RoundsOption = 3,
     pairs: PairsOption = True,
@@ -105,9 +94,8 @@ def costs_contention(
 ) -> Answer:
     """Measure how much networks on different units slow each other down through the memory they share."""
     from ...api.engines import resolve_engine
-    from ...api.models import open_each
+    from ...api.models import open_all
     from ...api.slowdown.contention import measure_contention
-    from ...executor.graph.shapes import parse_shapes
     from ...formulations.files import dump
     from ...profiler.slowdown.contention.result import CONTENTION, ContentionOptions
     from ...view.terminal.contention import contention_view
@@ -122,12 +110,11 @@ def costs_contention(
     options = ContentionOptions(
         rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile, form=form
     )
-    device = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision)
     others = estimate or []
-    models = open_each([*(networks or ()), *others], shapes=parse_shapes(shape or ()))
+    models = open_all([*(networks or ()), *others], opening)
     first = len(models) - len(others)
-    runner = resolve_engine(device.engine, *models).name
-    device_platform, notes = device.platform(runner), measuring.busy_notes()
+    runner = resolve_engine(machine.engine, *models).name
+    device_platform, notes = measuring.platform_of(machine, runner), measuring.busy_notes()
     with StepLine() as line:
         found = measure_contention(
             models[:first],

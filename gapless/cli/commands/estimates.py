@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...files import documents
-from ...formulations.hardware import Precision
 from ...profiler.learned.predictors import PredictionMethod
+from ...question.fields import Only
+from ...question.subjects import Machine, Opening
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, heading
-from ..options.models import (
-    DeviceOption,
-    EmulateOption,
-    EngineOption,
-    ModelArgument,
-    PrecisionOption,
-    ShapeOption,
-    UnitsOption,
-    parse_names,
-)
+from ..options.models import ModelArgument, parse_names
 from ..options.problem import OutOption, check_writable
 
 if TYPE_CHECKING:
@@ -73,11 +65,7 @@ FolderArgument = Annotated[
 def device_describe(
     *,
     networks: NetworksOption = None,
-    engine: EngineOption = None,
-    device: DeviceOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
-    precision: PrecisionOption = Precision.HIGH,
+    machine: Machine,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -92,12 +80,11 @@ def device_describe(
     from ..tasks import measuring
 
     check_writable(out)
-    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    chosen = engine or DEFAULT_ENGINE
+    chosen = machine.engine or DEFAULT_ENGINE
     notes = measuring.busy_notes()
     with StepLine() as line:
         found = estimates.describe_device(
-            platform=choice.platform(chosen),
+            platform=measuring.platform_of(machine, chosen),
             engine=chosen,
             networks=parse_names(networks) or YARDSTICKS,
             report=line.report,
@@ -117,7 +104,7 @@ def costs_predict(
     method: MethodOption = None,
     predictor: PredictorOption = None,
     against: MeasuredOption = None,
-    shape: ShapeOption = None,
+    opening: Annotated[Opening, Only.of("shape")],
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -125,7 +112,6 @@ def costs_predict(
     from rich.console import Group
 
     from ...api import estimates
-    from ...executor.graph.shapes import parse_shapes
     from ...formulations.files import dump_problem
     from ...solvers.exhaustive import count_plans
     from ...view.terminal import describe
@@ -133,7 +119,7 @@ def costs_predict(
 
     check_writable(out)
     problem = estimates.predict_costs(
-        model, device, method=method, predictor=predictor, shapes=parse_shapes(shape or ())
+        model, device, method=method, predictor=predictor, shapes=opening.shape or {}
     )
     judged: PredictionJudged | None = None
     if against is not None:

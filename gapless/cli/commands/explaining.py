@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from ...files import documents
+from ...question.fields import said
+from ...question.subjects import SOLVING
+from ...question.values import span_form
 from ...view.explaining.explanation import TIME_LIMIT_S
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
 from ..options.problem import OutOption, asking, check_writable
-from ..options.solving import solving_option
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
     from ...files.plans import NamedPlan
 
 TotalTimeOption = Annotated[
-    float, solving_option(help="Seconds for all questions together.", show_default=True)
+    float,
+    said("Most time for all questions together.", span_form("5s"), heading=SOLVING, shows_default=True),
 ]
 
 
@@ -26,7 +29,7 @@ def explain(
     asked: Asked,
     plan: NamedPlan,
     *,
-    time_limit: TotalTimeOption = TIME_LIMIT_S,
+    time_limit_s: TotalTimeOption = TIME_LIMIT_S,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -38,7 +41,7 @@ def explain(
     check_writable(out)
     problem, judged = asked.problem, plan.plan
     with StepLine() as line:
-        found = explained(problem, judged, time_limit_s=time_limit, report=line.report)
+        found = explained(problem, judged, time_limit_s=time_limit_s, report=line.report)
     document = {
         **documents.header("explanation"),
         "problem": documents.problem_data(problem),

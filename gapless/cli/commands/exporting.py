@@ -7,11 +7,11 @@ from typing import Annotated
 
 from ...executor.export.kinds import ExportKind
 from ...files import documents
+from ...question.subjects import Running
 from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, heading
 from ..options.models import CheckOption
 from ..options.problem import FilesArgument, NumberOption, ask_plan
-from .running import ModelAtOption
 
 _export_option = heading("What is written")
 
@@ -42,7 +42,7 @@ def export(
     number: NumberOption = None,
     to: KindOption,
     out: FolderOption = Path("gapless-export"),
-    at: ModelAtOption = None,
+    at: Annotated[tuple[str, ...], Running.field_named("at")] = (),
     engine: RuntimeOption = None,
     check: CheckOption = True,
     json: JsonOption = False,

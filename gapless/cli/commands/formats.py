@@ -12,31 +12,35 @@ from ..base.general_options import JsonOption
 from ..options.problem import OutOption
 
 FormatArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[FORMAT]", help="A kind of file, e.g. plan.", show_default=False),
+    str,
+    typer.Argument(
+        metavar="FORMAT", help="A kind of file, such as plan (see `gapless list files`).", show_default=False
+    ),
 ]
 
 
 @command
-def tools_schema(format: FormatArgument = None, *, out: OutOption = None, json: JsonOption = False) -> Answer:
-    """List the kinds of files; or show the keys of one: --json or --out give its JSON Schema."""
-    from ...files.formats import FORMATS, file_format
-    from ...files.schema import json_schema, object_tables
-    from ...formulations.errors import InvalidInputError
-    from ...view.terminal.formats import format_view, formats_view
+def list_files(*, json: JsonOption = False) -> Answer:
+    """List the kinds of files that gapless reads and writes."""
+    from ...files.formats import FORMATS
+    from ...view.terminal.formats import formats_view
 
-    if format is None:
-        if out is not None:
-            raise InvalidInputError(
-                "--out needs the name of a format, e.g. `gapless tools schema plan --out plan.schema.json`"
-            )
-        return Answer(
-            document=lambda: {
-                **documents.header("formats"),
-                "formats": [documents.plain_data(entry) for entry in FORMATS],
-            },
-            view=lambda: formats_view(FORMATS),
-        )
+    return Answer(
+        document=lambda: {
+            **documents.header("formats"),
+            "formats": [documents.plain_data(entry) for entry in FORMATS],
+        },
+        view=lambda: formats_view(FORMATS),
+    )
+
+
+@command
+def tools_schema(format: FormatArgument, *, out: OutOption = None, json: JsonOption = False) -> Answer:
+    """Show the keys of a kind of file; --json or --out give its JSON Schema."""
+    from ...files.formats import file_format
+    from ...files.schema import json_schema, object_tables
+    from ...view.terminal.formats import format_view
+
     entry, found = file_format(format), json_schema(format)
     return Answer(
         document=lambda: found,

@@ -9,20 +9,11 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...formulations.hardware import Precision
+from ...question.fields import Only
+from ...question.subjects import Machine, Opening
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
-from ..options.models import (
-    EmulateOption,
-    EngineOption,
-    PrecisionOption,
-    RoundsOption,
-    SecondsOption,
-    ShapeOption,
-    UnitsOption,
-    measuring_option,
-    parse_names,
-)
+from ..options.models import RoundsOption, SecondsOption, measuring_option, parse_names
 from ..options.problem import OutOption, check_writable
 
 _NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
@@ -70,11 +61,8 @@ SvgOption = Annotated[Path | None, output_option(help="Also draw the heat map in
 def costs_interference(
     subjects: InterferenceSubjectsArgument,
     *,
-    shape: ShapeOption = None,
-    engine: EngineOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
-    precision: PrecisionOption = Precision.HIGH,
+    opening: Annotated[Opening, Only.of("shape")],
+    machine: Annotated[Machine, Only.of("engine", "units", "emulate", "precision")],
     beside: BesideOption = None,
     plan: PlansOption = None,
     measured: MeasuredOption = None,
@@ -91,7 +79,6 @@ def costs_interference(
     from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, heat_maps
     from ...view.terminal.interference import interference_svg, interference_view
     from ..tasks.interference import InterferenceChoice
-    from ..tasks.measuring import DeviceChoice
 
     for path in (svg, out):
         check_writable(path)
@@ -101,8 +88,8 @@ def costs_interference(
         raise InvalidInputError(_NO_MAP)
     choice = InterferenceChoice(
         subjects=subjects,
-        device=DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision),
-        shape=shape or [],
+        machine=machine,
+        opening=opening,
         beside=[parse_names(text) for text in beside or ()],
         plans=plan or [],
         measured=measured or [],

@@ -9,7 +9,7 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption
-from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption, cluster_option
+from ..options.cluster import ClusterChoice, cluster_option
 from ..options.models import EngineOption, measuring_option
 from ..options.problem import OutOption, check_writable
 
@@ -43,9 +43,7 @@ NetworkOption = Annotated[
 @command
 def device_links(
     *,
-    local: LocalOption = None,
-    address: AddressOption = None,
-    allow_no_token: AllowNoTokenOption = False,
+    place: ClusterChoice,
     samples: SamplesOption = None,
     name: NameOption = "cluster",
     rounds: RoundsOption = 5,
@@ -70,8 +68,7 @@ def device_links(
     from ...view.terminal.links import links_view
     from ..base.progress import StepLine
 
-    choice = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
-    if bool(choice) == bool(samples):
+    if bool(place) == bool(samples):
         raise InvalidInputError(
             "which cluster? --local NODES starts one, --address HOST:PORT joins one, and --samples FILE fits "
             "what was measured before: give one of them"
@@ -83,7 +80,7 @@ def device_links(
         found = load_links(samples)
     else:
         options = LinkOptions(rounds=rounds, shards=shards)
-        with StepLine() as line, choice.joined(line.report) as cluster:
+        with StepLine() as line, place.joined(line.report) as cluster:
             found = measure_links(
                 cluster, network=network, engine=engine, name=name, options=options, report=line.report
             )

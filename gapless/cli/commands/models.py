@@ -5,40 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...api.device import this_device
 from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
-from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import ConversionError, InvalidInputError
-from ...formulations.hardware import Precision
 from ...formulations.spatial import Axis
+from ...question.fields import Only, said
+from ...question.subjects import Inputs, Machine, Opening
+from ...question.values import SOME_SIZE, YES, span_form
 from ...solvers.pieces.finding import PieceMethod
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import on_boards
-from ..options.models import (
-    EmulateOption,
-    EngineOption,
-    GranularityOption,
-    InputOption,
-    InputRangeOption,
-    MaterializeOption,
-    ModelArgument,
-    OptionalModelArgument,
-    PrecisionOption,
-    ShapeOption,
-    SimplifyOption,
-    UnitsOption,
-    parse_emulation,
-    parse_names,
-    parse_samples,
-)
+from ..options.models import ModelArgument, OptionalModelArgument
 
 if TYPE_CHECKING:
     from ...executor.callables import CallablePipeline
@@ -60,12 +44,8 @@ class AxisName(StrEnum):
 def tools_inspect(
     model: ModelArgument,
     *,
-    shape: ShapeOption = None,
-    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
-    materialize: MaterializeOption = False,
-    simplify: SimplifyOption = Simplification.AUTO,
-    feed: InputOption = None,
-    input_range: InputRangeOption = None,
+    opening: Opening,
+    inputs: Inputs,
     split: Annotated[
         int | None,
         typer.Option(
@@ -79,9 +59,7 @@ def tools_inspect(
     pieces: Annotated[
         PieceMethod | None, typer.Option(help="Show the pieces that this method finds instead.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds for finding pieces.", show_default=False)
-    ] = None,
+    time_limit_s: Annotated[float | None, said("Most time for finding pieces.", span_form("10s"))] = None,
     support: Annotated[
         str | None,
         typer.Option(
@@ -90,12 +68,11 @@ def tools_inspect(
             "of a shipped phone, of a platform file, or as the engine of this machine finds out.",
         ),
     ] = None,
-    session_memory: Annotated[
+    session_memory_bytes: Annotated[
         int | None,
-        typer.Option(
-            metavar="MEGABYTES",
-            min=1,
-            help="With --support: what all loaded chunks may need; the least useful ones are left out.",
+        said(
+            "With --support: what all loaded chunks may need; the least useful ones are left out.",
+            SOME_SIZE,
         ),
     ] = None,
     json: JsonOption = False,
@@ -104,34 +81,29 @@ def tools_inspect(
     from ...executor.callables import CallablePipeline
     from ...executor.chained import ChainedModel
 
-    opened = _opened(
-        model, shape, feed, input_range, granularity=granularity, materialize=materialize, simplify=simplify
-    )
+    opened = _opened(model, opening, inputs)
     if support is not None:
         if pieces is not None:
             raise InvalidInputError("--pieces and --support show different things: give one of them")
-        return _support(opened, support, split, session_memory)
-    if session_memory is not None:
+        return _support(opened, support, split, session_memory_bytes)
+    if session_memory_bytes is not None:
         raise InvalidInputError("--session-memory is about chunks on units: give --support PLATFORM, too")
     if split is not None or pieces is not None:
         spatial = _spatial(opened)
         if split is not None:
             return _split(spatial, split, Axis[axis.name])
-        return _pieces(spatial, pieces, time_limit)
+        return _pieces(spatial, pieces, time_limit_s)
     shown = _pipeline(opened) if isinstance(opened, CallablePipeline | ChainedModel) else _onnx(opened)
-    return shown if feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
+    return shown if inputs.feed is None else replace(shown, notes=[*shown.notes, *_reference_notes(opened)])
 
 
-def _opened(
-    model: str, shape: list[str] | None, feed: Path | None, input_range: list[str] | None, **how: Any
-) -> Model:
+def _opened(model: str, opening: Opening, inputs: Inputs) -> Model:
     """Open a model, tried with what is given for it."""
-    from ...api.models import open_model
+    from ...api.models import open_all
     from ...api.samples import tried_with
-    from ...executor.graph.shapes import parse_shapes
 
-    samples = parse_samples(feed, input_range)
-    (opened,) = tried_with([open_model(model, shapes=parse_shapes(shape or ()), **how)], samples)
+    samples = inputs.samples
+    (opened,) = tried_with(open_all([model], opening), samples)
     return opened
 
 
@@ -153,14 +125,13 @@ def _spatial(opened: Model) -> SpatialNetwork:
     return opened.spatial()
 
 
-def _support(opened: Model, where: str, sections: int | None, megabytes: int | None) -> Answer:
+def _support(opened: Model, where: str, sections: int | None, limit_bytes: int | None) -> Answer:
     from ...api.support import model_support
     from ...executor.graph.onnx_model import OnnxModel
     from ...view.terminal.support import support_view
 
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(f"{opened.network.name} is no ONNX model: its functions say where they run")
-    limit_bytes = None if megabytes is None else megabytes * 1_000_000
     found = model_support(opened, where, sections=sections, session_bytes=limit_bytes)
     return Answer(
         document=lambda: {**documents.header("support"), **documents.plain_data(found)},
@@ -242,24 +213,24 @@ def _onnx(opened: Model) -> Answer:
 
 
 @command
-@on_boards()
+@on_boards
 def device_bench(
     model: OptionalModelArgument = None,
     *,
-    shape: ShapeOption = None,
-    feed: InputOption = None,
-    input_range: InputRangeOption = None,
-    engine: EngineOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
-    precision: PrecisionOption = Precision.HIGH,
-    seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="Least time for each unit.")] = 1.0,
+    opening: Annotated[Opening, Only.of("shape")],
+    inputs: Inputs,
+    machine: Annotated[Machine, Only.of("engine", "units", "emulate", "precision")],
+    seconds: Annotated[
+        float,
+        said("Least time for each unit.", span_form("1s", least="0us", most="10min"), shows_default=True),
+    ] = 1.0,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check",
-            help="Put the engine to the tests that every engine must pass: numbers, receipts, refusals, "
-            "copies, leaks. A MODEL is run besides, and not needed.",
+        said(
+            "Put the engine to the tests that every engine must pass: numbers, receipts, refusals, copies, "
+            "leaks. A MODEL is run besides, and not needed.",
+            YES,
+            flag=True,
         ),
     ] = False,
     json: JsonOption = False,
@@ -267,18 +238,18 @@ def device_bench(
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
     if model is None and not check:
         raise InvalidInputError("name a MODEL to run, or say --check to put the engine to its tests")
-    opened = None if model is None else _opened(model, shape, feed, input_range)
+    opened = None if model is None else _opened(model, opening, inputs)
     models = () if opened is None else (opened,)
     chosen = (
-        (resolve_engine(engine or (None if models else DEFAULT_ENGINE), *models),)
+        (resolve_engine(machine.engine or (None if models else DEFAULT_ENGINE), *models),)
         if check
-        else resolve_engines(engine, *models)
+        else resolve_engines(machine.engine, *models)
     )
     platform = this_device(
-        units=parse_names(units), emulate=parse_emulation(emulate), engine=chosen, precision=precision
+        units=machine.units, emulate=machine.emulate, engine=chosen, precision=machine.precision
     )
     if opened is None or check:
-        return _checked(chosen[0].name, platform.units if units or emulate else (), opened)
+        return _checked(chosen[0].name, platform.units if machine.options("units", "emulate") else (), opened)
     return _benched(opened, chosen[0].name, platform.units, seconds)
 
 

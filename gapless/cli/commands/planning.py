@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +13,14 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
-from ...question.values import TIME, Place
+from ...question.fields import Only, Said, said
+from ...question.subjects import SOLVING, Search
+from ...question.values import TIME, YES, count_form, text_form
 from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
-from ..base.general_options import JsonOption, heading, output_option
+from ..base.general_options import JsonOption, output_option
 from ..options.problem import OutOption, ProblemOptions, asking, check_writable
-from ..options.solving import ParetoOption, SolvingOptions, solving_option
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
@@ -29,77 +30,86 @@ if TYPE_CHECKING:
     from ...solvers.result import SolveResult
 
 
-_many_option = heading("Many problems")
+_solving = partial(said, heading=SOLVING)
+_many = partial(said, heading="Many problems")
 
-BackendsOption = Annotated[
-    str | None,
-    solving_option(
-        help="Comma-separated, each as for `plan --backend`; otherwise "
-        "native, exhaustive, cpsat, z3, pulp; with --passage any "
-        "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
-        "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
-        "for groups native, cpsat, pulp, pico, pico-literal; "
-        "for a workload with --passage ordered "
-        "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
-        "for other workloads and single requests native, cpsat, pulp, z3, sel, lst, heft; "
-        "for convex parts native, cpsat, z3, pulp; all but the first with 10 s for each.",
-    ),
-]
-OneMoreOption = Annotated[
-    str | None,
-    solving_option(
-        metavar="NAME",
-        help="One more beside these, e.g. a heuristic of your own as module:Class or file.py:Class.",
-    ),
-]
-KindsOption = Annotated[
-    str | None,
-    solving_option(
-        metavar="all|LIST",
-        help="Of a model over a cluster, instead of backends: what plans can be, comma-separated, each "
-        "solved by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices "
-        "that share chunks), graph (groups with cuts anywhere in the graph).",
-    ),
-]
-LayerOrdersOption = Annotated[
-    str | None,
-    solving_option(
-        metavar="all|LIST",
-        help="Of a network with branches, instead of backends: what plans cut, comma-separated, each solved "
-        "by the usual backends until one has a proof: the given order of the layers (fixed), a better one "
-        "(best), the graph itself (free).",
-    ),
-]
-InstancesOption = Annotated[
-    str | None,
-    _many_option(
-        metavar="FOLDER|SPEC",
-        help="Compare on many problems instead of one: a folder of problem files; a file that names "
-        "problems, or has them drawn by size and seed (`gapless tools schema instances`, or Python with "
-        "a function `problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
-    ),
-]
-ContestJobsOption = Annotated[
-    int | None,
-    _many_option(
-        min=1,
-        max=1024,
-        help="Answers that are looked for at once; otherwise one: more make times longer.",
-    ),
-]
-ResumeContestOption = Annotated[
-    bool,
-    _many_option(
-        "--resume",
-        help="Go on with the comparison of the folder: what is answered is not solved again, what failed is.",
-    ),
-]
-OverwriteContestOption = Annotated[
-    bool,
-    _many_option(
-        "--overwrite", help="Remove the comparison that is in the folder first: its files, none of yours."
-    ),
-]
+_COMPARED = [each.name for each in Search.own_fields() if each.name != "pareto"]
+"""How plans are searched for where backends are compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(Said):
+    """What is compared: backends, kinds of plans, orders of layers; on one problem or on many."""
+
+    backends: Annotated[
+        str | None,
+        _solving(
+            "Comma-separated, each as for `plan --backend`; otherwise "
+            "native, exhaustive, cpsat, z3, pulp; with --passage any "
+            "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
+            "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
+            "for groups native, cpsat, pulp, pico, pico-literal; "
+            "for a workload with --passage ordered "
+            "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
+            "for other workloads and single requests native, cpsat, pulp, z3, sel, lst, heft; "
+            "for convex parts native, cpsat, z3, pulp; all but the first with 10 s for each.",
+        ),
+    ] = None
+    backend: Annotated[
+        str | None,
+        _solving(
+            "One more beside these, e.g. a heuristic of your own as module:Class or file.py:Class.",
+            text_form("NAME"),
+        ),
+    ] = None
+    kinds: Annotated[
+        str | None,
+        _solving(
+            "Of a model over a cluster, instead of backends: what plans can be, comma-separated, each solved "
+            "by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices that "
+            "share chunks), graph (groups with cuts anywhere in the graph).",
+            text_form("all|LIST"),
+        ),
+    ] = None
+    layer_orders: Annotated[
+        str | None,
+        _solving(
+            "Of a network with branches, instead of backends: what plans cut, comma-separated, each solved "
+            "by the usual backends until one has a proof: the given order of the layers (fixed), a better "
+            "one (best), the graph itself (free).",
+            text_form("all|LIST"),
+        ),
+    ] = None
+    instances: Annotated[
+        str | None,
+        _many(
+            "Compare on many problems instead of one: a folder of problem files; a file that names problems, "
+            "or has them drawn by size and seed (`gapless tools schema instances`, or Python with a function "
+            "`problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
+            text_form("FOLDER|SPEC"),
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        _many(
+            "Answers that are looked for at once; otherwise one: more make times longer.",
+            count_form(1, 1024),
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        _many(
+            "Go on with the comparison of the folder: what is answered is not solved again, what failed is.",
+            YES,
+            flag=True,
+        ),
+    ] = False
+    overwrite: Annotated[
+        bool,
+        _many("Remove the comparison that is in the folder first: its files, none of yours.", YES, flag=True),
+    ] = False
+
+
 ContestOutOption = Annotated[
     Path | None,
     output_option(
@@ -118,23 +128,22 @@ def plan(
     *,
     backend: Annotated[
         str | None,
-        solving_option(
-            help="Who solves: a name (`gapless doctor` lists them), or a backend of your own as module:Class "
-            "or file.py:Class; otherwise native, or the first exact one that can, where there is no native "
+        _solving(
+            "Who solves: a name (`gapless doctor` lists them), or a backend of your own as module:Class or "
+            "file.py:Class; otherwise native, or the first exact one that can, where there is no native "
             "algorithm.",
         ),
     ] = None,
-    pareto: ParetoOption = None,
     batches: Annotated[
         str | None,
-        solving_option(
-            metavar="SIZES",
-            help="Sizes of batches to choose from for each network of --workload, e.g. 1,2,4,8; of a problem "
-            "file those whose costs it has, as networks of their own (net*4). A time limit is for all "
-            "choices together.",
+        _solving(
+            "Sizes of batches to choose from for each network of --workload, e.g. 1,2,4,8; of a problem file "
+            "those whose costs it has, as networks of their own (net*4). A time limit is for all choices "
+            "together.",
+            text_form("SIZES"),
         ),
     ] = None,
-    solving: SolvingOptions,
+    search: Search,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -144,15 +153,15 @@ def plan(
 
     check_writable(out)
     if batches is not None:
-        return _in_batches(asked, batches, backend, solving, out)
+        return _in_batches(asked, batches, backend, search, out)
     problem = asked.problem
-    if pareto is not None:
-        return _traded(asked, pareto, backend, solving, out)
+    if search.pareto is not None:
+        return _traded(asked, search.pareto, backend, search, out)
     result = plan_watched(
         problem,
         backend,
-        solving.solver_options,
-        strict_rules=solving.strict_rules,
+        search.solver_options,
+        strict_rules=search.strict_rules,
     )
     interrupted = result.stop is StopReason.INTERRUPTED
     notes = ["interrupted: this is the best until then"] if interrupted else []
@@ -170,19 +179,7 @@ def plan(
 
 
 def _many_compared(
-    options: ProblemOptions,
-    *,
-    backends: str | None,
-    backend: str | None,
-    kinds: str | None,
-    layer_orders: str | None,
-    instances: str,
-    jobs: int | None,
-    resume: bool,
-    overwrite: bool,
-    solving: SolvingOptions,
-    out: Path | None,
-    json: bool,
+    options: ProblemOptions, *, compared: Compared, search: Search, out: Path | None, json: bool
 ) -> Answer:
     """Answer for `compare --instances`."""
     from ...files.run import Entry
@@ -193,23 +190,25 @@ def _many_compared(
     from ..tasks.contest import contest_watched
 
     stray = [name for name in options.names if name != "--objective"]
-    own = {"--top": solving.top > 1, "--distance": solving.distance > 1, "--kinds": kinds is not None}
-    own |= {"--strict-rules": solving.strict_rules, "--layer-orders": layer_orders is not None}
-    stray += [name for name, given in own.items() if given]
+    stray += [*search.options("top", "distance", "strict_rules"), *compared.options("kinds", "layer_orders")]
     if stray:
         raise InvalidInputError(
             f"{stray[0]} is about one problem, --instances about many: leave one of them away"
         )
     folder = out or Path("gapless-comparison")
-    if solving.start is None:
-        solving = replace(solving, start="none")
+    if search.start is None:
+        search = replace(search, start="none")
     found = contest_watched(
-        instances,
-        _listed(backends),
-        backend,
+        compared.instances or "",
+        _listed(compared.backends),
+        compared.backend,
         objective=options.question.objective or "",
-        options=solving.solver_options,
-        kept=SweepOptions(out=folder, entry=Entry(resume=resume, overwrite=overwrite), jobs=jobs or 1),
+        options=search.solver_options,
+        kept=SweepOptions(
+            out=folder,
+            entry=Entry(resume=compared.resume, overwrite=compared.overwrite),
+            jobs=compared.jobs or 1,
+        ),
     )
     page, table = folder / CONTEST_FILE, folder / CSV_FILE
     write_instance_report(found, page, command=shlex.join(["gapless", *sys.argv[1:]]))
@@ -234,9 +233,7 @@ def _listed(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",")]
 
 
-def _traded(
-    asked: Asked, pareto: str, backend: str | None, solving: SolvingOptions, out: Path | None
-) -> Answer:
+def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out: Path | None) -> Answer:
     """Answer for `plan --pareto`."""
     from ...answers.front import front_blocks
     from ...api.trade_offs import parse_terms
@@ -245,11 +242,11 @@ def _traded(
     from ...view.terminal.blocks import blocks_view
     from ..tasks.solving import front_watched
 
-    if asked.question.objective is not None or solving.top > 1 or solving.distance > 1:
+    if asked.question.objective is not None or search.top > 1 or search.distance > 1:
         raise InvalidInputError("--pareto lists its own plans: leave out --objective, --top and --distance")
     problem = asked.problem
     front, interrupted = front_watched(
-        problem, parse_terms(pareto), backend, solving.solver_options, strict_rules=solving.strict_rules
+        problem, parse_terms(pareto), backend, search.solver_options, strict_rules=search.strict_rules
     )
     text = dump_front(front, problem, asked.question.texts())
     return Answer(
@@ -260,14 +257,12 @@ def _traded(
     )
 
 
-def _in_batches(
-    asked: Asked, batches: str, backend: str | None, solving: SolvingOptions, out: Path | None
-) -> Answer:
+def _in_batches(asked: Asked, batches: str, backend: str | None, search: Search, out: Path | None) -> Answer:
     """Answer for `plan --batches`."""
     from ...view.terminal.batches import batches_view
     from ..tasks.solving import batches_watched
 
-    found = batches_watched(asked, batches, backend, solving.solver_options)
+    found = batches_watched(asked, batches, backend, search.solver_options)
     best, document = found[0], documents.result_document(found[0].problem, found[0].result)
     question = replace(asked.question, workload=best.workload)
     return Answer(
@@ -295,15 +290,8 @@ def _plans_written(out: Path | None, problem: Problem, result: SolveResult, ques
 def compare(
     asked: Asked,
     *,
-    backends: BackendsOption = None,
-    backend: OneMoreOption = None,
-    kinds: KindsOption = None,
-    layer_orders: LayerOrdersOption = None,
-    instances: InstancesOption = None,
-    jobs: ContestJobsOption = None,
-    resume: ResumeContestOption = False,
-    overwrite: OverwriteContestOption = False,
-    solving: SolvingOptions,
+    compared: Compared,
+    search: Annotated[Search, Only.of(*_COMPARED)],
     out: ContestOutOption = None,
     json: JsonOption = False,
 ) -> Answer:
@@ -313,17 +301,18 @@ def compare(
     from ...view.terminal import tables
     from ..tasks.solving import compare_watched
 
-    if jobs is not None or resume or overwrite:
+    if compared.options("jobs", "resume", "overwrite"):
         raise InvalidInputError(
             "--jobs, --resume and --overwrite are about many problems: name them with --instances"
         )
     check_writable(out)
-    if kinds is not None:
-        return _kinds_compared(asked, kinds, backends, solving, out)
-    if layer_orders is not None:
+    backend, backends = compared.backend, compared.backends
+    if compared.kinds is not None:
+        return _kinds_compared(asked, compared.kinds, backends, search, out)
+    if compared.layer_orders is not None:
         if backends is not None:
             raise InvalidInputError("--layer-orders compares what plans cut: leave --backends away")
-        return _orders_compared(asked, layer_orders, backend, solving, out)
+        return _orders_compared(asked, compared.layer_orders, backend, search, out)
     problem, names = asked.problem, _listed(backends)
     required = [*(names or ()), *([backend] if backend else [])]
     if backend is not None:
@@ -331,8 +320,8 @@ def compare(
     comparison, interrupted = compare_watched(
         problem,
         None if names is None else get_backends(names),
-        solving.solver_options,
-        strict_rules=solving.strict_rules,
+        search.solver_options,
+        strict_rules=search.strict_rules,
     )
     document = documents.comparison_document(comparison, asked.question.texts(), interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in get_backends(required)])
@@ -346,7 +335,7 @@ def compare(
 
 
 def _kinds_compared(
-    asked: Asked, kinds: str, backends: str | None, solving: SolvingOptions, out: Path | None
+    asked: Asked, kinds: str, backends: str | None, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `compare --kinds`."""
     from ...files.kinds_document import kinds_document
@@ -355,7 +344,7 @@ def _kinds_compared(
 
     if backends is not None:
         raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
-    found = kinds_watched(asked.question, kinds, solving.solver_options)
+    found = kinds_watched(asked.question, kinds, search.solver_options)
     document = kinds_document(found)
     return Answer(
         document=lambda: document,
@@ -366,7 +355,7 @@ def _kinds_compared(
 
 
 def _orders_compared(
-    asked: Asked, orders: str, backend: str | None, solving: SolvingOptions, out: Path | None
+    asked: Asked, orders: str, backend: str | None, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `compare --layer-orders`; `backend` None: the usual ones until one has a proof."""
     from ...files.kinds_document import orders_document
@@ -375,7 +364,7 @@ def _orders_compared(
 
     if asked.question.layer_order is not None:
         raise InvalidInputError("--layer-orders compares orders of the layers: leave --layer-order away")
-    found = orders_watched(asked.problem, orders, backend, solving.solver_options)
+    found = orders_watched(asked.problem, orders, backend, search.solver_options)
     document = orders_document(asked.problem, found)
     return Answer(
         document=lambda: document,
@@ -414,8 +403,8 @@ def simulate(
     requests: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Number of requests; otherwise 8.")
     ] = None,
-    interval: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Between arrivals, e.g. 30ms; otherwise one period.")
+    interval_us: Annotated[
+        int | None, said("Between arrivals, e.g. 30ms; otherwise one period.", TIME)
     ] = None,
     task_slots: int | None = None,
     json: JsonOption = False,
@@ -425,7 +414,6 @@ def simulate(
     from ...view.terminal import tables
 
     problem, played = asked.problem, plan.plan
-    interval_us = None if interval is None else TIME.read(Place("--interval"), interval)
     if problem.formulation.one_network:
         trace = play(
             problem,

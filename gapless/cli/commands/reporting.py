@@ -11,15 +11,14 @@ import typer
 
 from ...files import documents
 from ...formulations.problem import Problem
+from ...question.fields import Only
 from ...question.question import Question
-from ...solvers.protocol import SolveOptions
+from ...question.subjects import Search
 from ...solvers.result import SolveResult
-from ...solvers.sources import start_mode
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import NumberOption, RulesOption, check_writable, with_question
-from ..options.solving import StartOption
+from ..options.problem import NumberOption, RulesOption, check_writable
 
 _report_option = heading("What is shown")
 
@@ -48,24 +47,21 @@ BackendsOption = Annotated[
         "ones, unless a comparison is given."
     ),
 ]
-LimitOption = Annotated[float, _report_option(min=0.05, help="Seconds for each backend.", show_default=True)]
 ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it is.", show_default=True)]
 
 
 @command
-@with_question("objective")
 def report(
     given: GivenArgument,
     *,
     number: NumberOption = None,
     out: PageOption = Path("report.html"),
     title: TitleOption = "",
-    question: Question,
+    question: Annotated[Question, Only.of("objective")],
     rules: RulesOption = None,
     requests: RequestsOption = None,
     backends: BackendsOption = None,
-    time_limit: LimitOption = 2.0,
-    start: StartOption = "native",
+    search: Annotated[Search, Only.of("time_limit_s", "start")] = Search(time_limit_s=2.0, start="native"),
     explain: ExplainOption = True,
     json: JsonOption = False,
 ) -> Answer:
@@ -95,7 +91,7 @@ def report(
         rules=rules,
         requests=requests,
         backends=backends,
-        solving=SolveOptions(time_limit_s=time_limit, start=start_mode(start)),
+        solving=search.solver_options,
         explain=explain,
         command=line,
     )

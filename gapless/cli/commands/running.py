@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,46 +11,25 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from ...executor.graph.choices import Simplification
 from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...formulations.hardware import Precision
+from ...question.fields import said
+from ...question.subjects import (
+    CHAIN,
+    OUTPUT,
+    Folder,
+    Inputs,
+    Machine,
+    Measuring,
+    Opening,
+    Running,
+)
+from ...question.values import Names, file_form
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption, heading, output_option
+from ..base.general_options import JsonOption, output_option
 from ..options.boards import on_boards
-from ..options.cluster import (
-    AddressOption,
-    AllowNoTokenOption,
-    ClusterChoice,
-    ClusterFileOption,
-    LocalOption,
-)
-from ..options.models import (
-    SIMULATED,
-    BatchSizesOption,
-    ChainOption,
-    CheckOption,
-    DeviceOption,
-    EmulateOption,
-    EngineOption,
-    GranularityOption,
-    InputOption,
-    InputRangeOption,
-    MaterializeOption,
-    ModelsArgument,
-    OutDirOption,
-    OverwriteOption,
-    PrecisionOption,
-    ShapeOption,
-    SideBySideOption,
-    SimplifyOption,
-    UnitsOption,
-    is_chain,
-    measuring_option,
-    model_option,
-    parse_samples,
-    parse_sizes,
-)
+from ..options.cluster import ClusterChoice, ClusterFileOption
+from ..options.models import SIMULATED, CheckOption, EngineOption, ModelsArgument, is_chain, parse_sizes
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
@@ -58,109 +38,20 @@ if TYPE_CHECKING:
     from ...executor.model import Model
     from ...profiler.profile import Profile
 
-_running_option = heading("How to run")
-
-ModelAtOption = Annotated[
-    list[str] | None,
-    model_option(
-        metavar="OLD=NEW",
-        help="Where a model lies now, for a problem that was profiled elsewhere; can be repeated.",
-    ),
-]
-SecondsOption = Annotated[
-    float | None, _running_option(min=0.01, max=86_400.0, help="How long, after the warm-up.")
-]
-RequestsOption = Annotated[
-    int | None, _running_option(min=1, max=10_000_000, help="How many requests, after the warm-up.")
-]
-
-TaskSlotsOption = Annotated[
-    int | None,
-    _running_option(
-        min=1,
-        max=1024,
-        help="Most requests of a stream on their way at once: more absorb hiccups, fewer wait less. "
-        "Otherwise two for each chunk.",
-    ),
-]
-RestartOption = Annotated[bool, _running_option("--restart", help="Replace lost workers, once.")]
-RunInputOption = Annotated[
-    Path | None,
-    _running_option(
-        "--input",
-        metavar="FILE|FOLDER",
-        help="Check the plan on these inputs, and run it once on each: an .npz file with one array for each "
-        "input, whose first dimension counts the requests, or a folder of them. --output writes what comes "
-        "out.",
-    ),
-]
-OutputOption = Annotated[Path | None, _running_option(help="Where the outputs go, .npz.")]
-TraceOption = Annotated[Path | None, output_option(help="Also write a Perfetto trace of some requests.")]
-WarmUpOption = Annotated[
-    int, _running_option(min=0, max=1_000_000, help="Requests that do not count.", show_default=True)
-]
-SteadyOption = Annotated[
-    bool,
-    measuring_option(
-        "--steady",
-        help="Warm each layer up until its times stop drifting: clocks and temperatures have settled "
-        "then. At least three quarters of a second, and at most 5, for each measurement.",
-    ),
-]
-
-
-ItemSecondsOption = Annotated[
-    float | None,
-    measuring_option(
-        min=0.001,
-        max=60.0,
-        help="Least seconds for each item that is measured; otherwise 0.06. More even noise out.",
-    ),
-]
-AcceptNoiseOption = Annotated[
-    bool,
-    measuring_option(
-        "--accept-noise",
-        help="Write the profile even if the machine was so noisy that it would be given up; notes say so.",
-    ),
-]
-
 
 @command
-@on_boards()
+@on_boards
 def profile(
     models: ModelsArgument,
     *,
-    shape: ShapeOption = None,
-    granularity: GranularityOption = "auto",  # type: ignore[assignment] # typer reads the text
-    materialize: MaterializeOption = False,
-    simplify: SimplifyOption = Simplification.AUTO,
-    feed: InputOption = None,
-    input_range: InputRangeOption = None,
-    engine: EngineOption = None,
-    device: DeviceOption = None,
-    units: UnitsOption = None,
-    emulate: EmulateOption = None,
-    precision: PrecisionOption = Precision.HIGH,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the profile that is in the folder; what was unsteady is taken again.",
-        ),
-    ] = False,
-    overwrite: OverwriteOption = False,
-    chain: ChainOption = False,
-    side_by_side: SideBySideOption = False,
-    steady: SteadyOption = False,
-    item_seconds: ItemSecondsOption = None,
-    accept_noise: AcceptNoiseOption = False,
-    batch: BatchSizesOption = None,
+    opening: Opening,
+    inputs: Inputs,
+    machine: Machine,
+    folder: Folder,
+    chain: Annotated[bool, CHAIN] = False,
+    measuring: Measuring,
     cluster: ClusterFileOption = None,
-    local: LocalOption = None,
-    address: AddressOption = None,
-    allow_no_token: AllowNoTokenOption = False,
-    out: OutDirOption = Path("gapless-out"),
+    place: ClusterChoice,
     json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
@@ -168,38 +59,27 @@ def profile(
     from ...files import run_files
     from ...files.run import Entry, refuse_occupied
     from ...view.terminal import running as views
-    from ..tasks import measuring
+    from ..tasks import measuring as tasks
 
-    entry = Entry(resume=resume, overwrite=overwrite)
+    out, entry = folder.out, Entry(resume=folder.resume, overwrite=folder.overwrite)
     refuse_occupied(out, entry)
-    choice = measuring.DeviceChoice.of(engine, units=units, emulate=emulate, precision=precision, file=device)
-    how = measuring.opening(shape, granularity, materialize=materialize, simplify=simplify)
-    samples = parse_samples(feed, input_range)
-    shared = "--batch" if batch is not None else "--side-by-side" if side_by_side else ""
-    subject = _subject(models, how, batch, chained=is_chain(models, chain=chain, shared=shared))
-    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
+    shared = [*measuring.options("batch"), *measuring.options("side_by_side"), ""][0]
+    subject = _subject(models, opening, measuring.batch, chained=is_chain(models, chain=chain, shared=shared))
     if place:
         from ..tasks.clusters import profile_on
 
-        _refuse_on_clusters(
-            {
-                "--steady": steady,
-                "--item-seconds": item_seconds is not None,
-                "--accept-noise": accept_noise,
-                "--input or --input-range": samples is not None,
-            }
-        )
+        for option in [*measuring.options("steady", "item_seconds", "accept_noise"), *inputs.options()]:
+            raise InvalidInputError(f"{option} is for networks on one device, not for a cluster")
         if isinstance(subject, list):
             raise InvalidInputError(
                 "over a cluster one network is profiled at a time: --chain makes one of several models"
             )
-        measured, notes = profile_on(subject, place, cluster, engine=engine, out=out, entry=entry)
+        measured, notes = profile_on(subject, place, cluster, engine=machine.engine, out=out, entry=entry)
         return _profiled(measured, notes)
-    options = measuring.profile_options(steady=steady, item_s=item_seconds, accept_noise=accept_noise)
-    target = measuring.Target.of(subject, choice, samples)
-    with measuring.begun("profile", target.networks, out, entry) as work:
-        found, notes = measuring.profile_watched(target, work, options=options)
-        notes += measuring.shared_notes(target) if not shared else []
+    target = tasks.Target.of(subject, machine, inputs.samples)
+    with tasks.begun("profile", target.networks, out, entry) as work:
+        found, notes = tasks.profile_watched(target, work, options=tasks.profile_options(measuring))
+        notes += tasks.shared_notes(target) if not shared else []
         notes += run_files.write_found(found, work)
     if isinstance(found, Together):
         return Answer(
@@ -210,21 +90,16 @@ def profile(
     return _profiled(found, notes)
 
 
-def _refuse_on_clusters(given: dict[str, bool]) -> None:
-    for option, is_given in given.items():
-        if is_given:
-            raise InvalidInputError(f"{option} is for networks on one device, not for a cluster")
-
-
-def _subject(
-    models: list[str], how: dict[str, Any], batch: str | None, *, chained: bool
-) -> Model | list[Model]:
+def _subject(models: list[str], opening: Opening, batch: str | None, *, chained: bool) -> Model | list[Model]:
     """Return what to profile: one network, or several that share the units; batches are several."""
-    from ...api.models import in_batches, open_each, open_models
+    from ...api.models import in_batches, open_all
+    from ...executor.joined import join
 
     if batch is not None:
-        models, how["shapes"] = in_batches(models, how["shapes"], parse_sizes("--batch", batch))
-    return open_models(models, **how) if chained else open_each(models, **how)
+        models, shapes = in_batches(models, opening.shape or {}, parse_sizes("--batch", batch))
+        opening = replace(opening, shape=shapes)
+    opened = open_all(models, opening)
+    return join(opened) if chained else opened
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:
@@ -238,60 +113,56 @@ def _profiled(found: Profile, notes: list[str]) -> Answer:
 
 
 @command
-@on_boards()
+@on_boards
 def run(
     files: FilesArgument,
     *,
     number: NumberOption = None,
     engine: EngineOption = None,
-    at: ModelAtOption = None,
-    seconds: SecondsOption = None,
-    requests: RequestsOption = None,
-    warm_up: WarmUpOption = 5,
-    task_slots: TaskSlotsOption = None,
-    restart: RestartOption = False,
-    check: CheckOption = True,
-    feed: RunInputOption = None,
-    input_range: InputRangeOption = None,
-    output: OutputOption = None,
-    trace: TraceOption = None,
-    local: LocalOption = None,
-    address: AddressOption = None,
-    allow_no_token: AllowNoTokenOption = False,
-    out: Annotated[Path | None, output_option(help="Also write the measurement here.")] = None,
+    running: Running,
+    input_range: Annotated[tuple[str, ...], Inputs.field_named("input_range")] = (),
+    place: ClusterChoice,
+    out: Annotated[
+        Path | None,
+        said("Also write the measurement here.", file_form("PATH", Names.RESULT), heading=OUTPUT),
+    ] = None,
     json: JsonOption = False,
 ) -> Answer:
     """Run a plan, here or over devices, and measure it beside its prediction: period, latency, receipts."""
     from ...files import run_files
-    from ..tasks import running
+    from ..tasks import running as tasks
 
-    for path in (trace, out, output):
+    for path in (running.trace, out, running.output):
         check_writable(path)
-    limits = running.budget(seconds, requests, warm_up)
+    limits, trace, inputs = (
+        tasks.budget(running),
+        running.trace,
+        Inputs(feed=running.feed, input_range=input_range),
+    )
     asked, plan = ask_plan(files, number=number)
     if engine == SIMULATED:
-        given = {"--input": feed, "--input-range": input_range, "--output": output}
-        running.refuse_without_device({**given, "--at": at, "--restart": restart})
-        found, notes = running.run_simulated(asked.problem, plan, limits, task_slots=task_slots, trace=trace)
+        stray = [*inputs.options(), *running.options("output", "at", "restart")]
+        found, notes = tasks.run_simulated(
+            asked.problem, plan, limits, task_slots=running.task_slots, trace=trace, stray=stray
+        )
         notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
         return _measured(found, None, notes)
-    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
-    with running.opened(
+    with tasks.opened(
         asked.problem,
         plan,
         engine=engine,
-        at=at,
-        samples=parse_samples(feed, input_range),
-        restarts=int(restart),
-        task_slots=task_slots,
+        at=running.at,
+        samples=inputs.samples,
+        restarts=int(running.restart),
+        task_slots=running.task_slots,
         place=place,
-        check=check,
+        check=running.check,
     ) as work:
-        if feed is not None:
-            count = running.run_requests(work, output)
-            return _fed(count, output, [*asked.notes, *work.notes], work.losses)
+        if running.feed is not None:
+            count = tasks.run_requests(work, running.output)
+            return _fed(count, running.output, [*asked.notes, *work.notes], work.losses)
         found, predicted = work.pipeline.measure(limits), work.predicted()
-        written = running.write_trace(work.pipeline, trace)
+        written = tasks.write_trace(work.pipeline, trace)
         notes, losses = [*asked.notes, *work.notes, *written], work.losses
     return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)], losses)
 
@@ -340,15 +211,13 @@ def tools_trace(
     *,
     number: NumberOption = None,
     engine: EngineOption = None,
-    at: ModelAtOption = None,
+    at: Annotated[tuple[str, ...], Running.field_named("at")] = (),
     requests: Annotated[int, typer.Option(min=1, max=4096, help="How many requests.")] = 20,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Play the plan on its table instead of running it.")
     ] = False,
     check: CheckOption = True,
-    local: LocalOption = None,
-    address: AddressOption = None,
-    allow_no_token: AllowNoTokenOption = False,
+    place: ClusterChoice,
     out: Annotated[Path, output_option(help="Where it goes.", show_default=True)] = Path("trace.json"),
     json: JsonOption = False,
 ) -> Answer:
@@ -360,7 +229,6 @@ def tools_trace(
     check_writable(out)
     simulated = simulated or engine == SIMULATED
     asked, plan = ask_plan(files, number=number)
-    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     found, notes = running.traced(
         asked.problem,
         plan,

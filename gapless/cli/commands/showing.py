@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
 import json as json_module
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import NETWORK, PROBLEM, dump_problem, format_of
+from ...question.fields import Only
+from ...question.question import Question
 from ...solvers.exhaustive import count_plans
 from ...view.terminal import describe
-from ..base.answer import Answer, command, takes, write_out
+from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
 from ..options.problem import (
+    ASKED_OF_FILES,
     OutOption,
     ProblemOptions,
+    RulesOption,
     ask,
     ask_plan,
-    asking,
     check_writable,
-    take_question,
 )
 
 if TYPE_CHECKING:
@@ -58,14 +58,7 @@ SvgOption = Annotated[
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
-def _of_problem(
-    asked: Asked,
-    *,
-    layers: LayersOption = None,
-    svg: SvgOption = None,
-    out: OutOption = None,
-    json: JsonOption = False,
-) -> Answer:
+def _of_problem(asked: Asked, *, layers: str | None, svg: Path | None, out: Path | None) -> Answer:
     check_writable(svg)
     problem, shown = asked.problem, _layers(layers)
     if not problem.formulation.one_network and (layers is not None or svg is not None):
@@ -81,25 +74,21 @@ def _of_problem(
             "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
         },
         view=lambda: describe.problem_view(problem, plans, layers=shown),
-        notes=notes,
+        notes=[*asked.notes, *notes],
     )
 
 
-_show_problem = asking(_of_problem)
-
-
-def _with_files(function: Any) -> Any:
-    """Return the command with its own argument in place of that of problems."""
-    hints = get_type_hints(_of_problem, localns={"Asked": object}, include_extras=True)
-    first, *rest = inspect.signature(_show_problem).parameters.values()
-    files = first.replace(name="files", annotation=ShownArgument)
-    takes(function, [files, *(p.replace(annotation=hints.get(p.name, p.annotation)) for p in rest)])
-    return function
-
-
 @command
-@_with_files
-def show(**given: Any) -> Answer:
+def show(
+    files: ShownArgument = None,
+    *,
+    question: Annotated[Question, Only(ASKED_OF_FILES)],
+    rules: RulesOption = None,
+    layers: LayersOption = None,
+    svg: SvgOption = None,
+    out: OutOption = None,
+    json: JsonOption = False,
+) -> Answer:
     """Show a problem, or what is in any file or folder that gapless wrote.
 
     A problem: units, heat map of layer times, objective, limits, rules; --out writes it as a file to edit.
@@ -107,36 +96,38 @@ def show(**given: Any) -> Answer:
     from ...files.plans import PLAN_KINDS
     from ..tasks import showing
 
-    files: list[str] = given.pop("files", None) or []
+    files = files or []
     if len(files) > 2:
         raise InvalidInputError(f"give a problem, a file, or a problem and a file; got {' '.join(files)}")
-    kind = showing.PROBLEM if not files or _is_over_devices(files, given) else showing.kind_of(files[-1])
+    kind = showing.PROBLEM if not files or _is_over_devices(files, question) else showing.kind_of(files[-1])
+    options = ProblemOptions(question=question, rules=rules)
     if kind == showing.PROBLEM:
         if len(files) == 2:
             raise InvalidInputError(
                 f"{files[1]} is a problem, too: give one problem, or a problem and a plan, in this order"
             )
-        answer: Answer = _show_problem(problem=files[0] if files else None, **given)
-        return answer
-    options = ProblemOptions(question=take_question(given), rules=given.pop("rules"))
-    chosen, own = options.names, given
-    problem = None
-    if len(files) == 2 or options.question.workload is not None:
-        named = replace(options.question, problem=files[0] if len(files) == 2 else None)
+        named = replace(question, problem=files[0] if files else None)
+        asked = ask(replace(options, question=named))
+        if asked.task_slots is not None:
+            raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
+        return _of_problem(asked, layers=layers, svg=svg, out=out)
+    chosen, problem = options.names, None
+    if len(files) == 2 or question.workload is not None:
+        named = replace(question, problem=files[0] if len(files) == 2 else None)
         options = replace(options, question=named)
         problem = (ask_plan(files[-1:], options)[0] if kind in PLAN_KINDS else ask(options)).problem
     elif chosen:
         raise InvalidInputError(
             f"{chosen[0]} is about a problem, and {files[0]} is none: name the problem before it"
         )
-    if own["out"] is not None:
+    if out is not None:
         raise InvalidInputError(f"--out writes problems; {files[-1]} is a file already")
-    return _of_file(files[-1], kind, problem, layers=own["layers"], svg=own["svg"])
+    return _of_file(files[-1], kind, problem, layers=layers, svg=svg)
 
 
-def _is_over_devices(files: list[str], given: Mapping[str, Any]) -> bool:
+def _is_over_devices(files: list[str], question: Question) -> bool:
     """Return whether a model is named, to be shown as the problem of running it over a cluster."""
-    if len(files) > 1 or not given.get("platform") or given.get("workload"):
+    if len(files) > 1 or not question.platform or question.workload:
         return False
     path = Path(files[0])
     return path.suffix == ".onnx" or (path.is_file() and format_of(path) in (NETWORK.format, PROBLEM.format))

@@ -10,13 +10,15 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
+from ...question.fields import Only, said
 from ...question.question import Question
+from ...question.subjects import SOLVING, Search
+from ...question.values import span_form
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
-from ..options.cluster import AddressOption, AllowNoTokenOption, ClusterChoice, LocalOption
+from ..options.cluster import ClusterChoice
 from ..options.models import CheckOption, EngineOption
-from ..options.problem import OutOption, ProblemOptions, ask, check_writable, with_question
-from ..options.solving import StartOption, TimeLimitOption, solving_option
+from ..options.problem import OutOption, ProblemOptions, ask, check_writable
 
 TasksArgument = Annotated[
     list[str],
@@ -27,46 +29,46 @@ TasksArgument = Annotated[
         show_default=False,
     ),
 ]
-ProfileSecondsOption = Annotated[
+ProfileTimeOption = Annotated[
     float | None,
-    solving_option(
-        "--profile", min=0, help="Also play it as if each network were first measured for so many seconds."
+    said(
+        "Also play it as if each network were first measured for so long.",
+        span_form("20s", least="0us"),
+        heading=SOLVING,
     ),
 ]
-IdleSecondsOption = Annotated[
+IdleTimeOption = Annotated[
     float | None,
-    solving_option("--idle", min=0, help="Likewise: seconds until a plan is made and sent to the devices."),
+    said(
+        "Likewise: how long until a plan is made and sent to the devices.",
+        span_form("1s", least="0us"),
+        heading=SOLVING,
+    ),
 ]
 PictureOption = Annotated[Path | None, output_option(help="Also draw it into this file (.png, .svg).")]
 
 
 @command
-@with_question("platform")
 def requests_stream(
     tasks: TasksArgument,
     *,
-    question: Question,
+    question: Annotated[Question, Only.of("platform")],
     backend: Annotated[
-        str | None, solving_option(help="Who plans, as for `gapless plan`; otherwise the usual one.")
+        str | None, said("Who plans, as for `gapless plan`; otherwise the usual one.", heading=SOLVING)
     ] = None,
-    time_limit: TimeLimitOption = None,
-    start: StartOption = "native",
-    profile: ProfileSecondsOption = None,
-    idle: IdleSecondsOption = None,
+    search: Annotated[Search, Only.of("time_limit_s", "start")] = Search(start="native"),
+    profile: ProfileTimeOption = None,
+    idle: IdleTimeOption = None,
     picture: PictureOption = None,
     engine: EngineOption = None,
     check: CheckOption = True,
-    local: LocalOption = None,
-    address: AddressOption = None,
-    allow_no_token: AllowNoTokenOption = False,
+    place: ClusterChoice,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> Answer:
     """Plan networks that run one after the other on the same devices; play them, or run them on a cluster."""
     from ...api.streams import played
     from ...formulations.task_stream import PlanningTime
-    from ...solvers.protocol import SolveOptions
-    from ...solvers.sources import start_mode
     from ...view.terminal.streams import stream_view
     from ..tasks.clusters import stream_on
     from ..tasks.solving import plan_uninterrupted
@@ -80,14 +82,12 @@ def requests_stream(
     planning = None
     if profile is not None or idle is not None:
         planning = PlanningTime(profile_us=round(1e6 * (profile or 0)), idle_us=round(1e6 * (idle or 0)))
-    options = SolveOptions(time_limit_s=time_limit, start=start_mode(start))
     found = played(
         [(each.problem, items) for each, items in asked],
-        lambda problem: plan_uninterrupted(problem, backend, options),
+        lambda problem: plan_uninterrupted(problem, backend, search.solver_options),
         planning,
     )
     notes = [note for each, _ in asked for note in each.notes]
-    place = ClusterChoice(local=local, address=address, allow_no_token=allow_no_token)
     ran = stream_on(found.tasks, place, engine=engine, check=check) if place else None
     document = documents.stream_document(found, ran)
     notes += write_out(out, lambda: documents.json_text(document))

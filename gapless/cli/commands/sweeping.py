@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...files import documents
+from ...question.subjects import Folder
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
-from ..options.models import OutDirOption
 
 if TYPE_CHECKING:
     from ...sweeps.run import SweepResult
@@ -88,7 +88,7 @@ def sweep(
     overwrite: OverwriteSweepOption = False,
     plans: PlansOption = False,
     parquet: ParquetOption = False,
-    out: OutDirOption = Path("gapless-sweep"),
+    out: Annotated[Path, Folder.field_named("out")] = Path("gapless-sweep"),
     json: JsonOption = False,
 ) -> Answer:
     """Make many plans: which board to buy, what one more device brings, which backend proves what."""

@@ -179,12 +179,10 @@ def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Ite
 
 def _choices_of(command: str, parameter: str, word: str) -> list[str]:
     """Return the words of a parameter that is one of a few."""
-    from ...question.question import asked_fields
     from ..base.answer import REGISTERED
 
-    kinds = [each.form.choices for each in asked_fields() if each.name == parameter and each.form.choices]
     callback: Any = REGISTERED[command]
-    pending, found = [callback.__annotations__.get(parameter), *kinds], []
+    pending, found = [callback.__annotations__.get(parameter)], []
     while pending:
         each = pending.pop()
         pending += get_args(each)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
+from ...question.fields import Given
+from ...question.subjects import Folder
+from ...question.values import Names
 from ..base.answer import Answer, takes
 from ..base.catalog import command_name
 from ..base.console import output_style
+from ..base.declared import annotated, declared
 from ..base.general_options import heading
 from .problem import check_writable
 
@@ -28,44 +32,42 @@ OnOption = Annotated[
 ]
 
 
-def on_boards(**always: Any) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Return what gives a command the option --on.
+def on_boards(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Give a command the option --on."""
+    own = annotated(function)
+    groups = declared(own)
 
-    `always`: options that the command has on a board, whatever is said here.
-    """
+    @wraps(function)
+    def called(**given: Any) -> Answer:
+        on = given.pop("on")
+        if on is None:
+            return function(**given)
+        folder, said, subjects = given.pop("folder", None), list[Given](), list[str]()
+        for name, value in given.items():
+            if name in groups:
+                said += groups[name].given(value)
+            elif isinstance(value, str | list):
+                subjects += [value] if isinstance(value, str) else value
+        return forwarded(command_name(function.__name__), said, subjects, folder, on=on)
 
-    def wrapped(function: Callable[..., Answer]) -> Callable[..., Answer]:
-        signature = inspect.signature(function)
-        hints = get_type_hints(function, include_extras=True)
-        own = [each.replace(annotation=hints[name]) for name, each in signature.parameters.items()]
-        defaults = {name: each.default for name, each in signature.parameters.items()}
-
-        @wraps(function)
-        def called(**given: Any) -> Answer:
-            on = given.pop("on")
-            if on is None:
-                return function(**given)
-            said = {name: value for name, value in given.items() if name == "out" or value != defaults[name]}
-            return forwarded(command_name(function.__name__), said | always, on=on)
-
-        kind = inspect.Parameter.KEYWORD_ONLY
-        takes(called, [*own, inspect.Parameter("on", kind, default=None, annotation=OnOption)])
-        return called
-
-    return wrapped
+    kind = inspect.Parameter.KEYWORD_ONLY
+    takes(called, [*own.values(), inspect.Parameter("on", kind, default=None, annotation=OnOption)])
+    return called
 
 
-def forwarded(command: str, options: Mapping[str, Any], *, on: str) -> Answer:
+def forwarded(
+    command: str, said: Sequence[Given], subjects: Sequence[str], folder: Folder | None, *, on: str
+) -> Answer:
     """Run a command on a board, and return its answer."""
-    from ...boards.packing import IN_FOLDERS
     from ...boards.running import run_there
     from ...boards.session import terminals, write_error
     from ...boards.ssh import Address
     from ..base.progress import StepLine
 
     address, style = Address.of(on), output_style()
-    for name in ("trace", "output") if command in IN_FOLDERS else ("trace", "output", "out"):
-        check_writable(options.get(name))
+    for field, value in said:
+        if field.form.names is Names.RESULT:
+            check_writable(value)
     with ExitStack() as line:
         step = line.enter_context(StepLine())
 
@@ -77,7 +79,9 @@ def forwarded(command: str, options: Mapping[str, Any], *, on: str) -> Answer:
         ran = run_there(
             address,
             command,
-            options,
+            said,
+            subjects,
+            folder,
             general=style.said,
             line=shlex.join(["gapless", *sys.argv[1:]]),
             terminals=terminals(out=sys.stdout, err=sys.stderr),

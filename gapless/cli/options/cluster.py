@@ -3,59 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ...executor.progress import Report
 from ...formulations.errors import InvalidInputError
+from ...question.fields import Said, said
+from ...question.values import YES, file_form, text_form
 from ..base.general_options import heading
 
 if TYPE_CHECKING:
     from ...executor.cluster.cluster import Cluster
 
 cluster_option = heading("The cluster")
+_cluster = partial(
+    said,
+    heading="The cluster",
+    not_on_boards="--on is about one board, --local and --address are about clusters: give one",
+)
 
-LocalOption = Annotated[
-    str | None,
-    cluster_option(
-        "--local",
-        metavar="NODES",
-        help="Run on a cluster on this machine, started for this command: a number of nodes (node0, node1, "
-        "...), or NAME=CORES[:PERCENT%][@RATE][+LATENCY],... such as a=core0:50%@20MB/s+500us,b=core1.",
-    ),
-]
-AddressOption = Annotated[
-    str | None,
-    cluster_option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Run on the devices of a Ray cluster that runs already; its nodes say which device each is.",
-    ),
-]
-AllowNoTokenOption = Annotated[
-    bool,
-    cluster_option("--allow-no-token", help="Join a cluster that takes orders from everybody, too."),
-]
 ClusterFileOption = Annotated[
     Path | None,
-    cluster_option(
-        "--cluster", metavar="FILE", help="Its devices and links as `gapless device links` wrote them."
+    said(
+        "Its devices and links as `gapless device links` wrote them.",
+        file_form(),
+        heading="The cluster",
+        called="--cluster",
     ),
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterChoice:
-    """Which cluster is asked for.
+@dataclass(frozen=True, kw_only=True)
+class ClusterChoice(Said):
+    """Which cluster is asked for."""
 
-    `local`, `address`, `allow_no_token`: as the options say it.
-    """
-
-    local: str | None = None
-    address: str | None = None
-    allow_no_token: bool = False
+    local: Annotated[
+        str | None,
+        _cluster(
+            "Run on a cluster on this machine, started for this command: a number of nodes (node0, node1, "
+            "...), or NAME=CORES[:PERCENT%][@RATE][+LATENCY],... such as a=core0:50%@20MB/s+500us,b=core1.",
+            text_form("NODES"),
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        _cluster(
+            "Run on the devices of a Ray cluster that runs already; its nodes say which device each is.",
+            text_form("HOST:PORT"),
+        ),
+    ] = None
+    allow_no_token: Annotated[
+        bool, _cluster("Join a cluster that takes orders from everybody, too.", YES, flag=True)
+    ] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.local and self.address:
             raise InvalidInputError("--local starts a cluster and --address joins one: give one of them")
         if self.allow_no_token and not self.address:

@@ -1,46 +1,34 @@
 """Options that several commands share, and what they mean: a problem as the user asks for it.
 
-The options of a problem are the fields of a question (`gapless.question`).
+The options of a problem are the fields of a question (`gapless.question`), which the command line makes.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.plugins import trust
-from ...question.question import Field, Question, asked_fields
+from ...question.fields import Only, said
+from ...question.question import Question, asked_fields
+from ...question.subjects import OUTPUT, RULES
+from ...question.values import Names, count_form, file_form
 from ..base.answer import takes
-from ..base.general_options import heading, output_option
-from ..base.help import ASKED
-from .solving import SolvingOptions
+from ..base.declared import annotated
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
     from ...files.plans import NamedPlan
     from ...formulations.problem import Problem
 
-_asked_option = heading(ASKED)
-
-OptionalProblemArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PROBLEM",
-        help="A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless list "
-        "problems`); a plan or a folder of `gapless tune` stands for its problem. With --platform and a "
-        "cluster: a model, an ONNX file or a built-in network (see `gapless list networks`). Not needed with "
-        "--workload.",
-        show_default=False,
-    ),
-]
 FilesArgument = Annotated[
     list[str],
     typer.Argument(
@@ -53,16 +41,12 @@ FilesArgument = Annotated[
 ]
 NumberOption = Annotated[
     int | None,
-    typer.Option("--plan", min=1, help="Which plan of a list, from 1; otherwise the first, the best."),
+    said("Which plan of a list, from 1; otherwise the first, the best.", count_form(), called="--plan"),
 ]
-RulesOption = Annotated[
-    Path | None,
-    _asked_option(
-        help="A Python file of rules: every public function in it with one parameter (the view). "
-        "The file is run: use only files that you trust."
-    ),
+RulesOption = Annotated[Path | None, RULES]
+OutOption = Annotated[
+    Path | None, said("Also write it to this file.", file_form("PATH", Names.RESULT), heading=OUTPUT)
 ]
-OutOption = Annotated[Path | None, output_option("--out", "-o", help="Also write it to this file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,71 +70,6 @@ class ProblemOptions:
         return [*found, *(["--rules"] if self.rules else [])]
 
 
-def _parameters_of(names: Sequence[str]) -> Iterator[tuple[str, Field]]:
-    """Yield the fields of these names, all of them without names, and what their parameters are called."""
-    for field in asked_fields():
-        if not names or field.name in names:
-            yield field.option.removeprefix("--").replace("-", "_"), field
-
-
-def question_parameters(*names: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a command that become fields of a question; no names: all, and rules."""
-    found = {}
-    for called, field in _parameters_of(names):
-        kind: Any
-        default: Any = None
-        if field.name == "problem":
-            kind = OptionalProblemArgument
-        elif field.flag is not None:
-            kind, default = Annotated[bool, _asked_option(field.option, help=field.help)], False
-        else:
-            taken: Any = list[str] if field.form.repeated else str
-            option = _asked_option(field.option, metavar=field.form.metavar, help=field.help)
-            kind = Annotated[taken | None, option]
-        found[called] = _parameter(called, kind, default)
-        if field.name == "objective" and not names:
-            found["rules"] = _parameter("rules", RulesOption, None)
-    return found
-
-
-def take_question(given: dict[str, Any], *names: str) -> Question:
-    """Take what a question is made of out of the values of options; `names`: as for `question_parameters`.
-
-    Raises InvalidInputError: a value is not valid; the option is named.
-    """
-    values = {}
-    for called, field in _parameters_of(names):
-        value = given.pop(called, None)
-        if value in (None, False, []):
-            continue
-        text = " ".join(value) if field.form.repeated else str(value)
-        values[field.name] = field.flag if field.flag is not None else field.read(text, in_file=False)
-    return Question().with_values(values)
-
-
-def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def with_question(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command options of these fields in the place of its parameter `question`."""
-
-    def wrapped(command: Callable[..., Any]) -> Callable[..., Any]:
-        own = _parameters(command)
-        parameters: list[inspect.Parameter] = []
-        for name, parameter in own.items():
-            parameters += question_parameters(*names).values() if name == "question" else [parameter]
-
-        @wraps(command)
-        def asked(**given: Any) -> Any:
-            return command(question=take_question(given, *names), **given)
-
-        takes(asked, (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters))
-        return asked
-
-    return wrapped
-
-
 def ask(options: ProblemOptions) -> Asked:
     """Return the problem with the objective, limits and rules of the command line."""
     from ...files.plans import problem_named
@@ -166,10 +85,12 @@ def _for_backends(asked: Asked, given: Mapping[str, Any]) -> Asked:
     """
     from ...api.asked import for_backends, in_once
 
-    if asked.once is not None and given.get("layer_orders") is not None:
+    compared = given.get("compared")
+    if asked.once is not None and compared is not None and compared.layer_orders is not None:
         return in_once(asked.once, "--layer-orders compares plans of that kind")
-    names = [*(given.get("backends") or "").split(","), given.get("backend") or ""]
-    return for_backends(asked, [name.strip() for name in names if name.strip()])
+    names = (compared.backend, compared.backends) if compared is not None else (given.get("backend"),)
+    said = [name.strip() for each in names for name in (each or "").split(",")]
+    return for_backends(asked, [name for name in said if name])
 
 
 def ask_plan(
@@ -196,34 +117,36 @@ def ask_plan(
     return Asked(problem=change(problem), question=question, notes=(*named.notes, *notes)), named
 
 
+ASKED_OF_FILES = tuple(each.name for each in asked_fields() if not each.argument)
+_UNKNOWN = dict.fromkeys(("Asked", "NamedPlan"), object)
+"""What commands get in the place of arguments, and do not load: no option is of these types."""
+
+
 def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return a command whose first parameter `asked` becomes those of a question, and of rules.
 
-    Where its parameter `instances` is given, `of_many` answers in its place, which gets the `ProblemOptions`.
+    Where its parameter `compared` names instances, `of_many` answers in its place, which gets the
+    `ProblemOptions`.
 
     A second parameter `plan` makes the arguments one list, [PROBLEM] PLAN, of which it gets the plan; the
-    option --plan chooses one of several. A command that plays plans has a parameter `task_slots`. In the
-    place of a parameter `solving` stand those of `SolvingOptions`.
+    option --plan chooses one of several. A command that plays plans has a parameter `task_slots`.
     """
-    shared, own = question_parameters(), _parameters(command)
+    own = annotated(command, _UNKNOWN)
     own.pop("asked")
-    argument, *others = shared.values()
     takes_plan = own.pop("plan", None) is not None
-    if takes_plan:
-        argument = inspect.Parameter("files", argument.kind, annotation=FilesArgument)
-        number = inspect.Parameter("number", argument.kind, default=None, annotation=NumberOption)
-        own = {"number": number, **own}
     plays = own.pop("task_slots", None) is not None
-    solving = _parameters(SolvingOptions) if "solving" in own else {}
 
     @wraps(command)
-    def asked(**given: Any) -> Any:
-        files, number = given.pop("files", []), given.pop("number", None)
-        rules = given.pop("rules")
-        options = ProblemOptions(question=take_question(given), rules=rules)
-        if solving:
-            given["solving"] = SolvingOptions(**{name: given.pop(name) for name in solving})
-        if of_many is not None and given["instances"] is not None:
+    def asked(
+        *,
+        question: Question,
+        rules: Path | None,
+        files: Sequence[str] = (),
+        number: int | None = None,
+        **given: Any,
+    ) -> Any:
+        options = ProblemOptions(question=question, rules=rules)
+        if of_many is not None and given["compared"].instances is not None:
             return of_many(options, **given)
         answer, plan = (
             ask_plan(files, options, number) if takes_plan else (_for_backends(ask(options), given), None)
@@ -235,10 +158,13 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
         found = command(answer, **given) if plan is None else command(answer, plan, **given)
         return replace(found, notes=(*answer.notes, *found.notes)) if answer.notes else found
 
-    parameters = [argument, *others]
-    for name, parameter in own.items():
-        parameters += solving.values() if name == "solving" else [parameter]
-    takes(asked, (parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters))
+    shared: dict[str, Any] = {"question": Question, "rules": RulesOption}
+    if takes_plan:
+        question = Annotated[Question, Only(ASKED_OF_FILES)]
+        shared = {"files": FilesArgument, "question": question, "rules": RulesOption, "number": NumberOption}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    before = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in shared.items()]
+    takes(asked, (*before, *(each.replace(kind=kind) for each in own.values())))
     return asked
 
 
@@ -251,12 +177,3 @@ def check_writable(path: Path | None) -> None:
     if not os.access(path.parent, os.W_OK):
         reason = "may not be written to" if path.parent.is_dir() else "does not exist"
         raise InvalidInputError(f"cannot write {path}: the folder {path.parent} {reason}")
-
-
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    # Commands name what they get in the place of arguments, and do not load it: no option is of this type.
-    hints = get_type_hints(
-        function, localns=dict.fromkeys(("Asked", "NamedPlan", "Question"), object), include_extras=True
-    )
-    parameters = inspect.signature(function).parameters
-    return {name: p.replace(annotation=hints[name]) for name, p in parameters.items()}

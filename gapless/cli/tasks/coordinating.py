@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from ...answers.coordination import bound_blocks, coordination_blocks, deadlines_blocks, here_blocks, overview
+from ...answers.coordination import bound_blocks, coordination_blocks, deadlines_blocks, here_blocks
 from ...api.coordination import (
     AskedPolicy,
     Coordination,
@@ -37,11 +36,13 @@ from ...formulations.coordination.truth import Noise
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import load
 from ...profiler.coordination.catalog import scenario_names
+from ...question.service import Play
+from ...question.subjects import Machine
 from ...solvers.coordination.policies import policy_names
 from ...view.terminal.blocks import blocks_view
 from ..base.answer import Answer, write_out
 from ..base.progress import StepLine
-from .measuring import DeviceChoice
+from .measuring import platform_of
 from .serving import parse_cannot
 
 
@@ -138,16 +139,6 @@ _MOST_MULTIPLIER = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is asked for beyond one run of each policy."""
-
-    power_w: float | None  # most power of the device; None: any
-    multipliers: str | None  # deadlines, as text; None: those of the scenario
-    bound_s: float | None  # seconds to solve each part with everything known; None: no bound
-    frames: int  # how many frames that is done for
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Runs of a scenario: one, or one for each deadline; and the bound, if it was asked for."""
 
@@ -155,84 +146,74 @@ class Found:
     bound: CoordinationBound | None
 
 
-def overview_answer() -> Answer:
+def overview_document() -> Document:
     """Return which scenarios and policies there are."""
-    document = {
+    return {
         **documents.header("coordination_overview"),
         "scenarios": list(scenario_names()),
         "policies": list(policy_names()),
     }
-    return Answer(document=lambda: document, view=lambda: blocks_view(overview()))
 
 
-def scenario_of(name: str, *, seconds: float | None, seed: int | None, pace: float) -> Scenario:
+def scenario_of(name: str, play: Play) -> Scenario:
     """Return the scenario that is asked for, as fast, as long, and drawn as it is asked for."""
-    found = at_pace(given_scenario(name), pace)
+    found = at_pace(given_scenario(name), play.pace)
     return replace(
         found,
-        duration_us=found.duration_us if seconds is None else round(1e6 * seconds),
-        seed=found.seed if seed is None else seed,
+        duration_us=found.duration_us if play.seconds is None else round(1e6 * play.seconds),
+        seed=found.seed if play.seed is None else play.seed,
     )
 
 
-def place(
-    scenario: Scenario, platform: str | None, problem: str | None, behaviour: Path | None, split: int | None
-) -> Setting:
+def place(scenario: Scenario, play: Play) -> Setting:
     """Return where a scenario is served."""
-    if (platform is None) == (problem is None):
+    if (play.platform is None) == (play.problem is None):
         raise InvalidInputError("say where: --platform PHONE, e.g. pixel4, or --problem PROBLEM")
-    if problem is None:
-        assert platform is not None
-        if behaviour is not None:
+    if play.problem is None:
+        assert play.platform is not None
+        if play.behaviour is not None:
             raise InvalidInputError("--behaviour goes with --problem: a shipped phone has its own")
-        found = given_setting(platform, scenario)
+        found = given_setting(play.platform, scenario)
     else:
-        known = None if behaviour is None else load(behaviour, BEHAVIOUR)
-        found = Setting.of(given_problem(problem), known)
-    return found if split is None else divided(found, split)
+        known = None if play.behaviour is None else load(play.behaviour, BEHAVIOUR)
+        found = Setting.of(given_problem(play.problem), known)
+    return found if play.split is None else divided(found, play.split)
 
 
-def loaded(
-    setting: Setting, sessions: SessionChoice | None, megabytes: int | None
-) -> tuple[Setting, list[str]]:
+def loaded(setting: Setting, play: Play) -> tuple[Setting, list[str]]:
     """Return a setting with the sessions that are asked for, and what is lost without the others."""
-    if sessions is not SessionChoice.USEFUL and megabytes is None:
+    limit_bytes = play.session_memory_bytes
+    if play.sessions is not SessionChoice.USEFUL and limit_bytes is None:
         return setting, []
-    if sessions is SessionChoice.ALL:
+    if play.sessions is SessionChoice.ALL:
         raise InvalidInputError("--sessions all and --session-memory contradict each other: give one of them")
-    found, kept = with_sessions(setting, None if megabytes is None else megabytes * 1_000_000)
+    found, kept = with_sessions(setting, limit_bytes)
     return found, [f"{network}: {each.words}" for network, each in kept.items()]
 
 
-def noise_of(estimates: str | None, times: str | None) -> Noise:
-    """Return the noise that two options ask for."""
-    return Noise(
-        estimates_permille=_permille("--noise-estimates", estimates),
-        times_permille=_permille("--noise-times", times),
+def serve(scenario: Scenario, setting: Setting, play: Play) -> Found:
+    """Serve a scenario in simulated time."""
+    noise = Noise(estimates_permille=play.noise_estimates_permille, times_permille=play.noise_times_permille)
+    conditions = Conditions(
+        late=play.late,
+        smoothing=play.smoothing,
+        noise=noise,
+        rest_kelvin=play.rest,
+        seed=scenario.seed,
     )
-
-
-def serve(
-    scenario: Scenario,
-    setting: Setting,
-    policies: Sequence[str],
-    conditions: Conditions,
-    wanted: Wanted,
-) -> Found:
-    """Serve a scenario in simulated time as it is wanted."""
-    served_by: list[AskedPolicy] = [with_power(name, setting, wanted.power_w) for name in policies]
+    served_by: list[AskedPolicy] = [with_power(name, setting, play.power) for name in play.policy]
     with StepLine() as line:
-        if wanted.multipliers is not None:
-            numbers = _numbers(wanted.multipliers)
+        if play.multipliers is not None:
+            numbers = _numbers(play.multipliers)
             runs = coordinate_deadlines(
                 scenario, setting, served_by, numbers, conditions=conditions, report=line.report
             )
         else:
             runs = [coordinate(scenario, setting, served_by, conditions=conditions, report=line.report)]
-        if wanted.bound_s is None:
+        if play.bound_s is None:
             return Found(runs=runs, bound=None)
         bound = bound_coordination(
-            runs[0], served_by, time_limit_s=wanted.bound_s, frames=wanted.frames, report=line.report
+            runs[0], served_by, time_limit_s=play.bound_s, frames=play.bound_frames, report=line.report
         )
     return Found(runs=runs, bound=bound)
 
@@ -262,22 +243,28 @@ def shown(
     return Answer(document=lambda: document, view=lambda: blocks_view(blocks), notes=notes)
 
 
-def check_alone(given: Mapping[str, object]) -> None:
+_SIMULATED = (
+    "platform",
+    "problem",
+    "behaviour",
+    "noise_estimates_permille",
+    "noise_times_permille",
+    "rest",
+    "power",
+    "multipliers",
+    "bound_s",
+)
+"""What is said of simulations only."""
+
+
+def check_alone(play: Play, page: Path | None) -> None:
     """Refuse options of simulations where a scenario is really served."""
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidInputError(f"--{name} is for simulations; leave it out, or leave out --here")
+    for option in [*play.options(*_SIMULATED), *(["--report"] if page is not None else [])]:
+        raise InvalidInputError(f"{option} is for simulations; leave it out, or leave out --here")
 
 
 def served_here(
-    scenario: Scenario,
-    policies: Sequence[str],
-    choice: DeviceChoice,
-    cannot: Sequence[str] | None,
-    *,
-    how: dict[str, Any],
-    out: Path | None,
-    picture: Path | None,
+    scenario: Scenario, play: Play, machine: Machine, *, out: Path | None, picture: Path | None
 ) -> Answer:
     """Serve a scenario on this machine, and show it beside its simulation."""
     from ...api.coordination_live import coordinate_here
@@ -285,12 +272,16 @@ def served_here(
     with StepLine() as line:
         measured, simulated = coordinate_here(
             scenario,
-            policies,
-            platform=choice.platform(choice.engine or DEFAULT_ENGINE),
-            engine=choice.engine,
-            cannot=parse_cannot(cannot),
+            play.policy,
+            platform=platform_of(machine, machine.engine or DEFAULT_ENGINE),
+            engine=machine.engine,
+            cannot=parse_cannot(play.cannot),
+            late=play.late,
+            split=play.split or 1,
+            sessions=play.sessions or SessionChoice.USEFUL,
+            session_bytes=play.session_memory_bytes,
+            smoothing=play.smoothing,
             report=line.report,
-            **how,
         )
     document = here_document(measured, simulated)
     notes = write_out(out, lambda: documents.json_text(document))
@@ -309,20 +300,6 @@ def served_here(
         view=lambda: blocks_view(here_blocks(measured, simulated)),
         notes=notes,
     )
-
-
-def _permille(option: str, text: str | None) -> int:
-    """Return a share such as "30%" in permille."""
-    if text is None:
-        return 0
-    number, mark, rest = text.strip().partition("%")
-    try:
-        share = float(number)
-    except ValueError:
-        share = -1.0
-    if not mark or rest or not 0 <= share <= 100:
-        raise InvalidInputError(f"{option} {text!r}: expected a percentage from 0% to 100%, e.g. 30%")
-    return round(10 * share)
 
 
 def _numbers(text: str) -> list[float]:

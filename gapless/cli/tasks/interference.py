@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...api.engines import resolve_engine
-from ...api.models import open_each
+from ...api.models import open_all
 from ...api.problems import load_problem
 from ...api.slowdown.interference import (
     interference_of_tables,
@@ -16,7 +16,6 @@ from ...api.slowdown.interference import (
     measure_interference,
     measure_plan_interference,
 )
-from ...executor.graph.shapes import parse_shapes
 from ...executor.model import Model
 from ...executor.tuning.documents import MEASUREMENT
 from ...formulations.errors import InvalidInputError, InvalidModelError, SchemaVersionError
@@ -26,8 +25,9 @@ from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import platform_names, shipped_names
 from ...profiler.profile import PROFILE, Profile
 from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, InterferenceRatios
+from ...question.subjects import Machine, Opening
 from ..base.progress import StepLine
-from .measuring import DeviceChoice, busy_notes
+from .measuring import busy_notes, platform_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class InterferenceChoice:
     """What the command line says."""
 
     subjects: Sequence[str]
-    device: DeviceChoice
-    shape: Sequence[str]
+    machine: Machine
+    opening: Opening
     beside: Sequence[tuple[str, ...]]
     plans: Sequence[Path]
     measured: Sequence[Path]
@@ -54,26 +54,25 @@ class InterferenceChoice:
         """Return what is asked for, and notes."""
         first = self.subjects[0]
         if self.plans:
-            self._refuse("with --plan", {"--shape": self.shape, "--beside": self.beside, **self._chosen})
+            chosen = [*self.opening.options(), *self._beside, *self.machine.options("units", "emulate")]
+            self._refuse("with --plan", chosen)
             self._require_one("--plan")
             return self._of_plans(first)
-        self._refuse("without --plan", {"--measured": self.measured})
+        self._refuse("without --plan", ["--measured"] if self.measured else [])
         is_file = first.endswith(".json")
         if is_file or is_shipped_subject(first):
-            given = {"--shape": self.shape, "--beside": self.beside, "--engine": self.device.engine}
-            self._refuse(
-                f"for {first}, where nothing is measured", {**given, "--store": self.store, **self._chosen}
-            )
+            stored = ["--store"] if self.store else []
+            chosen = [*self.opening.options(), *self._beside, *stored, *self.machine.options()]
+            self._refuse(f"for {first}, where nothing is measured", chosen)
             self._require_one(first)
             return (_of_file(first) if is_file else interference_of_tables(first)), []
         return self._of_models()
 
     @property
-    def _chosen(self) -> dict[str, object]:
-        return {"--units": self.device.units, "--emulate": self.device.emulate}
+    def _beside(self) -> list[str]:
+        return ["--beside"] if self.beside else []
 
-    def _refuse(self, where: str, given: Mapping[str, object]) -> None:
-        wrong = [name for name, value in given.items() if value]
+    def _refuse(self, where: str, wrong: Sequence[str]) -> None:
         if wrong:
             raise InvalidInputError(f"{', '.join(wrong)} means nothing {where}; leave it out")
 
@@ -83,8 +82,8 @@ class InterferenceChoice:
 
     def _of_models(self) -> tuple[InterferenceRatios, list[str]]:
         models = self._opened()
-        runner = resolve_engine(self.device.engine, *models).name
-        platform, notes = self.device.platform(runner), busy_notes()
+        runner = resolve_engine(self.machine.engine, *models).name
+        platform, notes = platform_of(self.machine, runner), busy_notes()
         with StepLine() as line:
             found = measure_interference(
                 models,
@@ -98,7 +97,7 @@ class InterferenceChoice:
 
     def _opened(self) -> list[Model]:
         try:
-            return open_each(self.subjects, shapes=parse_shapes(self.shape))
+            return open_all(self.subjects, self.opening)
         except InvalidModelError as error:
             shipped = near(self.subjects[0], [*platform_names(), *shipped_names()])
             if not shipped:
@@ -115,7 +114,7 @@ class InterferenceChoice:
             found = measure_plan_interference(
                 problem,
                 plans,
-                engine=self.device.engine,
+                engine=self.machine.engine,
                 measured=measured,
                 report=line.report,
                 **self.shared,

@@ -14,25 +14,25 @@ from ...api.closed_loop import check_rounds
 from ...api.device import this_device
 from ...api.engines import engines_for, engines_of, resolve_engine
 from ...api.execution import models_for, profile
-from ...api.models import open_each, open_models, opening_notes
+from ...api.models import open_all, opening_notes
 from ...api.problems import load_problem, with_workload
 from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuned import Tuned
-from ...api.tuning import default_costs, tune, tune_simulated
+from ...api.tuning import TuneWords, default_costs, tune, tune_simulated
 from ...executor.graph.choices import Granularity
-from ...executor.graph.shapes import parse_shapes
+from ...executor.joined import join
 from ...executor.machine.load import machine_load
 from ...executor.model import Model
 from ...executor.samples import Samples
-from ...executor.tuning.options import TuningMode, TuningOptions
+from ...executor.tuning.options import TuningOptions
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
 from ...formulations.co_run import LEARNED
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLATFORM, load
-from ...formulations.hardware import Platform, Precision
+from ...formulations.hardware import Platform
 from ...formulations.network import Network
 from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
@@ -43,10 +43,9 @@ from ...profiler.profile import Profile, ProfileOptions
 from ...profiler.quality import ANY_NOISE, MOST_FAR
 from ...profiler.slowdown.side_by_side import check_different
 from ...question.question import Question
-from ...question.values import Place, read_percent
+from ...question.subjects import Machine, Measuring, Opening, Race, Search
 from ...solvers.diverse import check_distance
 from ..base.progress import StepLine
-from ..options.models import parse_emulation, parse_names
 
 BUSY = 0.15
 """Share of the cores that others may keep busy before a warning is due."""
@@ -54,105 +53,49 @@ BUSY = 0.15
 MAX_WARNINGS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceChoice:
-    """What the command line says of the device; the engine, or several, are chosen by the model when None.
-
-    `file` is a platform file that describes the units; None: they are detected.
-    """
-
-    engine: str | None
-    units: tuple[str, ...]
-    emulate: dict[str, int]
-    precision: Precision
-    file: Path | None = None
-
-    @classmethod
-    def of(
-        cls,
-        engine: str | None,
-        *,
-        units: str | None,
-        emulate: Sequence[str] | None,
-        precision: Precision,
-        file: Path | None = None,
-    ) -> Self:
-        """Return the choice from the texts of the command line."""
-        if file is not None and (emulate or precision is not Precision.HIGH):
-            raise InvalidInputError(
-                f"{file} says how fast and how exact its units are: change it there, or leave out --device"
-            )
-        return cls(
-            engine=engine,
-            units=parse_names(units),
-            emulate=parse_emulation(emulate),
-            precision=precision,
-            file=file,
+def platform_of(machine: Machine, engine: str) -> Platform:
+    """Return this device with the chosen units: as it is, or as a platform file describes it."""
+    if machine.device is None:
+        return this_device(
+            units=machine.units, emulate=machine.emulate, engine=engine, precision=machine.precision
         )
-
-    def platform(self, engine: str) -> Platform:
-        """Return this device with the chosen units: as it is, or as a platform file describes it."""
-        if self.file is not None:
-            described = load(self.file, PLATFORM)
-            return select_units(described, self.units) if self.units else described
-        return this_device(units=self.units, emulate=self.emulate, engine=engine, precision=self.precision)
+    described = load(machine.device, PLATFORM)
+    return select_units(described, machine.units) if machine.units else described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuneChoice:
+class Tuning:
     """What the command line says of tuning."""
 
     question: Question  # workload, pipelines, order of the layers, objective, limits
-    groups: str | None
+    search: Search
+    race: Race
     rules: Path | None
-    pareto: str | None
-    backends: tuple[str, ...]
-    top: int
-    distance: int
-    costs: str | None
-    rounds: int
-    sustain_s: float | None
-    time_limit_s: float | None
-    options: TuningOptions
-    store: Path | None
 
     def subject(
-        self,
-        subjects: Sequence[str],
-        shape: Sequence[str] | None,
-        granularity: str,
-        *,
-        chained: bool,
-        **how: Any,
+        self, subjects: Sequence[str], opening: Opening, *, chained: bool
     ) -> Model | list[Model] | Problem:
         """Return what to tune: a profiled problem when one JSON file is named, else the models."""
-        check_rounds(self.rounds, objective=self.wanted)  # before anything is profiled
-        check_distance(self.distance, defined=self.groups is None)
+        check_rounds(self.race.rounds, objective=self.wanted)  # before anything is profiled
+        check_distance(self.search.distance, defined=self.race.groups is None)
         if not chained:
-            self._refuse_for_several()
-        if self.groups is not None:
-            if granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
-                raise InvalidInputError(
-                    f"--groups needs the pieces of a network, --granularity is {granularity}: leave it out"
-                )
-            granularity = Granularity.PIECE
-        if len(subjects) == 1 and subjects[0].endswith(".json"):
-            return load_problem(subjects[0])
-        how = opening(shape, granularity, **how)
-        return open_models(subjects, **how) if chained else open_each(subjects, **how)
-
-    def _refuse_for_several(self) -> None:
-        """Refuse what is about one network, where several share the units."""
-        for option, given in (
-            ("--groups", self.groups),
-            ("--pipelines", self.question.pipelines),
-            ("--layer-order", self.question.layer_order),
-        ):
-            if given is not None:
+            stray = [*self.race.options("groups"), *self.question.options("pipelines", "layer_order")]
+            for option in stray:
                 raise InvalidInputError(
                     f"{option} is about one network, and several share the units: leave it out, or make one "
                     "network of several models with --chain"
                 )
+        if self.race.groups is not None:
+            if opening.granularity not in {Granularity.AUTO, Granularity.LAYER, Granularity.PIECE}:
+                raise InvalidInputError(
+                    f"--groups needs the pieces of a network, --granularity is {opening.granularity}: leave "
+                    "it out"
+                )
+            opening = replace(opening, granularity=Granularity.PIECE)
+        if len(subjects) == 1 and subjects[0].endswith(".json"):
+            return load_problem(subjects[0])
+        opened = open_all(subjects, opening)
+        return join(opened) if chained else opened
 
     @property
     def wanted(self) -> Objective | None:
@@ -165,43 +108,25 @@ class TuneChoice:
         wanted = self.wanted if self.question.workload is None else None
         return default_costs(wanted or Objective())
 
-    def shared(self, run: Run) -> dict[str, Any]:
+    def words(self, run: Run) -> TuneWords:
         """Return what all kinds of tuning are told."""
-        return {
-            "backends": self.backends,
-            "top": self.top,
-            "distance": self.distance,
-            "rounds": self.rounds,
-            "pipelines": self.question.pipelines,
-            "sustain_s": self.sustain_s,
-            "objective": self.question.objective,
-            "limits": self.question.limits,
-            "pareto": self.pareto,
-            "rules": () if self.rules is None else load_rules(self.rules),
-            "options": self.options,
-            "time_limit_s": self.time_limit_s,
-            "store": self.store or run.store,
-            "resume": run.resumed,
-        }
-
-
-def tuning_options(mode: str, *, budget_s: float | None, seed: int) -> TuningOptions:
-    """Return how to tune."""
-    if mode not in set(TuningMode):
-        raise InvalidInputError(f"--mode is {mode!r}, must be one of {', '.join(TuningMode)}")
-    return TuningOptions(mode=TuningMode(mode), budget_s=budget_s, seed=seed)
-
-
-def opening(
-    shape: Sequence[str] | None, granularity: str, *, materialize: bool, simplify: str
-) -> dict[str, Any]:
-    """Return how the models that are named on the command line are to be opened."""
-    return {
-        "shapes": parse_shapes(shape or ()),
-        "granularity": granularity,
-        "materialize": materialize,
-        "simplify": simplify,
-    }
+        search, race = self.search, self.race
+        return TuneWords(
+            backends=race.backends,
+            top=search.top,
+            distance=search.distance,
+            rounds=race.rounds,
+            pipelines=self.question.pipelines,
+            sustain_s=race.sustain_s,
+            objective=self.question.objective,
+            limits=self.question.limits,
+            pareto=search.pareto,
+            time_limit_s=search.time_limit_s,
+            rules=() if self.rules is None else load_rules(self.rules),
+            options=TuningOptions(mode=race.mode, budget_s=race.budget_s, seed=search.seed),
+            store=race.store or run.store,
+            resume=run.resumed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +146,7 @@ class Target:
     def of(
         cls,
         subject: Model | list[Model] | Problem,
-        device: DeviceChoice,
+        device: Machine,
         samples: Samples | None = None,
         *,
         competing: bool = True,
@@ -231,7 +156,7 @@ class Target:
         Engines compete over one network unless it is said that they may not; several networks have one.
         """
         if isinstance(subject, Problem):
-            if device.units or device.emulate or device.file is not None:
+            if device.units or device.emulate or device.device is not None:
                 raise InvalidInputError(
                     "the units of a problem file were chosen when it was profiled: --device, --units and "
                     "--emulate are for models"
@@ -245,9 +170,9 @@ class Target:
         if isinstance(subject, list) or not competing:
             engine = resolve_engine(device.engine, *models).name
             tried = models if isinstance(subject, list) else models[0]
-            return cls(subject=tried, engine=engine, platform=device.platform(engine))
+            return cls(subject=tried, engine=engine, platform=platform_of(device, engine))
         (model,) = models
-        platform = device.platform(device.engine or ",".join(engines_for(model)))
+        platform = platform_of(device, device.engine or ",".join(engines_for(model)))
         return cls(subject=model, engine=device.engine, platform=platform)
 
     @property
@@ -275,13 +200,13 @@ def begun(
     return begin(out, command, subject, entry=entry, simulated=simulated, line=line)
 
 
-def profile_options(*, steady: bool, item_s: float | None, accept_noise: bool) -> ProfileOptions:
+def profile_options(said: Measuring) -> ProfileOptions:
     """Return how to profile, as the options of the command line say it."""
-    usual = ProfileOptions(steady=steady, most_far=ANY_NOISE if accept_noise else MOST_FAR)
-    if item_s is None:
+    usual = ProfileOptions(steady=said.steady, most_far=ANY_NOISE if said.accept_noise else MOST_FAR)
+    if said.item_seconds is None:
         return usual
-    longest_s = max(usual.max_seconds_per_item, item_s)
-    return replace(usual, min_seconds_per_item=item_s, max_seconds_per_item=longest_s)
+    longest_s = max(usual.max_seconds_per_item, said.item_seconds)
+    return replace(usual, min_seconds_per_item=said.item_seconds, max_seconds_per_item=longest_s)
 
 
 def profile_watched(
@@ -299,44 +224,43 @@ def profile_watched(
         return profile(target.subject, report=line.report, **how), notes
 
 
-def tune_watched(target: Target, choice: TuneChoice, run: Run) -> tuple[Tuned, list[str]]:
+def tune_watched(target: Target, asked: Tuning, run: Run) -> tuple[Tuned, list[str]]:
     """Tune with progress; return what was found, and notes. Models in a list share the units."""
-    subject, platform = target.subject, target.platform
+    subject, platform, question = target.subject, target.platform, asked.question
     if isinstance(subject, list):
-        found, notes = profile_watched(target, run, choice.store)
+        found, notes = profile_watched(target, run, asked.race.store)
         assert isinstance(found, Together)
         subject, platform = found.problem, None
-        notes += shared_notes(target) if choice.question.workload is None else []
+        notes += shared_notes(target) if question.workload is None else []
     else:
         notes = [*busy_notes(), *target.notes]
-    if isinstance(subject, Problem) and choice.question.workload is not None:
-        subject = with_workload(subject, choice.question.workload)
+    if isinstance(subject, Problem) and question.workload is not None:
+        subject = with_workload(subject, question.workload)
     with StepLine() as line:
         tuned = tune(
             subject,
             platform=platform,
             engine=target.engine,
-            costs=choice.costs,
-            groups=choice.groups,
-            layer_order=choice.question.layer_order,
             samples=target.samples,
             report=line.report,
-            **choice.shared(run),
+            costs=asked.race.costs,
+            groups=asked.race.groups,
+            layer_order=question.layer_order,
+            **asked.words(run),
         )
-    if choice.question.layer_order == "best":
+    if question.layer_order == "best":
         notes.append(order_note(tuned.problem.network))
     if tuned.profile is not None:
         notes += tuned.profile.warnings[:MAX_WARNINGS]
     return tuned, notes
 
 
-def simulated_problems(
-    subjects: Sequence[str], choice: TuneChoice, *, truth: str | None
-) -> tuple[Problem, Problem]:
+def simulated_problems(subjects: Sequence[str], asked: Tuning) -> tuple[Problem, Problem]:
     """Return what is planned on a simulated device, and what the device obeys."""
-    if choice.groups is not None:
+    race, workload = asked.race, asked.question.workload
+    if race.groups is not None:
         raise InvalidInputError("--groups measures tiles of a model: leave it out, or --engine simulated")
-    if choice.question.layer_order is not None:
+    if asked.question.layer_order is not None:
         raise InvalidInputError("--layer-order is for models and profiles here: leave out --engine simulated")
     if len(subjects) != 1:
         raise InvalidInputError("--engine simulated takes one shipped problem or problem file")
@@ -344,28 +268,22 @@ def simulated_problems(
     if Path(name).exists():
         planned = obeyed = load_problem(name)
     else:
-        planned = load_problem(name, costs=choice.costs or choice.usual_costs)
-        obeyed = load_problem(name, costs=truth or choice.usual_costs)
-    if choice.question.workload is not None:
-        planned, obeyed = (with_workload(problem, choice.question.workload) for problem in (planned, obeyed))
+        planned = load_problem(name, costs=race.costs or asked.usual_costs)
+        obeyed = load_problem(name, costs=race.truth or asked.usual_costs)
+    if workload is not None:
+        planned, obeyed = (with_workload(problem, workload) for problem in (planned, obeyed))
     return planned, obeyed
 
 
-def simulated_tables(subjects: Sequence[str], choice: TuneChoice) -> tuple[CostTable, ...]:
+def simulated_tables(subjects: Sequence[str], asked: Tuning) -> tuple[CostTable, ...]:
     """Return the tables that tuning on a simulated device learns from: those of a shipped problem."""
     (name,) = subjects
     shipped = is_shipped_name(name) and not Path(name).exists()
-    return shipped_tables(name) if shipped and choice.costs in (None, LEARNED) else ()
+    return shipped_tables(name) if shipped and asked.race.costs in (None, LEARNED) else ()
 
 
 def tune_simulated_watched(
-    planned: Problem,
-    obeyed: Problem,
-    choice: TuneChoice,
-    run: Run,
-    *,
-    noise: str,
-    measured: Sequence[CostTable] = (),
+    planned: Problem, obeyed: Problem, asked: Tuning, run: Run, *, measured: Sequence[CostTable] = ()
 ) -> Tuned:
     """Tune on a simulated device, with progress."""
     with StepLine() as line:
@@ -373,10 +291,10 @@ def tune_simulated_watched(
             planned,
             obeyed,
             measured=measured,
-            noise_permille=read_percent(Place("--noise"), noise),
-            seed=choice.options.seed,
+            noise_permille=asked.race.noise_permille,
+            seed=asked.search.seed,
             report=line.report,
-            **choice.shared(run),
+            **asked.words(run),
         )
 
 

@@ -27,6 +27,7 @@ from ...formulations.history import History
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...formulations.simulate import simulate
+from ...question.subjects import Running
 from ..base.progress import StepLine
 from ..options.cluster import ClusterChoice
 
@@ -65,11 +66,10 @@ class Work:
             return None
 
 
-def budget(seconds: float | None, requests: int | None, warm_up: int) -> Budget:
+def budget(said: Running) -> Budget:
     """Return for how long to run: five seconds when nothing is said."""
-    if seconds is None and requests is None:
-        seconds = 5.0
-    return Budget(seconds=seconds, requests=requests, warm_up_requests=warm_up)
+    seconds = 5.0 if said.seconds is None and said.requests is None else said.seconds
+    return Budget(seconds=seconds, requests=said.requests, warm_up_requests=said.warm_up)
 
 
 @contextmanager
@@ -135,24 +135,26 @@ def _to_run(problem: Problem, plan: NamedPlan, task_slots: int | None) -> Deploy
     return replace(deployment, streams=streams)
 
 
-def refuse_without_device(given: Mapping[str, object]) -> None:
-    """Refuse options that need a device, where one is only simulated."""
-    stray = [option for option, value in given.items() if value]
+def run_simulated(
+    problem: Problem,
+    plan: NamedPlan,
+    limits: Budget,
+    *,
+    task_slots: int | None,
+    trace: Path | None,
+    stray: Sequence[str] = (),
+) -> tuple[Measurement, list[str]]:
+    """Play a plan on the costs of its problem; return what that gives, and notes.
+
+    `stray`: options that were given and need a device.
+    Raises InvalidInputError, ExecutionError: a simulated device cannot run the plan, or replicas are to be
+    traced.
+    """
     if stray:
         raise InvalidInputError(
             f"{' and '.join(stray)} cannot be used with --engine simulated: it plays a cost table, and "
             "computes nothing"
         )
-
-
-def run_simulated(
-    problem: Problem, plan: NamedPlan, limits: Budget, *, task_slots: int | None, trace: Path | None
-) -> tuple[Measurement, list[str]]:
-    """Play a plan on the costs of its problem; return what that gives, and notes.
-
-    Raises InvalidInputError, ExecutionError: a simulated device cannot run the plan, or replicas are to be
-    traced.
-    """
     found = SimulatedRunner(problem).measure(_to_run(problem, plan, task_slots), limits)
     if trace is None:
         return found, []

@@ -18,7 +18,7 @@ from ...answers.words import microseconds
 from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
-from ...api.models import open_each, opening_notes
+from ...api.models import open_all, opening_notes
 from ...api.problems import load_problem
 from ...executor.coordination.coordinator import Coordinator
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
@@ -32,18 +32,19 @@ from ...formulations.errors import InvalidInputError, NothingLeftError
 from ...formulations.operation import operation_of
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
+from ...question.service import Hosting, Service
+from ...question.subjects import Machine, Opening
 from ...serving.access import read_token
 from ...serving.logs import LogHandler, told_as_json
 from ...serving.server import Server
+from ...solvers.coordination.policies import make_policy
 from ..base.console import console
 from ..base.progress import StepLine
-from .measuring import DeviceChoice
+from .measuring import platform_of
 
-_DEADLINE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.ASCII)
-_CANNOT = re.compile(r"([^=]+)=(.+)")
 _STATE = re.compile(r"([^=]+)=([^=]+)")
+_CANNOT = re.compile(r"([^=]+)=(.+)")
 _RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
-_GIVE_UP = re.compile(r"never|\d+(?:\.\d+)?", re.ASCII)
 _LOOK_S = 1.0
 _HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
 
@@ -67,47 +68,37 @@ def say(text: str) -> None:
         console(sys.stderr).print(printable(text), soft_wrap=True)
 
 
-def place(
-    host: str,
-    port: int,
-    path: Path | None,
-    grpc_port: int | None,
-    *,
-    tokens: Mapping[str, Path | None],
-    allow_hosts: Sequence[str],
-    most_mib: int,
-) -> dict[str, Any]:
+def _place(said: Hosting) -> dict[str, Any]:
     """Return where a server listens and who may ask it, as `gapless.running.Server` takes it.
 
     Raises InvalidInputError: others can read a token.
     """
-    words = {name: None if file is None else read_token(file) for name, file in tokens.items()}
+    files = {"token": said.token_file, "admin_token": said.admin_token_file}
+    files["metrics_token"] = said.metrics_token_file
     return {
-        "host": host,
-        "port": port,
-        "path": path,
-        "grpc_port": grpc_port,
-        "allow_hosts": allow_hosts,
-        "most_bytes": most_mib << 20,
-        **words,
+        "host": said.host,
+        "port": said.port,
+        "path": said.socket,
+        "grpc_port": said.grpc_port,
+        "allow_hosts": said.allow_host,
+        "most_bytes": said.max_body_bytes,
+        **{name: None if file is None else read_token(file) for name, file in files.items()},
     }
 
 
 def opened(
-    find: Callable[[], Subject], choice: DeviceChoice, where: dict[str, Any], how: dict[str, Any]
+    find: Callable[[], Subject], machine: Machine, hosting: Hosting, service: Service, *, check: bool
 ) -> tuple[Server, Subject]:
-    """Take the address, open models on the chosen units, and serve them.
-
-    `where`: further parameters of `gapless.running.Server`; `how`: of
-    `gapless.coordination.open_coordinator`.
-    """
+    """Take the address, open models on the chosen units, and serve them."""
+    policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
+    where["states"] = parse_states(service.state)
     found: list[Subject] = []
 
     def open_models() -> Coordinator:
         asked = find()
         found.append(asked)
-        engine = resolve_engine(choice.engine, *asked.models)
-        platform = None if asked.problem is not None else choice.platform(engine.name)
+        engine = resolve_engine(machine.engine, *asked.models)
+        platform = None if asked.problem is not None else platform_of(machine, engine.name)
         with StepLine() as line:
             return open_coordinator(
                 asked.models,
@@ -116,7 +107,16 @@ def opened(
                 platform=platform,
                 engine=engine,
                 report=line.report,
-                **how,
+                policy=policy,
+                late=service.late,
+                split=service.split,
+                sessions=service.sessions or SessionChoice.USEFUL,
+                session_bytes=service.session_memory_bytes,
+                queue=service.queue,
+                restarts=service.restarts,
+                deadlines_us=service.deadline_us or {},
+                cannot=cannot,
+                check=check,
             )
 
     server = Server(open_models, **where)
@@ -130,6 +130,27 @@ def opened(
         say(f"note: {note}")
     say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
     return server, found[0]
+
+
+def subject(names: Sequence[str], opening: Opening, problem: str | None) -> Subject:
+    """Return what the arguments name: models, or one plan."""
+    plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
+    if not plans:
+        known = None if problem is None else load_problem(problem)
+        return Subject(models=open_all(names, opening), problem=known)
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"{plans[0]} is a plan, which is served alone; for several networks, plan them together "
+            "(`gapless plan --workload`)"
+        )
+    named = named_plan(plans[0])
+    known, notes = problem_of_plan(named)
+    return Subject(
+        models=list(models_for(known).values()),
+        problem=known,
+        plan=named.deployed(known),
+        notes=(*named.notes, *notes),
+    )
 
 
 def _recurrent_notes(asked: Subject, states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -147,39 +168,6 @@ def _recurrent_notes(asked: Subject, states: Mapping[str, Mapping[str, str]]) ->
             )
 
 
-def subject(names: Sequence[str], how: dict[str, Any], problem: str | None) -> Subject:
-    """Return what the arguments name: models, or one plan."""
-    plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
-    if not plans:
-        known = None if problem is None else load_problem(problem)
-        return Subject(models=open_each(names, **how), problem=known)
-    if len(names) > 1:
-        raise InvalidInputError(
-            f"{plans[0]} is a plan, which is served alone; for several networks, plan them together "
-            "(`gapless plan --workload`)"
-        )
-    named = named_plan(plans[0])
-    known, notes = problem_of_plan(named)
-    return Subject(
-        models=list(models_for(known).values()),
-        problem=known,
-        plan=named.deployed(known),
-        notes=(*named.notes, *notes),
-    )
-
-
-def sessions_of(choice: SessionChoice | None, megabytes: int | None) -> dict[str, Any]:
-    """Return which sessions are loaded, as `open_coordinator` takes it."""
-    limit_bytes = None if megabytes is None else megabytes * 1_000_000
-    return {"sessions": choice or SessionChoice.USEFUL, "session_bytes": limit_bytes}
-
-
-def parse_deadlines(texts: Sequence[str] | None) -> dict[str, int]:
-    """Return {model: microseconds} from texts such as "squeezenet=20"."""
-    found = _parsed(texts, _DEADLINE, "--deadline", "a model and milliseconds, e.g. squeezenet=20")
-    return {name: max(1, round(1000 * float(time_ms))) for name, time_ms in found}
-
-
 def parse_states(texts: Sequence[str] | None) -> dict[str, dict[str, str]]:
     """Return states from texts such as "h=h_out" or "net/h=h_out", as `gapless.running.Server` takes them."""
     pairs = _parsed(texts, _STATE, "--state", "an input and an output, e.g. h=h_out")
@@ -193,14 +181,7 @@ def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
     return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
 
 
-def parse_give_up(text: str) -> float | None:
-    """Return how many seconds a server without units waits for one; None: for ever."""
-    if not _GIVE_UP.fullmatch(text):
-        raise InvalidInputError(f"--give-up {text!r}: expected seconds, e.g. 120, or never")
-    return None if text == "never" else float(text)
-
-
-def sources_of(control: Path | None, hot: Sequence[str] | None) -> list[Source]:
+def _sources_of(control: Path | None, hot: Sequence[str]) -> list[Source]:
     """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85"."""
     zones = _parsed(hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
     found: list[Source] = [HotZone.of(unit, zone, float(limit)) for unit, zone, limit in zones]
@@ -218,21 +199,15 @@ def _parsed(
 
 
 def serve_until(
-    server: Server,
-    *,
-    seconds: float | None,
-    sources: Sequence[Source],
-    trace: Path | None,
-    give_up_s: float | None = None,
-    log: LogHandler | None = None,
+    server: Server, service: Service, *, trace: Path | None, log: LogHandler | None = None
 ) -> tuple[Statistics, list[str]]:
-    """Serve until Ctrl-C or SIGTERM comes, or for some seconds; then answer what was accepted.
+    """Serve until Ctrl-C or SIGTERM comes, or for some time; then answer what was accepted.
 
-    `seconds`: how long; None: until a signal comes. `trace`: where a trace of the last requests goes; None:
-    nowhere. `give_up_s`: how long nothing may be left to serve with; None: for ever. `log`: what tells now
-    and then how many messages it has left out.
+    `trace`: where a trace of the last requests goes; None: nowhere. `log`: what tells now and then how many
+    messages it has left out.
     Returns what happened, and what the user should know.
     """
+    sources, seconds = _sources_of(service.control, service.hot), service.seconds
     with ExitStack() as stack:
         stack.callback(server.close)
         stop = stack.enter_context(_stopped_by_signals())
@@ -244,7 +219,7 @@ def serve_until(
         while given_up is None and not stop(min(_LOOK_S, _left_s(seconds, began))):
             if _left_s(seconds, began) <= 0:
                 break
-            given_up = _nothing_left(server, give_up_s)
+            given_up = _nothing_left(server, service.give_up_s)
             if log is not None:
                 log.tell_left_out()
         served_s = time.monotonic() - began
@@ -269,12 +244,12 @@ def _left_s(seconds: float | None, began: float) -> float:
     return math.inf if seconds is None else began + seconds - time.monotonic()
 
 
-def _nothing_left(server: Server, give_up_s: float | None) -> str | None:
+def _nothing_left(server: Server, give_up_s: float) -> str | None:
     """Say why serving ends now; None: it does not."""
     if not server.alive:
         return "the web server has ended; the log says why"
     outage = server.coordinator.outage
-    if outage is None or give_up_s is None:
+    if outage is None or give_up_s == math.inf:
         return None
     lasted_s = time.monotonic() - outage.since_s
     if lasted_s < give_up_s and not outage.for_good:

@@ -90,7 +90,7 @@ def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | 
     """
     if not kind.startswith("gapless.") and kind not in _READERS:
         raise InvalidInputError(
-            f"{name} has the format {kind!r}, which is none of gapless; `gapless tools schema` lists them all"
+            f"{name} has the format {kind!r}, which is none of gapless; `gapless list files` lists them all"
         )
     asked = _Asked(path=Path(name), problem=problem, layers=layers)
     view = _view(kind)
@@ -224,7 +224,7 @@ def _foreign_trace(path: Path) -> Mapping[str, Any]:
     if not isinstance(found.get("traceEvents"), list):
         raise InvalidInputError(
             f"{path} does not say what it is: every file of gapless has a format, e.g. "
-            '"format": "gapless.problem"; `gapless tools schema` lists them'
+            '"format": "gapless.problem"; `gapless list files` lists them'
         )
     return found
 

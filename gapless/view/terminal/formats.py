@@ -13,7 +13,7 @@ from ..layout import indented, plain_table
 
 
 def formats_view(formats: Sequence[FileFormat]) -> RenderableType:
-    """Return what `gapless tools schema` shows without a name."""
+    """Return what `gapless list files` shows."""
     table = plain_table("format", "what is in it", "written by")
     for entry in formats:
         table.add_row(entry.name, entry.what, entry.written_by)

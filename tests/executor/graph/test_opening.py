@@ -91,17 +91,19 @@ def test_the_command_line_sets_the_limit(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = at(tmp_path, hostile.endless_loop())
-    assert main([*command.split(), str(path), "--open-seconds", "2"]) == 2
+    assert main([*command.split(), str(path), "--open-seconds", "2s"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "met the time limit of 2 s" in said
     assert "(--open-seconds, or GAPLESS_OPEN_SECONDS=... in the environment)" in said
     assert "GAPLESS_OPEN_SECONDS" not in os.environ
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf", ""])
-def test_a_limit_is_a_positive_number(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("text", ["0", "-1s", "5", "soon", "nan", "inf", ""])
+def test_a_limit_is_a_time_with_its_unit(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "pixel7a/octree", f"--open-seconds={text}"]) == 2
-    assert f"--open-seconds is {text!r}, must be a positive number" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    words = {"0": " is '0', must be at least 1us", "5": ": '5' has no unit (us, ms, s, min, h)"}
+    assert f"--open-seconds{words.get(text, f' is {text!r}, must be a time with its unit')}" in said
 
 
 def hanging(link: Link, settings: Mapping[str, Any]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from gapless.api.batches import batchings, plan_batches
 from gapless.api.models import in_batches
+from gapless.api.problems import ServiceWords, load_workload
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem, save
 from gapless.formulations.problem import Problem
@@ -92,3 +94,8 @@ def test_models_in_batches_are_networks_of_their_own() -> None:
     for wrong in ({}, {"x": (2, 3, 8, 8)}):
         with pytest.raises(InvalidInputError, match="first dimension"):
             in_batches(["a=b.onnx"], wrong, [2])
+
+
+def test_its_words_are_those_of_workloads() -> None:
+    own = [name for name in signature(load_workload).parameters if name != "text"]
+    assert list(ServiceWords.__annotations__) == own

@@ -32,7 +32,7 @@ def test_notes_of_simplification_reach_who_opens(path: Path) -> None:
 
 
 def test_an_unknown_way_to_simplify_is_refused(path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="simplify is 'some', must be one of auto, off"):
+    with pytest.raises(InvalidInputError, match="simplify is 'some'; choose one of auto, off"):
         open_model(path, simplify="some")
 
 

@@ -158,8 +158,11 @@ def test_phones_for_requests_are_listed(cli: Cli) -> None:
     ("words", "text"),
     [
         (["--support", "pixel5"], "did you mean pixel4"),
-        (["--support", "PLATFORM", "--session-memory", "10"], "times, and those of 'figure-9' are not known"),
-        (["--session-memory", "10"], "give --support PLATFORM"),
+        (
+            ["--support", "PLATFORM", "--session-memory", "10MB"],
+            "times, and those of 'figure-9' are not known",
+        ),
+        (["--session-memory", "10MB"], "give --support PLATFORM"),
         (["--support", "pixel4", "--pieces", "layers"], "give one of them"),
     ],
 )

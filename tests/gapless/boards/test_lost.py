@@ -50,7 +50,7 @@ P = CallableModel(
 def words(tmp_path: Path, unit: str) -> list[str]:
     """The command that is interrupted."""
     locator, out = write(tmp_path, SLOW), str(tmp_path / "out")
-    return ["tune", locator, "--units", unit, "--top", "1", "--budget", "2", "--on", "board", "--out", out]
+    return ["tune", locator, "--units", unit, "--top", "1", "--budget", "2s", "--on", "board", "--out", out]
 
 
 def kept(folder: Path) -> set[tuple[str, ...]]:

@@ -1,19 +1,35 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 
+import gapless
 from gapless.api.models import open_model
 from gapless.api.problems import load_problem, table_problem
 from gapless.boards import packing as module
+from gapless.boards.board import (
+    OPTIONS,
+    OUT,
+    BenchOptions,
+    DeviceOptions,
+    ProfileOptions,
+    RunOptions,
+    TuneOptions,
+)
 from gapless.boards.packing import Packing
 from gapless.cli.main import every_command
+from gapless.cli.options.cluster import ClusterChoice
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
 from gapless.formulations.files import load_problem as read_problem
+from gapless.formulations.limits import LIMITS
+from gapless.formulations.operation import operation_of
+from gapless.question.fields import Given, given
+from gapless.question.subjects import Folder, Machine, Race
 from tests.executor.graph.models import residual
 
 RUN = "0123456789abcdef"
@@ -47,27 +63,94 @@ def test_which_commands_take_place_on_boards() -> None:
     assert set(with_board()) == {"device detect", "profile", "tune", "run", "device bench"}
 
 
-def test_words_are_those_of_the_options() -> None:
-    """A parameter is said by its own option, and every path among them is taken along or brought back."""
-    for command in with_board().values():
-        for parameter in command.params:
-            if parameter.param_type_name == "argument" or parameter.name in ("on", "quiet", "color", "json"):
-                continue
-            (word, *_) = module._option(parameter.name, "text", "text")
-            assert word.removesuffix("=text") in parameter.opts, (command.name, parameter.name)
-            if "Path" in str(command.callback.__annotations__[parameter.name]):
-                known = {*module._PACKED, "store"}
-                assert parameter.name in known, (command.name, parameter.name)
+WORDS_OF = {
+    "device detect": DeviceOptions,
+    "device bench": BenchOptions,
+    "profile": ProfileOptions,
+    "tune": TuneOptions,
+    "run": RunOptions,
+}
+ONLY_HERE = {
+    "--local", "--address", "--allow-no-token", "--cluster",  # of clusters
+    "--truth", "--noise", "--store",  # of this machine
+    "--plan", "--at",  # plan and models are found here
+    "--details",  # what is printed
+    "--out", "--resume", "--overwrite",  # of the run, by parameters of their own
+    "--on", "--quiet", "--color", "--no-color", "--json", "--open-seconds",
+}  # fmt: skip
+
+
+def test_boards_take_the_words_of_the_commands() -> None:
+    """Options of the command line, fields and the types of Python's words are the same ones."""
+    assert set(OPTIONS) == set(with_board()) == set(WORDS_OF)
+    for name, command in with_board().items():
+        options = {
+            word for each in command.params if each.param_type_name == "option" for word in each.opts[:1]
+        }
+        said = {"--check" if each.flag is False else each.option for each in OPTIONS[name]}
+        assert options - said <= ONLY_HERE, name
+        assert said - options <= {"--store", "--truth", "--noise"}, name
+        words = set(WORDS_OF[name].__annotations__)
+        fields = (
+            {each.name for each in OPTIONS[name]} - set(LIMITS) - {"store", "truth", "noise_permille", "at"}
+        )
+        assert words - {"limits"} == fields, name
+        assert ("limits" in words) == (name == "tune")
+
+
+def test_every_path_is_taken_along_or_brought_back() -> None:
+    for fields in OPTIONS.values():
+        for each in fields:
+            if each.form.metavar in ("FILE", "FILE|FOLDER", "PATH"):
+                assert each.form.names in module._TAKEN, each.name
+
+
+def test_a_word_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="'budgett' cannot be said here; did you mean budget_s"):
+        given(OPTIONS["tune"], {"budgett": 1})
+    with pytest.raises(InvalidInputError, match="budget_s is 'soon', must be a time with its unit"):
+        given(OPTIONS["tune"], {"budget_s": "soon"})
+
+
+def test_values_keep_their_units(packing: Packing) -> None:
+    options = {"budget_s": 1.5, "sustain_s": "20min", "time_limit_s": 2, "max_memory_bytes": 2**31}
+    words = packed(packing, "tune", ["squeezenet"], **options)
+    assert {"--budget=1500ms", "--sustain=20min", "--time-limit=2s", "--max-memory=2GiB"} < set(words)
+
+
+def packed(packing: Packing, command: str, subjects: Sequence[Any] = (), **options: Any) -> list[str]:
+    """Return the words of a command for a board, as Python says them."""
+    folder = Folder(out=Path(options.pop("out", "o")), resume=options.pop("resume", False))
+    return packing.words(
+        command,
+        given([*OPTIONS[command], OUT], options),
+        subjects,
+        folder if command in ("tune", "profile") else None,
+    )
 
 
 def test_a_model_is_taken_along_with_its_weights(packing: Packing, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     path = tmp_path / "net.onnx"
     onnx.save(residual(), str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
-    words = packing.words("device bench", {"model": str(path), "seconds": 0.5})
+    words = packed(packing, "device bench", [str(path)], seconds=0.5)
     (group,) = packing.groups
     assert [file.name for file in group.listed] == ["net.onnx", "w.bin"]
-    assert words == ["device", "bench", "--seconds=0.5", "--", f"{group.place}/net.onnx"]
+    assert words == ["device", "bench", "--seconds=500ms", "--", f"{group.place}/net.onnx"]
+
+
+def test_weights_that_are_links_are_taken_along_where_that_is_asked_for(
+    packing: Packing, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(residual(), str(path), save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").rename(tmp_path / "cached")
+    (tmp_path / "w.bin").symlink_to("cached")
+    with pytest.raises(InvalidInputError, match="--materialize"):
+        packed(packing, "profile", [str(path)])
+    words = packed(packing, "profile", [str(path)], materialize=True)
+    assert "--materialize" in words
+    assert [file.name for file in packing.groups[-1].listed] == ["net.onnx", "w.bin"]
 
 
 def test_weights_outside_of_the_folder_of_a_model_stay_here(packing: Packing, tmp_path: Path) -> None:
@@ -80,15 +163,15 @@ def test_weights_outside_of_the_folder_of_a_model_stay_here(packing: Packing, tm
                 entry.value = "../../etc/passwd"
     onnx.save(hostile, str(path))
     with pytest.raises(InvalidInputError, match="not inside the folder"):
-        packing.words("profile", {"models": [str(path)], "out": tmp_path / "out"})
+        packed(packing, "profile", [str(path)])
 
 
 def test_names_and_python_files(packing: Packing, tmp_path: Path, model: Path) -> None:
     code = tmp_path / "my engine.py"
     code.write_text("class Engine: ...\n")
-    options = {"models": [f"mine={model}", f"{code}:P", "squeezenet"], "engine": f"{code}:Engine", "out": "o"}
-    words = packing.words("profile", options)
-    there, source = (group.place for group in packing.groups)
+    models = [f"mine={model}", f"{code}:P", "squeezenet"]
+    words = packed(packing, "profile", models, engine=f"{code}:Engine")
+    source, there = (group.place for group in packing.groups)
     assert words == [
         "profile",
         f"--out=runs/{RUN}",
@@ -110,7 +193,7 @@ def test_pipelines_take_along_the_models_that_they_name(
     chain = tmp_path / "chain.py"
     chain.write_text("import nowhere\nA, B, C = 'net.onnx', 'deep/net.onnx', 'lost.onnx'\n")
     outside.write_text(f"A, B = '../net.onnx', {str(model)!r}\n")
-    packing.words("profile", {"models": [f"{chain}:P", f"{outside}:P"], "out": tmp_path / "out"})
+    packed(packing, "profile", [f"{chain}:P", f"{outside}:P"])
     names = [[file.name for file, _ in group.files] for group in packing.groups]
     assert names == [["chain.py", "net.onnx", "deep/net.onnx", "deep/w.bin"], ["chain.py"]]
 
@@ -128,7 +211,7 @@ def test_python_files_take_along_what_they_import(packing: Packing, tmp_path: Pa
     for name, text in sources.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    packing.words("tune", {"subjects": ["squeezenet"], "rules": tmp_path / "rules.py", "out": "o"})
+    packed(packing, "tune", ["squeezenet"], rules=tmp_path / "rules.py")
     (group,) = packing.groups
     assert {file.name for file in group.listed} == set(sources) - {"unrelated.py"}
 
@@ -136,24 +219,31 @@ def test_python_files_take_along_what_they_import(packing: Packing, tmp_path: Pa
 def test_values_are_not_taken_for_options(packing: Packing, tmp_path: Path) -> None:
     path = tmp_path / "--json"
     path.write_text("{}")
-    words = packing.words(
-        "tune", {"subjects": ["--version"], "objective": "--out=x", "rules": path, "out": "o"}
-    )
+    words = packed(packing, "tune", ["--version"], objective="--out=x", rules=path)
     assert words[-2:] == ["--", "--version"]
     assert "--objective=--out=x" in words
     assert f"--rules={packing.groups[0].place}/--json" in words
 
 
 def test_flags_and_lists(packing: Packing) -> None:
-    options = {
-        "check": False,
-        "restart": True,
-        "materialize": False,
-        "units": ("a", "b"),
-        "shape": {"x": (1, 3)},
-    }
-    words = packing.words("tune", {**options, "out": "o", "resume": True, "overwrite": True})
-    assert words[2:] == ["--no-check", "--restart", "--units=a,b", "--shape=x=1,3", "--resume"]
+    problem = load_problem("pixel7a/octree")
+    plan = gapless.plan(problem).plan
+    assert plan is not None
+    deployed = operation_of(problem).deploy(problem, plan)
+    ran = packed(
+        packing, "run", [problem, deployed], check=False, restart=True, input_range=["a=0:1", "b=1:2"]
+    )
+    assert ran[1:5] == ["--unchecked", "--restart", "--input-range=a=0:1", "--input-range=b=1:2"]
+    words = packed(
+        packing,
+        "tune",
+        materialize=False,
+        units=("a", "b"),
+        shape={"x": (1, 3)},
+        emulate={"a": 500},
+        resume=True,
+    )
+    assert words[2:] == ["--resume", "--units=a,b", "--shape=x=1,3", "--emulate=a=50%"]
 
 
 def test_a_problem_takes_its_model_along(packing: Packing, tmp_path: Path, model: Path) -> None:
@@ -165,7 +255,7 @@ def test_a_problem_takes_its_model_along(packing: Packing, tmp_path: Path, model
     found = type(table)(platform=table.platform, networks=(network,), costs=table.costs)
     path = tmp_path / "problem.json"
     path.write_text(dump_problem(found))
-    words = packing.words("tune", {"subjects": [str(path)], "out": "o"})
+    words = packed(packing, "tune", [str(path)])
     taken, written = packing.groups
     assert words[-1] == f"{written.place}/problem.json"
     there = read_problem(written.files[0][1])
@@ -176,22 +266,22 @@ def test_a_problem_takes_its_model_along(packing: Packing, tmp_path: Path, model
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"store": Path("s")}, "--store"),
-        ({"engine": "simulated"}, "simulated device needs no board"),
-        ({"local": "2"}, "one board"),
+        ([(Race.field_named("store"), Path("s"))], "--store"),
+        ([(Machine.field_named("engine"), "simulated")], "simulated device needs no board"),
+        ([(ClusterChoice.field_named("local"), "2")], "one board"),
     ],
 )
-def test_what_makes_no_sense_on_a_board(packing: Packing, options: dict[str, Any], words: str) -> None:
+def test_what_makes_no_sense_on_a_board(packing: Packing, options: list[Given], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        packing.words("tune", {"subjects": ["squeezenet"], "out": "o", **options})
+        packing.words("tune", options, ["squeezenet"], Folder())
 
 
 def test_results_come_back_under_names_of_their_options(packing: Packing) -> None:
-    words = packing.words("device detect", {"out": Path("here/x.json")})
+    words = packing.words("device detect", [(OUT, Path("here/x.json"))])
     assert words == ["device", "detect", f"--out=runs/{RUN}/out.json"]
     assert packing.results == {"out.json": Path("here/x.json")}
 
 
 def test_a_file_that_is_not_there(packing: Packing, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"rules\.py"):
-        packing.words("tune", {"rules": tmp_path / "rules.py", "out": "o"})
+        packed(packing, "tune", rules=tmp_path / "rules.py")

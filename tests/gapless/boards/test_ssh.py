@@ -15,6 +15,7 @@ from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.cli.base.exits import ExitCode
 from gapless.formulations.errors import BoardError, InvalidInputError
+from gapless.question.subjects import Inputs
 from gapless.version import __version__
 from gapless.view.terminal.boards import board_view
 from tests.sshd import Sshd
@@ -171,7 +172,7 @@ def test_boards_with_something_old(  # noqa: PLR0917 - pytest fills them in
     address = Address.of("board")
     assert lacking(address) == [missing]
     with pytest.raises(BoardError, match=words):
-        run_there(address, "tools version", {})
+        run_there(address, "tools version", ())
 
 
 @pytest.mark.slow
@@ -181,13 +182,13 @@ def test_another_version_is_a_note_and_another_protocol_an_error(
     monkeypatch.setenv(
         "GAPLESS_REMOTE_PYTHON", shim(board, tmp_path, "import gapless.version as v; v.__version__ = '9.9'")
     )
-    ran = run_there(Address.of("board"), "tools version", {})
+    ran = run_there(Address.of("board"), "tools version", ())
     assert "9.9" in ran.notes[0]
     assert ran.text == f"gapless {__version__}\n"
     old = "import gapless.boards.frames as f; f.PROTOCOL = 0"
     monkeypatch.setenv("GAPLESS_REMOTE_PYTHON", shim(board, tmp_path, old))
     with pytest.raises(BoardError, match="do not understand each other"):
-        run_there(Address.of("board"), "tools version", {})
+        run_there(Address.of("board"), "tools version", ())
 
 
 def test_a_board_without_an_engine() -> None:
@@ -206,7 +207,7 @@ def test_what_the_login_shell_prints_does_no_harm(board: Sshd, monkeypatch: pyte
     python = board.variables["GAPLESS_REMOTE_PYTHON"]
     loud = ["sh", "-c", f'echo "Welcome! gapless-board"; echo; exec {python} "$@"', "sh"]
     monkeypatch.setenv("GAPLESS_REMOTE_PYTHON", shlex.join(loud))
-    assert run_there(Address.of("board"), "tools version", {}).code == 0
+    assert run_there(Address.of("board"), "tools version", ()).code == 0
 
 
 def test_a_board_without_room(board: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ def test_a_board_without_room(board: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_
     path = tmp_path / "large.npz"
     path.write_bytes(bytes(20_000_000))
     with pytest.raises(BoardError, match=r"board refuses while files were copied to board: .*File too large"):
-        run_there(Address.of("board"), "tools version", {"feed": path})
+        run_there(Address.of("board"), "tools version", [(Inputs.field_named("feed"), path)])
     assert not list((board.shelf / "files").glob(".unfinished*"))
 
 
@@ -225,10 +226,10 @@ def test_a_board_whose_folder_cannot_be_written(board: Sshd, monkeypatch: pytest
     python = board.variables["GAPLESS_REMOTE_PYTHON"].replace(str(board.cache), "/proc/none")
     monkeypatch.setenv("GAPLESS_REMOTE_PYTHON", python)
     with pytest.raises(BoardError, match="/proc/none"):
-        run_there(Address.of("board"), "tools version", {})
+        run_there(Address.of("board"), "tools version", ())
 
 
 def test_a_board_that_talks_nonsense(board: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAPLESS_REMOTE_PYTHON", "sh -c 'echo gapless-board ready 3.11; yes' sh")
     with pytest.raises(BoardError, match="does not understand"):
-        run_there(Address.of("board"), "tools version", {})
+        run_there(Address.of("board"), "tools version", ())

@@ -19,6 +19,7 @@ from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.boards.translation import harmless
 from gapless.formulations.errors import BoardError
+from gapless.question.subjects import Folder, Inputs
 from gapless.view.terminal.boards import board_view
 
 from ..conftest import Cli
@@ -60,7 +61,7 @@ def strange(
 
 
 def test_what_is_right_is_taken(tmp_path: Path) -> None:
-    ran = run_there(strange(tmp_path, said(b'{"a": 1}')), "tools version", {})
+    ran = run_there(strange(tmp_path, said(b'{"a": 1}')), "tools version", ())
     assert (ran.code, ran.document()) == (0, {"a": 1})
 
 
@@ -69,14 +70,14 @@ def test_what_a_board_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(session, "MAX_OUTPUT_BYTES", 3 * frames.PIECE_BYTES)
     flood = 4 * frames.frame(kind, bytes(frames.PIECE_BYTES))
     with pytest.raises(BoardError, match="strange prints more than 786432 bytes: refused"):
-        run_there(strange(tmp_path, said(more=flood)), "tools version", {})
+        run_there(strange(tmp_path, said(more=flood)), "tools version", ())
 
 
 def test_what_ssh_complains_of_is_bounded(tmp_path: Path) -> None:
     flood = "for _ in range(2000): sys.stderr.write(4096 * 'x' + chr(10))\n"
     flood += "sys.stderr.write('the last')\nsys.exit(255)"
     with pytest.raises(BoardError, match="the last") as caught:
-        run_there(strange(tmp_path, b"", then=flood), "tools version", {})
+        run_there(strange(tmp_path, b"", then=flood), "tools version", ())
     assert len(str(caught.value)) < 6000
 
 
@@ -102,7 +103,7 @@ def test_messages_of_the_wrong_types_are_of_the_board(
     tmp_path: Path, what: dict[str, Any], must: str
 ) -> None:
     with pytest.raises(BoardError, match=f"strange sent {must}" if "sent" not in must else must):
-        run_there(strange(tmp_path, said(**what)), "tools version", {})
+        run_there(strange(tmp_path, said(**what)), "tools version", ())
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_a_diagnosis_of_the_wrong_types_is_of_the_board(
 @pytest.mark.parametrize("out", [b"", b"[]", b"nothing", b'{"a": NaN}', b"[" * 100_000])
 def test_an_answer_that_is_no_document_is_of_the_board(tmp_path: Path, out: bytes) -> None:
     with pytest.raises(BoardError, match="the board sent no answer"):
-        run_there(strange(tmp_path, said(out)), "tools version", {}).document()
+        run_there(strange(tmp_path, said(out)), "tools version", ()).document()
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_files_of_the_wrong_types_are_of_the_board(tmp_path: Path, content: byte
     address = strange(tmp_path, *sending("plan.json", content))
     out = tmp_path / "out"
     with pytest.raises(BoardError, match=rf"(?s)strange sent a plan\.json that cannot be used.*{why}"):
-        run_there(address, "tune", {"subjects": ["squeezenet"], "out": out})
+        run_there(address, "tune", (), ["squeezenet"], Folder(out=out))
     assert not (out / "plan.json").exists()
 
 
@@ -183,32 +184,32 @@ def steers(text: str) -> bool:
 
 def refused(folder: Path) -> str:
     with pytest.raises(BoardError) as caught:
-        run_there(strange(folder, frames.message(frames.REFUSED, {"message": STEERING})), "tools version", {})
+        run_there(strange(folder, frames.message(frames.REFUSED, {"message": STEERING})), "tools version", ())
     return str(caught.value)
 
 
 def not_reached(folder: Path) -> str:
     with pytest.raises(BoardError) as caught:
-        run_there(strange(folder, then=f"sys.stderr.write({STEERING!r})\nsys.exit(255)"), "tools version", {})
+        run_there(strange(folder, then=f"sys.stderr.write({STEERING!r})\nsys.exit(255)"), "tools version", ())
     return str(caught.value)
 
 
 def greeted(folder: Path) -> str:
     with pytest.raises(BoardError) as caught:
-        run_there(strange(folder, greeting=f"{STEERING} {STEERING}"), "tools version", {})
+        run_there(strange(folder, greeting=f"{STEERING} {STEERING}"), "tools version", ())
     return str(caught.value)
 
 
 def noted(folder: Path) -> str:
     return "".join(
-        run_there(strange(folder, said(ready={**READY, "gapless": STEERING})), "tools version", {}).notes
+        run_there(strange(folder, said(ready={**READY, "gapless": STEERING})), "tools version", ()).notes
     )
 
 
 def documented(folder: Path) -> str:
     out = json.dumps({STEERING: [STEERING]}).encode()
     return json.dumps(
-        run_there(strange(folder, said(out)), "tools version", {}).document(), ensure_ascii=False
+        run_there(strange(folder, said(out)), "tools version", ()).document(), ensure_ascii=False
     )
 
 
@@ -231,7 +232,7 @@ def test_nothing_that_a_board_says_steers_the_terminal(tmp_path: Path, told: Any
 def test_lines_of_a_board_keep_colours_and_nothing_else(tmp_path: Path) -> None:
     shown: list[str] = []
     more = frames.frame(frames.ERR, STEERING.encode())
-    run_there(strange(tmp_path, said(more=more)), "tools version", {}, show=shown.append)
+    run_there(strange(tmp_path, said(more=more)), "tools version", (), show=shown.append)
     assert harmless("".join(shown).replace("\x1b[31m", "")) == "]0;owned[2Jevil31m"
     assert not steers("".join(shown).replace("\x1b[31m", ""))
 
@@ -242,7 +243,7 @@ def test_an_agent_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(frames, "SILENCE_S", 1.0)
     address = strange(tmp_path, says, then="time.sleep(600)")
     with pytest.raises(BoardError, match=r"strange has not given a sign of life for 1\.0 s, while"):
-        run_there(address, "tools version", {})
+        run_there(address, "tools version", ())
 
 
 @pytest.mark.slow
@@ -255,7 +256,7 @@ def test_an_agent_that_hangs_while_it_is_given_files_is_noticed(
     says = frames.message(frames.READY, READY) + frames.message(frames.NEED, {"groups": [0], "seed": False})
     address = strange(tmp_path, says, then="time.sleep(600)")
     with pytest.raises(BoardError, match=r"sign of life for 1\.0 s, while files were copied"):
-        run_there(address, "tools version", {"feed": large})
+        run_there(address, "tools version", [(Inputs.field_named("feed"), large)])
 
 
 @pytest.mark.slow
@@ -273,4 +274,4 @@ def test_a_slow_command_is_no_hung_agent(tmp_path: Path, monkeypatch: pytest.Mon
     whole = said()
     end = frames.message(frames.LISTED, LISTED)
     (tmp_path / "rest").write_bytes(end)
-    assert run_there(strange(tmp_path, whole[: -len(end)], then=beats), "tools version", {}).code == 0
+    assert run_there(strange(tmp_path, whole[: -len(end)], then=beats), "tools version", ()).code == 0

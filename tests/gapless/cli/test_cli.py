@@ -244,7 +244,7 @@ def test_compare(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_compare_holds_heuristics_against_the_bound_of_others(cli: Cli) -> None:
-    words = ("compare", "--workload", "squeezenetx2", "--platform", "kirin990", "--time-limit", "0.2")
+    words = ("compare", "--workload", "squeezenetx2", "--platform", "kirin990", "--time-limit", "200ms")
     document = cli(*words, "--backends", "native,serial", "--json").document
     native, serial = document["results"]
     assert (native["bound"], serial["bound"]) == (document["bound"], None)

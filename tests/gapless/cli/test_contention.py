@@ -48,7 +48,7 @@ def model_file(tmp_path: Path) -> Path:
 def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "contention.json"
     words = [f"a={model_file}", f"b={model_file}", "--units", ",".join(PAIRS[0])]
-    run = cli("costs", "contention", *words, "--rounds", "1", "--seconds", "0.005", "--out", out)
+    run = cli("costs", "contention", *words, "--rounds", "1", "--seconds", "5ms", "--out", out)
     assert run.code == 0, run.err
     for text in (
         "a, b: co-runs of networks",
@@ -69,7 +69,7 @@ def test_contention_is_printed_and_written(cli: Cli, model_file: Path, tmp_path:
 def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> None:
     run = cli(
         "costs", "contention", model_file, "--units", ",".join(PAIRS[0]), "--no-pairs", "--parts", "2",
-        "--rounds", "1", "--seconds", "0.005", "--json",
+        "--rounds", "1", "--seconds", "5ms", "--json",
     )  # fmt: skip
     assert run.code == 0, run.err
     assert run.document["format"] == "gapless.contention"

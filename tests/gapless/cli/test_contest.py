@@ -29,7 +29,7 @@ def spec(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_many_problems_are_compared_in_one_command(cli: Cli, spec: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    names = ("--backends", "serial,band", "--backend", MINE, "--time-limit", "5")
+    names = ("--backends", "serial,band", "--backend", MINE, "--time-limit", "5s")
     run = cli("compare", "--instances", spec, *names, "--out", out)
     assert run.code == 0
     for words in ("Small: 2 problems, 3 backends, 5 s each", "longest-first", "shift 0.1 s", "x1 "):
@@ -73,7 +73,7 @@ def test_what_a_backend_cannot_solve_is_a_failure(cli: Cli, tmp_path: Path) -> N
 def test_one_more_backend_stands_beside_the_usual_ones(cli: Cli) -> None:
     asked = ("--workload", "vit,squeezenet", "--platform", "kirin990", "--passage", "ordered")
     run = cli(
-        "compare", *asked, "--backends", "serial,band", "--backend", MINE, "--time-limit", "5", "--json"
+        "compare", *asked, "--backends", "serial,band", "--backend", MINE, "--time-limit", "5s", "--json"
     )
     results = run.document["results"]
     assert [one["backend"] for one in results] == ["serial", "band", "longest-first"]

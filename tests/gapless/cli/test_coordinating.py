@@ -12,15 +12,15 @@ from gapless.solvers.coordination.policies import SHIPPED
 
 from ..conftest import Cli
 
-SHORT = ("--platform", "pixel4", "--seconds", "0.5")
+SHORT = ("--platform", "pixel4", "--seconds", "500ms")
 
 
 def test_what_there_is(cli: Cli) -> None:
-    run = cli("requests", "coordinate")
+    run = cli("list", "policies")
     assert run.code == 0
     for name in (*scenario_names(), *SHIPPED):
         assert name in run.out
-    assert cli("requests", "coordinate", "--json").document["scenarios"] == list(scenario_names())
+    assert cli("list", "policies", "--json").document["scenarios"] == list(scenario_names())
 
 
 @pytest.mark.slow
@@ -80,14 +80,14 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_bound(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
-    words = ("--policy", "lst,sel", "--bound", "3", "--bound-frames", "2", "--report", page)
+    words = ("--policy", "lst,sel", "--bound", "3s", "--bound-frames", "2", "--report", page)
     found = cli("requests", "coordinate", "eagleeye", *SHORT, *words, "--json").document["bound"]
     assert len(found["parts"]) == 2
     for part in (found, *found["parts"]):
         assert 0 < part["bound"] <= part["best"] <= min(part["policies"].values())
     assert "How far from the best" in page.read_text()
-    asked = ("overload", "--platform", "pixel4", "--seconds", "0.2")
-    late = cli("requests", "coordinate", *asked, "--policy", "lst", "--bound", "0.5")
+    asked = ("overload", "--platform", "pixel4", "--seconds", "200ms")
+    late = cli("requests", "coordinate", *asked, "--policy", "lst", "--bound", "500ms")
     assert "With everything known beforehand: the first 23 requests" in late.out
     assert "best known" in late.out
 
@@ -123,7 +123,7 @@ def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
         ),
         (("eagleeye",), "say where: --platform PHONE"),
         (("eagleeye", *SHORT, "--policy", "best"), "no policy is called 'best'"),
-        (("eagleeye", *SHORT, "--noise-times", "30"), "expected a percentage from 0% to 100%"),
+        (("eagleeye", *SHORT, "--noise-times", "30"), "--noise-times is '30', must be a percentage"),
         (("eagleeye", *SHORT, "--multipliers", "1,2"), "has no applications"),
         (("four-apps", *SHORT, "--multipliers", "0"), "expected numbers above 0"),
         (("eagleeye", *SHORT, "--power", "0.1"), "is too small for 'pixel4'"),
@@ -142,9 +142,9 @@ def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
     assert "fsrnet: 82 of 376 sessions are loaded" in run.err
     assert "arcface-mobilenet: all 5 sessions are loaded" in run.err
     assert "no shortest way has the others" in run.err
-    limited = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200")
+    limited = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200MB")
     assert "the shortest latency grows by" in limited.err
     assert limited.code == 0
-    both = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200", "--sessions", "all")
+    both = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200MB", "--sessions", "all")
     assert both.code == 2
     assert "contradict" in both.err

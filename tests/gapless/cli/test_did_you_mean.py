@@ -64,9 +64,9 @@ def test_typos_are_understood(cli: Cli, tmp_path: Path, words: tuple[str, ...], 
 )
 def test_wrong_numbers_in_plain_words(cli: Cli, value: str, said: tuple[str, ...]) -> None:
     """Old generations of typer have their own words, new ones those of another library."""
-    run = cli("plan", SPARSE, "--top", value)
-    assert run.err.startswith("error: Invalid value for '--top': ")
-    assert run.err.endswith(". See `gapless plan --help`.\n")
+    run = cli("simulate", SPARSE, "--requests", value)
+    assert run.err.startswith("error: Invalid value for '--requests': ")
+    assert run.err.endswith(". See `gapless simulate --help`.\n")
     assert any(words in run.err for words in said)
 
 

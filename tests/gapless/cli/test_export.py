@@ -175,7 +175,7 @@ def test_a_workload_keeps_its_order(cli: Cli, tmp_path: Path, platform: Platform
     models = [open_model(tmp_path / f"{name}.onnx") for name in ("one", "two")]
     (tmp_path / "problem.json").write_text(dump_problem(problem_of(*models, platform=platform)))
     plan, out = tmp_path / "plan.json", tmp_path / "out"
-    words = ["plan", tmp_path / "problem.json", "--workload", "onex2,two", "--time-limit", "1"]
+    words = ["plan", tmp_path / "problem.json", "--workload", "onex2,two", "--time-limit", "1s"]
     assert cli(*words, "--out", plan).code == 0
     own_orders = cli("export", plan, "--to", "onnxruntime", "--out", out, "--json").document["manifest"]
     assert len(own_orders["rounds"]["turns"]) == sum(len(one["chunks"]) for one in own_orders["streams"])

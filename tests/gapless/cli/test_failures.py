@@ -282,7 +282,7 @@ def test_ctrl_c_names_resume_where_it_applies(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gapless.api.models.open_models", stop)
+    monkeypatch.setattr("gapless.api.models.open_all", stop)
     monkeypatch.setattr("gapless.cli.commands.showing.showing", stop, raising=False)
     shown = cli(*words)
     assert ("--resume goes on" in shown.err) == resumes

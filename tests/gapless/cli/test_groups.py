@@ -200,7 +200,7 @@ def test_groups_of_units_are_tuned_run_and_reported(cli: Cli, tmp_path: Path) ->
     out = tmp_path / "run"
     onnx.save(residual(blocks=1), tmp_path / "net.onnx")
     tuned = cli(
-        "tune", tmp_path / "net.onnx", "--groups", "2", "--engine", "onnxruntime", "--budget", "1",
+        "tune", tmp_path / "net.onnx", "--groups", "2", "--engine", "onnxruntime", "--budget", "1s",
         "--units", ",".join(names[:2]), "--top", "1", "--out", out, "--json",
     )  # fmt: skip
     assert tuned.code == 0, tuned.err

@@ -37,7 +37,7 @@ NOT_RUN = {
 }
 """Examples whose words are only checked, and why."""
 
-HOW_LONG = {"requests coordinate": ("--seconds", "2")}
+HOW_LONG = {"requests coordinate": ("--seconds", "2s")}
 """For how long commands simulate here that simulate a minute otherwise."""
 
 EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples]

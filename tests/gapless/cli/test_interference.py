@@ -45,7 +45,7 @@ pytestmark = pytest.mark.measures
 EDGES = f"{Path(__file__).parents[3] / 'docs' / 'examples' / 'edges.py'}:EDGES"
 PAIRS = unit_pairs(this_device(engine="callable"))
 QUICK = InterferenceOptions(rounds=1, seconds_per_item=0.003)
-WORDS = ("--rounds", "1", "--seconds", "0.003")
+WORDS = ("--rounds", "1", "--seconds", "3ms")
 
 needs_two_units = pytest.mark.skipif(not PAIRS, reason="no two units of this machine can run at once")
 

@@ -151,13 +151,13 @@ def test_a_network_is_tuned_and_run_in_another_order(cli: Cli, tmp_path: Path) -
     out = tmp_path / "out"
     tuned = cli(
         *("tune", tmp_path / "branches.onnx", "--granularity", "operator", "--layer-order", order),
-        *("--engine", "mnn", "--units", "core0,core1", "--top", "2", "--budget", "1", "--out", out),
+        *("--engine", "mnn", "--units", "core0,core1", "--top", "2", "--budget", "1s", "--out", out),
     )
     assert tuned.code == 0
     problem = json.loads((out / "problem.json").read_text())
     (network,) = problem["networks"]
     assert order_words(network["order"]) == order
-    assert "numbers agree with the uncut model" in cli("run", out, "--seconds", "0.2").err
+    assert "numbers agree with the uncut model" in cli("run", out, "--seconds", "200ms").err
     assert cli("report", out, "--out", tmp_path / "page.html", "--backends", "none").code == 0
     wrong = cli("tune", tmp_path / "branches.onnx", "--layer-order", "0,0", "--out", tmp_path / "other")
     assert wrong.code == 2

@@ -44,7 +44,7 @@ def test_a_real_process_takes_every_form(form: str, path: str | None) -> None:
             "--backend",
             form,
             "--memory-limit",
-            "1024",
+            "1GiB",
             "--json",
         ],
         env={**environment, "PYTHONSAFEPATH": "1"},

@@ -15,6 +15,7 @@ from gapless.executor.pipeline.trace_file import read_trace
 from gapless.formulations.files import dump_plan, dump_problem
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.question.subjects import Opening
 from tests.executor.export.exports import ran, units
 from tests.executor.graph.models import residual
 
@@ -62,10 +63,10 @@ def planned(tmp_path: Path) -> tuple[Problem, Path]:
 @pytest.mark.slow
 def test_every_command_takes_such_a_plan(cli: Cli, planned: tuple[Problem, Path], tmp_path: Path) -> None:
     _, plan = planned
-    for words in (["tools check"], ["show"], ["simulate"], ["explain", "--time-limit", "1"]):
+    for words in (["tools check"], ["show"], ["simulate"], ["explain", "--time-limit", "1s"]):
         said = cli(*words[:1], plan, *words[1:])
         assert (words, said.code, "7.000 ms" in said.out) == (words, 0, True)
-    assert cli("run", plan, "--seconds", "0.2").code == 0
+    assert cli("run", plan, "--seconds", "200ms").code == 0
     page = tmp_path / "page.html"
     assert cli("report", plan, "--out", page, "--backends", "none").code == 0
     assert PLAN.plan_id in page.read_text()
@@ -87,7 +88,7 @@ def test_every_command_takes_such_a_plan(cli: Cli, planned: tuple[Problem, Path]
 
 @pytest.mark.slow
 def test_requests_that_are_served_take_the_chunks_of_their_networks(planned: tuple[Problem, Path]) -> None:
-    asked = subject([str(planned[1])], {}, None)
+    asked = subject([str(planned[1])], Opening(), None)
     assert asked.problem is not None
     models = [open_model(planned[1].with_name(f"{name}.onnx")) for name in ("one", "two")]
     with gapless.coordination.open_coordinator(

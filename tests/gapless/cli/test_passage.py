@@ -93,7 +93,7 @@ def test_simulation_reaches_the_largest_load(cli: Cli, plan_file: Path) -> None:
 
 
 def test_fewer_slots_than_the_cycle_needs_make_the_period_longer(cli: Cli, plan_file: Path) -> None:
-    words = ("run", plan_file, "--engine", "simulated", "--seconds", "0.1", "--json")
+    words = ("run", plan_file, "--engine", "simulated", "--seconds", "100ms", "--json")
     enough, alone = cli(*words).document, cli(*words, "--task-slots", "1").document
     assert [run["streams"][0]["period_us"] for run in (enough, alone)] == [4500, 7500]
 
@@ -158,7 +158,7 @@ def test_a_limit_on_requests_in_flight_says_what_fewer_task_slots_give(
 ) -> None:
     """A plan that needs two requests at its period may be far faster with one than those that need one."""
     limited = " ".join(cli("plan", table, "--passage", "any", "--max-in-flight", "1").out.split())
-    ran = cli("run", plan_file, "--engine", "simulated", "--seconds", "0.1", "--task-slots", "1", "--json")
+    ran = cli("run", plan_file, "--engine", "simulated", "--seconds", "100ms", "--task-slots", "1", "--json")
     (stream,) = ran.document["streams"]
     assert f"a period of {stream['period_us'] / 1000:.3f} ms with --task-slots 1" in limited
     assert "74 % less" in limited

@@ -77,7 +77,7 @@ def test_plans_over_devices_are_checked_shown_and_played(
     assert cli("tools", "trace", over_devices, "--engine", "simulated", "--out", trace).code == 0
     assert "nothing overlaps" in cli("show", trace).out
     page = tmp_path / "page.html"
-    assert cli("report", over_devices, "--out", page, "--time-limit", "0.2").code == 0
+    assert cli("report", over_devices, "--out", page, "--time-limit", "200ms").code == 0
     assert "message on a link" in page.read_text()
 
 
@@ -98,14 +98,14 @@ def test_what_needs_one_board_says_so(cli: Cli, over_devices: Path, tmp_path: Pa
 @pytest.mark.slow
 def test_pipelines_race_on_a_simulated_board(cli: Cli, on_board: Path, tmp_path: Path) -> None:
     out = tmp_path / "tuned"
-    how = ("--backends", "exhaustive", "--top", "3", "--budget", "5")
+    how = ("--backends", "exhaustive", "--top", "3", "--budget", "5s")
     tuned = cli("tune", on_board, "--engine", "simulated", *how, "--out", out)
     assert tuned.code == 0
     assert "replicas" in tuned.out
     assert (out / "plan.json").exists(), "replicas are a plan here"
     assert "pipeline 1" in cli("tools", "check", out).out
     page = tmp_path / "page.html"
-    assert cli("report", out, "--out", page, "--time-limit", "0.2").code == 0
+    assert cli("report", out, "--out", page, "--time-limit", "200ms").code == 0
     assert "pipeline 2" in page.read_text()
 
 
@@ -126,7 +126,7 @@ def test_pipelines_run_for_real_on_this_board(cli: Cli, tmp_path: Path) -> None:
     model, out = tmp_path / "small.onnx", tmp_path / "tuned"
     onnx.save(residual(), str(model))
     units = ",".join(PAIRS[0])
-    how = ("--pipelines", "many", "--units", units, "--top", "2", "--budget", "2")
+    how = ("--pipelines", "many", "--units", units, "--top", "2", "--budget", "2s")
     tuned = cli("tune", model, *how, "--out", out, "--json")
     assert tuned.code == 0, tuned.err
     labels = [label for row in tuned.document["rows"] for label in row["candidate"]["labels"]]

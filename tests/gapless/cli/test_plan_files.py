@@ -58,7 +58,7 @@ def test_one_plan_is_a_plan_file_as_before(cli: Cli, tmp_path: Path) -> None:
     assert [str(plan) for plan in gapless.load_plans(path)] == [BEST]
 
 
-@pytest.mark.parametrize("words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1")])
+@pytest.mark.parametrize("words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1s")])
 def test_the_best_of_a_list_is_taken_unless_told(cli: Cli, plans: Path, words: tuple[str, ...]) -> None:
     first, second, _ = gapless.load_plans(plans)
     run = cli(*words, plans)
@@ -86,7 +86,7 @@ def test_traces_and_pages_of_a_list(cli: Cli, plans: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1"), ("show",)]
+    "words", [("tools check",), ("simulate",), ("explain", "--time-limit", "1s"), ("show",)]
 )
 def test_a_folder_stands_for_its_winner(cli: Cli, folder: Path, words: tuple[str, ...]) -> None:
     run = cli(*words, folder, "--json")

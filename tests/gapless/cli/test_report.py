@@ -86,7 +86,7 @@ def test_a_trace_of_another_stream_is_refused() -> None:
 @pytest.mark.slow
 def test_a_comparison_says_which_problem_it_is_about(cli: Cli, tmp_path: Path) -> None:
     compared, page = tmp_path / "compared.json", tmp_path / "page.html"
-    asked = ("--workload", "squeezenet,mobilenetv2", "--platform", "kirin990", "--time-limit", "0.3")
+    asked = ("--workload", "squeezenet,mobilenetv2", "--platform", "kirin990", "--time-limit", "300ms")
     assert cli("compare", *asked, "--backends", "native,serial", "--out", compared).code == 0
     assert cli("report", compared, "--backends", "none", "--out", page).code == 0
     assert " on kirin990" in page.read_text()
@@ -152,7 +152,7 @@ def test_a_plan_is_chosen_from_whatever_lists_plans(cli: Cli, tmp_path: Path) ->
     cli("plan", SPARSE, "--top", "2", "--out", listed)
     cli("compare", SPARSE, "--top", "2", "--backends", "native", "--out", compared)
     cli("plan", SPARSE, "--pareto", "period,units", "--out", front)
-    cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--budget", "5", "--out", folder)
+    cli("tune", SPARSE, "--engine", "simulated", "--top", "2", "--budget", "5s", "--out", folder)
     cli("run", folder, "--engine", "simulated", "--requests", "5", "--out", folder / "measurement.json")
     problem = gapless.load_problem(SPARSE)
     second = gapless.plan(problem, top=2).candidates[1].plan

@@ -125,14 +125,17 @@ def test_bench_engine_says_what_it_does(cli: Cli, model_file: Path, monkeypatch:
     [
         (["tools", "inspect", "mobilenetv3"], "did you mean mobilenetv"),
         (["tools", "inspect", "nowhere.onnx"], "neither a file nor a built-in network"),
-        (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint', must be one of race, fixed"),
+        (["tune", "squeezenet", "--mode", "sprint"], "--mode is 'sprint'; choose one of race, fixed"),
         (["tune", "squeezenet", "--engine", "mmn"], "did you mean mnn"),
         (["tune", "squeezenet", "--units", "core999"], "core999"),
-        (["tune", "squeezenet", "--emulate", "core0=half"], "--emulate 'core0=half'"),
+        (
+            ["tune", "squeezenet", "--emulate", "core0=half"],
+            "--emulate is 'core0=half', must be a unit",
+        ),
         (["tune", "squeezenet", "--shape", "image=1,3"], "--shape image=1,3"),
         (["tune", "pixel7a/nothing", "--engine", "simulated"], "neither a file nor the name"),
         (["profile", f"{EDGES}:NOTHING"], "NOTHING"),
-        (["run", "pixel7a/alexnet-sparse", "plan.json", "--seconds", "1"], "plan.json"),
+        (["run", "pixel7a/alexnet-sparse", "plan.json", "--seconds", "1s"], "plan.json"),
     ],
 )
 def test_bad_input_gets_one_message(
@@ -364,7 +367,7 @@ def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_bench_engine_checks_numbers(cli: Cli, model_file: Path, units: str) -> None:
-    run = cli("device", "bench", model_file, "--units", units, "--seconds", "0.1", "--json")
+    run = cli("device", "bench", model_file, "--units", units, "--seconds", "100ms", "--json")
     assert run.code == 0
     assert [bench["unit"] for bench in run.document["units"]] == [units, f"{units}@onnxruntime"]
     assert all(bench["worst_error"] <= bench["tolerance"] for bench in run.document["units"])

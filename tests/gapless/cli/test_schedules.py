@@ -53,7 +53,7 @@ def test_a_heuristic_for_workloads_takes_part_and_its_class_is_named(
     cli: Cli, board: str, tmp_path: Path
 ) -> None:
     own, answers, page = EXAMPLES / "longest_first.py", tmp_path / "answers.json", tmp_path / "page.html"
-    asked = ("--workload", "a,b", "--time-limit", "0.2")
+    asked = ("--workload", "a,b", "--time-limit", "200ms")
     run = cli(
         *("compare", board, *asked, "--backends", "exhaustive", "--backend", f"{own}:LongestFirst"),
         *("--out", answers),

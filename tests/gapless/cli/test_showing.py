@@ -29,7 +29,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
     onnx.save(residual(), str(folder / "small.onnx"))
     unit = min(this_device().units, key=lambda unit: len(unit.cores) or 1000).name
-    words = ["tune", str(folder / "small.onnx"), "--units", unit, "--top", "1", "--budget", "2"]
+    words = ["tune", str(folder / "small.onnx"), "--units", unit, "--top", "1", "--budget", "2s"]
     assert main([*words, "--out", str(folder / "run")]) == 0
     return folder / "run"
 
@@ -191,7 +191,7 @@ def test_a_plan_finds_its_problem_or_says_that_it_does_not(cli: Cli, tmp_path: P
 def test_a_plan_of_a_workload_is_shown_on_it(cli: Cli, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     words = ["--workload", "vit,squeezenetx2", "--platform", "kirin990"]
-    assert cli("plan", *words, "--time-limit", "0.5", "--out", plan).code == 0
+    assert cli("plan", *words, "--time-limit", "500ms", "--out", plan).code == 0
     run = cli("show", plan)
     assert run.code == 0
     assert "VALID" in run.out

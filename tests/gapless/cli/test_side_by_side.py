@@ -48,7 +48,7 @@ def branched_problem(tmp_path: Path) -> Path:
 
 def test_schedules_are_raced_run_traced_and_reported_on_a_simulated_device(cli: Cli, tmp_path: Path) -> None:
     problem, out, page = branched_problem(tmp_path), tmp_path / "run", tmp_path / "page.html"
-    tuned = cli("tune", problem, "--engine", "simulated", "--out", out, "--top", "2", "--budget", "2")
+    tuned = cli("tune", problem, "--engine", "simulated", "--out", out, "--top", "2", "--budget", "2s")
     assert tuned.code == 0, tuned.err
     assert "plan 1 wins" in tuned.out
     assert "serial" in tuned.out

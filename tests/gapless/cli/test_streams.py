@@ -13,7 +13,7 @@ TASKS = ("pixel7a/alexnet-sparse:300", "pixel7a/octree:50")
 
 def test_planned_ahead_and_when_their_turn_comes(cli: Cli, tmp_path: Path) -> None:
     picture = tmp_path / "stream.svg"
-    run = cli("requests", "stream", *TASKS, "--profile", "20", "--idle", "1.5", "--picture", picture)
+    run = cli("requests", "stream", *TASKS, "--profile", "20s", "--idle", "1.5s", "--picture", picture)
     assert run.code == 0
     assert "2 tasks, 350 items on pixel7a, 4 units; simulated" in run.out
     assert "Measured and planned when its turn comes (21.5 s a task)" in run.out
@@ -23,7 +23,7 @@ def test_planned_ahead_and_when_their_turn_comes(cli: Cli, tmp_path: Path) -> No
 
 
 def test_the_document_has_every_span(cli: Cli) -> None:
-    found = cli("requests", "stream", *TASKS, "--profile", "2", "--json").document
+    found = cli("requests", "stream", *TASKS, "--profile", "2s", "--json").document
     assert found["format"] == "gapless.stream"
     ahead, waiting = found["ahead"], found["waiting"]
     assert waiting["makespan_us"] > ahead["makespan_us"] + 2 * 2_000_000 - 100_000

@@ -196,7 +196,7 @@ def slow(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_long_solve_shows_a_bar_that_goes_away(slow: Path) -> None:
-    words = ("plan", "pixel7a/octree", "--rules", str(slow), "--time-limit", "3", "--backend", "exhaustive")
+    words = ("plan", "pixel7a/octree", "--rules", str(slow), "--time-limit", "3s", "--backend", "exhaustive")
     shown, code = on_terminal(*words)
     assert code in (0, 4)
     assert "of 3 s" in shown

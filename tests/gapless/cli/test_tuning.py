@@ -45,7 +45,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow")
 def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, tmp_path: Path) -> None:
-    run = cli(*WORDS, "--budget", "1", "--details", "--out", tmp_path / "run")
+    run = cli(*WORDS, "--budget", "1s", "--details", "--out", tmp_path / "run")
     assert run.code == ExitCode.OK
     assert "plan 1 is the fastest so far" in run.out
     assert "No verdict: the strongest baseline, replicas on" in flat(run)
@@ -60,7 +60,7 @@ def test_a_budget_too_small_for_the_strongest_rival_gives_no_verdict(cli: Cli, t
     page = (tmp_path / "page.html").read_text()
     assert f"It is the fastest of the 1 of {every} that were measured." in page
     assert "won a race" not in page
-    more = cli(*WORDS, "--budget", "60", "--resume", "--out", tmp_path / "run")
+    more = cli(*WORDS, "--budget", "60s", "--resume", "--out", tmp_path / "run")
     assert "Trust is high" in more.out
     assert f"{every} of {every} candidates measured" in flat(more)
 
@@ -94,7 +94,7 @@ def test_nothing_measured_is_a_failure_with_a_next_step(
         raise UnitLostError("the unit is lost")
 
     monkeypatch.setattr(SimulatedRunner, "measure", fails)
-    run = cli(*WORDS, "--budget", "1", "--out", tmp_path)
+    run = cli(*WORDS, "--budget", "1s", "--out", tmp_path)
     assert run.code == ExitCode.FAILURE
     assert "No verdict: nothing was measured" in run.out
     assert "Go on with a larger --budget and --resume" in run.out
@@ -107,14 +107,14 @@ def test_wrong_numbers_of_all_plans_have_their_exit_code(
         raise OutputMismatchError("'net' gives wrong numbers")
 
     monkeypatch.setattr(SimulatedRunner, "measure", fails)
-    for budget in ("1", "60"):  # some plans tried, and all of them
+    for budget in ("1s", "60s"):  # some plans tried, and all of them
         run = cli(*WORDS, "--budget", budget, "--out", tmp_path / budget)
         assert run.code == ExitCode.VERIFICATION
 
 
 @pytest.mark.slow
 def test_the_verdict_is_in_the_json_and_the_page_says_the_same(cli: Cli, tmp_path: Path) -> None:
-    run = cli(*WORDS, "--sustain", "0.2", "--out", tmp_path / "run", "--json")
+    run = cli(*WORDS, "--sustain", "12s", "--out", tmp_path / "run", "--json")
     assert run.code == ExitCode.OK
     verdict = run.document["verdict"]
     assert verdict["trust"] == "high"
@@ -152,7 +152,7 @@ def test_a_line_for_each_candidate_and_the_rest_on_request(
     assert "what trust is based on" in again
 
 
-def test_sustain_takes_minutes(cli: Cli, tmp_path: Path) -> None:
+def test_sustain_takes_a_while(cli: Cli, tmp_path: Path) -> None:
     run = cli(*WORDS, "--sustain", "0", "--out", tmp_path)
     assert run.code == ExitCode.USAGE
     assert "--sustain" in run.err

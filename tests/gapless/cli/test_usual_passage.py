@@ -185,7 +185,7 @@ def test_orders_of_the_layers_are_of_one_chunk_per_unit(cli: Cli, tmp_path: Path
     compared = cli("compare", path, "--layer-orders", "fixed,best")
     assert compared.code == 0
     assert f"{NOT_CHOSEN}: --layer-orders compares plans of that kind" in words(compared.err)
-    free = cli("plan", path, "--layer-order", "free", "--time-limit", "0.5")
+    free = cli("plan", path, "--layer-order", "free", "--time-limit", "500ms")
     assert free.code == 0
     assert f"{NOT_CHOSEN}: --layer-order has no other plans" in words(free.err)
 
@@ -256,7 +256,7 @@ def test_a_profile_is_planned_and_run_with_its_hops(
     for command in (("tools check",), ("simulate",), ("show",), ("explain",)):
         assert cli(*command, "plan.json").code == 0, command
         assert cli(*command, "mine/problem.json", "plan.json").code == 0, command
-    ran = cli("run", "mine/problem.json", "plan.json", "--seconds", "0.1", "--json")
+    ran = cli("run", "mine/problem.json", "plan.json", "--seconds", "100ms", "--json")
     assert ran.code == 0, ran.err
     assert len(json.loads(Path("plan.json").read_text())["chunks"]) >= 4
     assert cli("report", "plan.json", "--out", "page.html", "--backends", "none").code == 0

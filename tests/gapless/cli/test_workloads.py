@@ -170,7 +170,7 @@ def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest
 @pytest.mark.slow
 def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tables.with_name("comparison.json")
-    words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "0.2", "--out", str(out))
+    words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "200ms", "--out", str(out))
     assert main(asked(tables, "compare", *words)) == ExitCode.OK
     shown = capsys.readouterr().out
     for word in ("cpsat (cold)", "plan by", "bound by", "itself", "without a start"):
@@ -197,7 +197,7 @@ def test_a_start_that_is_none_is_refused(tables: Path, capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("counted_time")
 def test_windows_and_limits_stand_in_plans_and_are_remembered(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
-    asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "0.3")
+    asked = ("--workload", "squeezenet,mobilenetv2x2", "--platform", "kirin990", "--time-limit", "300ms")
     narrow = (
         "--window",
         "squeezenet=2ms..400ms",
@@ -225,7 +225,7 @@ def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_p
     out = tmp_path / "plan.json"
     run = cli(
         "plan", "--workload", "squeezenetx4", "--platform", "kirin990", "--batches", "1,4",
-        "--time-limit", "0.4", "--out", out,
+        "--time-limit", "400ms", "--out", out,
     )  # fmt: skip
     assert run.code == 0
     assert "per inference" in run.out

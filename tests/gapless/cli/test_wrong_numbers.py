@@ -43,7 +43,7 @@ def test_wrong_numbers_have_one_exit_code(cli: Cli, tmp_path: Path) -> None:
     engine = ("--engine", f"{tmp_path / 'wrong.py'}:Wrong")
     here = (model_file, *engine, "--units", units)
     assert cli("device", "bench", *here, "--seconds", "0").code == ExitCode.VERIFICATION
-    run = cli("tune", *here, "--budget", "5", "--out", tmp_path / "tuned")
+    run = cli("tune", *here, "--budget", "5s", "--out", tmp_path / "tuned")
     assert run.code == ExitCode.VERIFICATION
     assert "gives wrong numbers" in run.err.replace("\n", " ")
     out = tmp_path / "profiled"
@@ -51,7 +51,7 @@ def test_wrong_numbers_have_one_exit_code(cli: Cli, tmp_path: Path) -> None:
     assert run.code == 0, run.err
     problem, plan = out / "problem.json", out / "plan.json"
     assert cli("plan", problem, "--out", plan).code == 0
-    assert cli("run", problem, plan, *engine, "--seconds", "0.1").code == ExitCode.VERIFICATION
+    assert cli("run", problem, plan, *engine, "--seconds", "100ms").code == ExitCode.VERIFICATION
     run = cli("run", problem, plan, "--requests", "3", "--json")  # by the engine of the profile
     assert run.code == 0, run.err
     assert run.document["receipts"][0]["engine"].startswith("ONNX Runtime")

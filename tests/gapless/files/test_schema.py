@@ -124,7 +124,7 @@ def test_files_that_are_measured_are_valid(cli: Cli, tmp_path: Path) -> None:
     out, answer, measured = tmp_path / "out", tmp_path / "plan.json", tmp_path / "measured.json"
     assert cli("profile", locator, "--units", "core0", "--out", out).code == 0
     assert cli("plan", out / "problem.json", "--out", answer).code == 0
-    assert cli("run", out / "problem.json", answer, "--seconds", "0.1", "--out", measured).code == 0
+    assert cli("run", out / "problem.json", answer, "--seconds", "100ms", "--out", measured).code == 0
     assert valid(out / "profile.json") == "profile"
     assert valid(out / "problem.json") == "problem"
     assert valid(measured) == "measurement"
@@ -249,10 +249,10 @@ def test_both_refuse_what_has_another_shape(path: tuple[str | int, ...], defect:
 
 
 def test_the_command_lists_shows_and_writes(cli: Cli, tmp_path: Path) -> None:
-    listed = cli("tools", "schema")
+    listed = cli("list", "files")
     assert listed.code == 0
     assert all(name in listed.out for name in NAMES)
-    assert [entry["name"] for entry in cli("tools", "schema", "--json").document["formats"]] == NAMES
+    assert [entry["name"] for entry in cli("list", "files", "--json").document["formats"]] == NAMES
     shown = cli("tools", "schema", "plan").out
     assert "plan_id?" in shown
     assert "Digest of chunks and order" in shown
@@ -270,8 +270,8 @@ def test_the_command_lists_shows_and_writes(cli: Cli, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["plam"], "did you mean plan"),
-        (["nonsense"], "gapless tools schema"),
-        (["--out", "x.json"], "needs the name of a format"),
+        (["nonsense"], "gapless list files"),
+        (["--out", "x.json"], "FORMAT is missing: a kind of file, such as plan"),
     ],
 )
 def test_the_command_says_what_is_wrong(

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from gapless.api.models import split_locator
-from gapless.cli.tasks.serving import parse_deadlines
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.coordination.dispatch import Dispatcher, Late
 from gapless.formulations.coordination.policy import Waiting
 from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
+from gapless.question.values import DEADLINES, Place
 from gapless.serving import messages
 from gapless.serving.access import Access
 from gapless.serving.app import App
@@ -459,4 +459,4 @@ def test_numbers_are_the_same_compressed_or_not(app: App) -> None:
 def test_locators_have_names_with_versions() -> None:
     assert split_locator("ocr:2=new.onnx") == ("ocr:2", "new.onnx")
     assert split_locator("ocr:02=new.onnx") == (None, "ocr:02=new.onnx")
-    assert parse_deadlines(["ocr:2=50"]) == {"ocr:2": 50_000}
+    assert DEADLINES.read(Place("--deadline"), "ocr:2=50ms") == {"ocr:2": 50_000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import resource
@@ -24,9 +25,10 @@ pytest.importorskip("uvicorn")
 
 import gapless
 from gapless.cli.base.exits import ExitCode, code_of_error
-from gapless.cli.tasks.serving import parse_give_up, say, serve_until
+from gapless.cli.tasks.serving import say, serve_until
 from gapless.executor.coordination.loop import Outage
 from gapless.formulations.errors import InvalidInputError, NothingLeftError
+from gapless.question.service import Service
 from gapless.serving.logs import MOST_LINES, LogHandler, kept
 from gapless.serving.server import Server
 from tests.executor.coordination.coordinators import coordinator
@@ -186,10 +188,12 @@ def test_what_a_command_says_is_in_a_log_of_json(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_a_server_without_units_waits_and_then_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [parse_give_up(text) for text in ("0", "120", "1.5", "never")] == [0.0, 120.0, 1.5, None]
-    for text in ("", "-1", "nan", "inf", "Never", "1e3"):
-        with pytest.raises(InvalidInputError, match=r"expected seconds, e\.g\. 120, or never"):
-            parse_give_up(text)
+    read = Service.field_named("give_up_s").read
+    texts = ("0", "120s", "1500ms", "never")
+    assert [read(text, in_file=False) for text in texts] == [0.0, 120.0, 1.5, math.inf]
+    for text in ("", "-1s", "nan", "inf", "Never", "1e3", "120"):
+        with pytest.raises(InvalidInputError, match=r"--give-up.* e\.g\. 120s"):
+            read(text, in_file=False)
     now = [100.0]
 
     @contextmanager
@@ -206,8 +210,8 @@ def test_a_server_without_units_waits_and_then_gives_up(monkeypatch: pytest.Monk
         (120.0, False, 240.0),
         (0.0, False, 121.0),
         (120.0, True, 121.0),
-        (None, False, 400.0),
-        (None, True, 400.0),
+        (math.inf, False, 400.0),
+        (math.inf, True, 400.0),
     ):
         now[0] = 100.0
         with coordinator("a") as opened:
@@ -216,13 +220,14 @@ def test_a_server_without_units_waits_and_then_gives_up(monkeypatch: pytest.Monk
             server = Server(opened, port=0)
             assert over_socket(port_of(server), "GET", "/v2/health/live").code == 503
             assert over_socket(port_of(server), "GET", "/v2/health/ready").code == 503
-            if give_up_s is None:
-                serve_until(server, seconds=280.0, sources=(), trace=None, give_up_s=give_up_s)
+            service = Service(seconds=280.0, give_up_s=give_up_s)
+            if give_up_s == math.inf:
+                serve_until(server, service, trace=None)
             else:
                 with pytest.raises(
                     NothingLeftError, match=r"no unit is left to serve with, .*: no memory; st"
                 ):
-                    serve_until(server, seconds=280.0, sources=(), trace=None, give_up_s=give_up_s)
+                    serve_until(server, service, trace=None)
             assert now[0] == ended_s
     assert code_of_error(NothingLeftError("x")) is ExitCode.NOTHING_LEFT
 
@@ -235,7 +240,7 @@ def test_the_command_outlives_a_lack_of_files_and_gives_up_when_it_lasts(
     Path("net.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "gapless", "serve", "net.py:NET", "--units", "core0", "--socket", "s"]
     # Starts fail after 0, 0.25, 0.75, 1.75 and 3.75 s: a slow machine has until 7.75 s to lift the limit.
-    command += ["--give-up", "12", "--log-json"]
+    command += ["--give-up", "12s", "--log-json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(gapless.__file__).parent.parent)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None

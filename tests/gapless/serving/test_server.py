@@ -25,11 +25,13 @@ from rich.console import Console
 
 import gapless
 from gapless.cli.main import main
-from gapless.cli.tasks.serving import parse_cannot, parse_deadlines, serve_until, sources_of, subject
+from gapless.cli.tasks.serving import _sources_of, parse_cannot, serve_until, subject
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.operation import operation_of
+from gapless.question.service import Service
+from gapless.question.subjects import Opening
 from gapless.serving.access import read_token
 from gapless.serving.server import Server
 from gapless.view.terminal.serving import served_view
@@ -127,7 +129,7 @@ def test_health_tells_starting_from_broken(tmp_path: Path) -> None:
 def test_the_seconds_of_serving_are_those_that_were_asked_for(
     opened: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening before it and closing after it are no time of `--seconds 5`."""
+    """Opening before it and closing after it are no time of `--seconds`."""
     now = [100.0]
 
     @contextmanager
@@ -146,7 +148,7 @@ def test_the_seconds_of_serving_are_those_that_were_asked_for(
 
     monkeypatch.setattr("gapless.cli.tasks.serving._stopped_by_signals", waits)
     monkeypatch.setattr("gapless.cli.tasks.serving.time", SimpleNamespace(monotonic=lambda: now[0]))
-    found, _ = serve_until(SlowToClose(opened, port=0), seconds=5.0, sources=(), trace=None)
+    found, _ = serve_until(SlowToClose(opened, port=0), Service(seconds=5.0), trace=None)
     assert found.seconds == 5.0
     printed = Console(file=StringIO())
     printed.print(served_view(found))
@@ -256,19 +258,25 @@ def test_a_plan_is_served_as_it_is() -> None:
 
 
 def test_words_of_the_command_line(tmp_path: Path) -> None:
-    assert parse_deadlines(["net=20", "other=0.5"]) == {"net": 20_000, "other": 500}
+    deadlines = Service.of_texts({"deadline_us": "net=20ms other=500us"}).deadline_us
+    assert deadlines == {"net": 20_000, "other": 500}
     assert parse_cannot(["a=Softplus, Conv[kernel=3,stride>=2]", "b=Resize"]) == {
         "a": ["Softplus", "Conv[kernel=3,stride>=2]"],
         "b": ["Resize"],
     }
-    for parse, text in ((parse_deadlines, "net"), (parse_deadlines, "net=-1"), (parse_cannot, "a")):
-        with pytest.raises(InvalidInputError, match=f"'{text}': expected a"):
-            parse([text])
+    for text, why in (
+        ("net", "deadline_us is 'net', must be NAME=TIME"),
+        ("net=-1ms", "deadline_us is '-1ms', must be a time with its unit"),
+    ):
+        with pytest.raises(InvalidInputError, match=why):
+            Service(deadline_us=text)  # type: ignore[arg-type] # it may be a text
+    with pytest.raises(InvalidInputError, match="'a': expected a"):
+        parse_cannot(["a"])
     with pytest.raises(InvalidInputError, match="expected a unit, a zone and degrees"):
-        sources_of(None, ["a=zone"])
+        _sources_of(None, ["a=zone"])
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(InvalidInputError, match="is a plan, which is served alone"):
-        subject([str(tmp_path / "plan.json"), "squeezenet"], {}, None)
+        subject([str(tmp_path / "plan.json"), "squeezenet"], Opening(), None)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_all_defects_are_named_at_once() -> None:
         "platforms[4]: pixel7a: batch",
         "problems[0]: 'nowhere.json' is neither",
         "problems[1]: it names no problem",
-        "problems[2]: unknown key 'workloads'",
+        "problems[2]: the problem is named by 'workloads', which this gapless does not know",
         "objectives[1]: 'perido' is no term; did you mean period?",
         "limits[0]: there is no file of rules 'nowhere.py'",
         "backends[0]: no backend 'nativ'",
