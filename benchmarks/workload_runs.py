@@ -44,7 +44,7 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.statistics import quality
 from gapless.formulations.errors import GaplessError, PlacementError
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Plan

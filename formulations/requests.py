@@ -12,7 +12,7 @@ from .deployment import Deployment
 from .errors import InvalidInputError
 from .formulation import CodeT, Formulation, TablesT
 from .hardware import Platform
-from .history import History, Interval, simulated
+from .history import History, Interval, SteadyState, executed, simulated
 from .job_requests import Jobs
 from .losses import Losses, Mark
 from .network import Network
@@ -177,15 +177,38 @@ class RequestOperation(Operation):
         asked = asked_of(problem)
         return simulated(
             plan,
-            self.ran(problem, plan),
+            self.ran(problem, plan, asked.names),
             units=problem.platform.unit_names,
             arrivals_us=asked.entered_us,
             names=asked.names,
         )
 
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play all requests over and over, each time when all of them are done."""
+        first = self._round(problem, deployment)
+        round_ns = max(event.end_ns for event in first)
+        return executed(
+            deployment,
+            (
+                replace(event.moved(number * round_ns), request=number, slowdown_ns=0)
+                for number in range(rounds)
+                for event in first
+            ),
+        )
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what all requests do, served once."""
+        first = self._round(problem, deployment)
+        period_us = max(event.end_ns for event in first) / 1000
+        return (SteadyState(period_us=period_us, events=tuple(sorted(first))),)
+
+    def _round(self, problem: Problem, deployment: Deployment) -> list[Interval]:
+        assert deployment.plan is not None
+        return list(self.ran(problem, deployment.plan, [stream.name for stream in deployment.streams]))
+
     @abstractmethod
-    def ran(self, problem: Problem, plan: Plan) -> Iterable[Interval]:
-        """Yield what has run; streams are the requests in the order of the problem."""
+    def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
+        """Yield what has run, once; `names`: the request of each stream."""
 
 
 def stream_of(plan: Plan, name: str, task_slots: int | None) -> Stream:

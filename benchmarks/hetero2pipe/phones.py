@@ -132,9 +132,8 @@ def delays(stage: str) -> tuple[list[float], Problem, Plan]:
     plan = ask(problem, "serial" if stage.startswith("serial") else PAPERS).plan
     assert plan is not None
     schedule = shop_of(problem).schedule(plan)
-    runs = WorkloadValues(shop_of(problem), schedule).runs
-    starts = [min(run.start_us for run in runs if run.position == place) for place in range(len(plan.order))]
-    return [start / 1000 for start in starts], problem, plan
+    start_us = WorkloadValues(shop_of(problem), schedule).start_us
+    return [start_us[request] / 1000 for request in schedule.order], problem, plan
 
 
 def figure_2a(study: Study) -> Iterator[Part]:

@@ -77,8 +77,8 @@ class LongestFirst:
 
 def whole_us(shop: FlowShop, request: int, unit: int) -> int | None:
     """Return how long a unit takes for a whole request; None: it cannot run it."""
-    layers = shop.chain(request).layer_count
-    return shop.chunk_us(request, unit, 0, layers) if shop.chain(request).runs(0, layers, unit) else None
+    chain, whole = shop.chain(request), (0, shop.chain(request).layer_count, unit)
+    return chain.busy_us(*whole) if chain.runs(*whole) else None
 
 
 def least_us(shop: FlowShop, request: int) -> int:

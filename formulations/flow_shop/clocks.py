@@ -71,5 +71,4 @@ def cells_of(shop: FlowShop) -> tuple[Cell, ...]:
 
 def runs_of(values: WorkloadValues) -> dict[Cell, tuple[int, int]]:
     """Return start and end of every chunk of a schedule, by cell."""
-    order = values.schedule.order
-    return {(order[run.position], run.unit): (run.start_us, run.end_us) for run in values.runs}
+    return {(run.request, run.unit): (run.start_us, run.end_us) for run in values.runs}

@@ -1,32 +1,36 @@
-"""The flow shop as a formulation: what the rest of gapless knows about it."""
+"""The flow shop as a formulation, and how its plans run: one stream for each request, in rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from itertools import pairwise
 from typing import ClassVar
 
 from ..branches import order_words
 from ..demands import Demand
-from ..deployment import Mode
+from ..deployment import Deployment, Mode, Rounds
 from ..energy import unknown_energy
+from ..errors import InvalidPlanError
 from ..formulation import of_tables
+from ..history import History, Interval, SteadyState, executed
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
+from ..plan import Plan
+from ..play import Run
 from ..problem import Problem
-from ..requests import RequestFormulation
-from ..schedules import free_schedules
-from ..scores import Violation, shared_cores
+from ..requests import RequestFormulation, RequestOperation, stream_of
+from ..schedules import as_schedules, free_schedules, orders_chunks
+from ..scores import Violation
 from ..terms import PlanNumbers
+from ..usage import Usage
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from .encoding import encode_workload
-from .operation import FlowShopOperation
+from .memory import memory_usage
 from .quantities import QUANTITIES, TERMS
 from .space import DIFFERENCE, all_schedules, count_schedules, near_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
-from .values import WorkloadValues
+from .values import ROUNDS, WorkloadValues
 from .view import WorkloadView
 
 _MOST_WIDER = 20
@@ -44,6 +48,117 @@ class WorkloadFeature(StrEnum):
     DEADLINES = "deadlines"
     TASK_SLOTS = "task_slots"
     RUNNING_WEIGHTS = "running_weights"
+
+
+class FlowShopOperation(RequestOperation):
+    """Rounds of all requests: one after the other in a batch, without waiting in a stream."""
+
+    def pace(self, problem: Problem) -> str:
+        """Return the makespan of a batch, the period of a stream: nothing else can a race compare."""
+        return "makespan" if workload_of(problem).mode is Mode.BATCH else "period"
+
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return one stream for each request, in their order."""
+        return deploy(plan, workload_of(problem), task_slots=task_slots)
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return the same for workloads that the runtime cannot serve, too."""
+        return arrange(plan, workload_of(problem))
+
+    def rivals(self, problem: Problem) -> Iterator[Problem]:
+        """Yield the requests as schedules, which may come back to units."""
+        found = free_schedules(problem)
+        yield from () if found is None else (found,)
+
+    def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
+        """Return the requests as schedules where a plan orders chunks and not requests."""
+        return as_schedules(problem) if any(orders_chunks(plan) for plan in plans) else problem
+
+    def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
+        """Yield what has run, once; `names`: the request of each stream."""
+        shop = shop_of(problem)
+        values = WorkloadValues(shop, shop.schedule(plan))
+        return shop.intervals(values.runs, names)
+
+    def usage(self, problem: Problem, history: History) -> Usage:
+        """Return the bytes in use over time."""
+        assert history.plan is not None
+        shop = shop_of(problem)
+        parts = shop.chunked(shop.schedule(history.plan)).parts
+        runs = []
+        for event in history.events:
+            request = shop.index[history.streams[event.stream].name]
+            (start_us, end_us), part = event.span_us, parts[request][event.chunk]
+            work_us = end_us - start_us - event.slowdown_ns // 1000
+            runs.append(Run(request, event.chunk, part, start_us, end_us, work_us))
+        return memory_usage(shop, parts, runs)
+
+    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
+        """Refuse what does not serve the workload."""
+        workload = workload_of(problem)
+        if deployment.plan is None or deploy(deployment.plan, workload).rounds != deployment.rounds:
+            raise InvalidPlanError("it serves another workload")
+
+    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
+        """Play rounds: in a batch one after the other, in a stream without waiting."""
+        if deployment.is_batch:
+            return super().play(problem, deployment, rounds)
+        values = _values(problem, deployment)
+        names = [stream.name for stream in deployment.streams]
+        played = values.tables.intervals(values.play(rounds), names)
+        return executed(deployment, (replace(event, slowdown_ns=0) for event in played))  # nobody measures it
+
+    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
+        """Return what one round does; of a stream, the last round that its period is taken over."""
+        if deployment.is_batch:
+            return super().steady(problem, deployment)
+        values = _values(problem, deployment)
+        names = [stream.name for stream in deployment.streams]
+        last = (run for run in values.stream if run.round == ROUNDS - 1)
+        events = sorted(values.tables.intervals(last, names))
+        return (SteadyState(period_us=values.period_us, events=tuple(events)),)
+
+
+_NOT_RUN = {
+    Execution.COLUMNS: "columns are a way to score plans; it runs chunks as soon as they can: plan with the "
+    "execution asynchronous",
+    LoadPolicy.RUNNING: "it keeps all weights in memory: plan with the load policy resident",
+}
+"""What a workload can ask that units do not do, and why."""
+
+
+def deploy(plan: Plan, workload: Workload, *, task_slots: int | None = None) -> Deployment:
+    """Return a plan for a workload as a deployment.
+
+    `task_slots`: of each stream; None: one in a batch, which has one request of each, else as `Stream` says.
+    """
+    asks = [text for value, text in _NOT_RUN.items() if value in (workload.execution, workload.load_policy)]
+    if asks:
+        raise InvalidPlanError("the runtime cannot serve this workload:", asks)
+    return arrange(plan, workload, task_slots=task_slots)
+
+
+def arrange(plan: Plan, workload: Workload, *, task_slots: int | None = None) -> Deployment:
+    """Return a plan as `deploy` does, also for a workload that the runtime cannot serve: to be looked at."""
+    arrivals = {request.name: request.arrival_us for request in workload.requests}
+    if sorted(plan.order) != sorted(arrivals):
+        raise InvalidPlanError(f"[{plan}] is no plan for the requests {', '.join(workload.names)}")
+    if workload.mode is Mode.BATCH and task_slots is None:
+        task_slots = 1
+    return Deployment(
+        streams=tuple(stream_of(plan, name, task_slots) for name in plan.order),
+        rounds=Rounds(
+            mode=workload.mode,
+            arrivals_us=tuple(arrivals[name] for name in plan.order),
+            task_slots=workload.task_slots,
+        ),
+    )
+
+
+def _values(problem: Problem, deployment: Deployment) -> WorkloadValues:
+    assert deployment.plan is not None
+    shop = shop_of(problem)
+    return WorkloadValues(shop, shop.schedule(deployment.plan))
 
 
 class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
@@ -109,9 +224,15 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
     def broken(self, problem: Problem, code: Schedule, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield cuts, conflicts, capacities, deadlines and the order, as far as a plan breaks them."""
         assert isinstance(numbers, WorkloadValues)
-        yield from _structure(numbers.shop, numbers)
-        requests, order = numbers.shop.workload.requests, code.order
-        if not numbers.shop.order_is_free and list(order) != sorted(order):
+        for request, parts in enumerate(numbers.code.parts):
+            for start, stop, unit in parts:
+                if stop not in numbers.tables.chain(request).cuts:
+                    name, on = numbers.tables.asked.names[request], numbers.tables.units[unit]
+                    text = f"request {name!r}, chunk [{start}, {stop}) on {on!r} ends where no cut is allowed"
+                    yield Violation(rule="cut", message=text)
+        yield from numbers.conflicts()
+        requests, order = numbers.tables.workload.requests, code.order
+        if not numbers.tables.order_is_free and list(order) != sorted(order):
             names = [requests[request].name for request in order]
             yield Violation(rule="order", message=f"the order is fixed, the plan has {names}")
         yield from _deadlines(numbers)
@@ -119,7 +240,7 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
         """Return load, bubble and bytes by unit, and the latency of each request."""
         assert isinstance(numbers, WorkloadValues)
-        busy, units = numbers.busy_us, range(numbers.shop.unit_count)
+        busy, units = numbers.busy_us, range(numbers.tables.unit_count)
         bubbles, needs = numbers.unit_bubble_us, numbers.memory_bytes
         return {
             "busy_us": tuple(busy.get(unit) for unit in units),
@@ -131,9 +252,9 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
     def rate(self, numbers: PlanNumbers) -> float:
         """Return requests per second: of a batch from start to end, of a stream in its steady state."""
         assert isinstance(numbers, WorkloadValues)
-        endless = numbers.shop.workload.mode is Mode.STREAM
+        endless = numbers.tables.workload.mode is Mode.STREAM
         round_us = numbers.period_us if endless else numbers.makespan_us
-        return 1e6 * numbers.shop.request_count / round_us
+        return 1e6 * numbers.tables.request_count / round_us
 
     def key(self, problem: Problem, code: Schedule) -> tuple[int, ...]:
         """Return the order, then the cuts."""
@@ -174,27 +295,11 @@ class FlowShopFormulation(RequestFormulation[FlowShop, Schedule]):
 
 
 def _deadlines(values: WorkloadValues) -> Iterator[Violation]:
-    pairs = zip(values.shop.workload.requests, values.request_latency_us, strict=True)
+    pairs = zip(values.tables.workload.requests, values.request_latency_us, strict=True)
     for request, took in pairs:
         if request.deadline_us is not None and took > request.deadline_us:
             text = f"request {request.name!r} takes {took} us, its deadline is {request.deadline_us} us"
             yield Violation(rule="deadline", message=text)
-
-
-def _structure(shop: FlowShop, values: WorkloadValues) -> Iterator[Violation]:
-    first = shop.chains[0]
-    yield from shared_cores(values.busy_us, first.exclusive, shop.units)
-    for request, cuts in enumerate(values.schedule.cuts):
-        chain, name = shop.chain(request), shop.workload.requests[request].name
-        for unit, (start, stop) in enumerate(pairwise(cuts)):
-            if start < stop and stop not in chain.cuts:
-                where = f"request {name!r}, chunk [{start}, {stop}) on {shop.units[unit]!r}"
-                yield Violation(rule="cut", message=f"{where} ends where no cut is allowed")
-            if start < stop:
-                yield from shop.too_large(request, start, stop, unit)
-    if first.device_memory is not None and values.peak_bytes > first.device_memory:
-        message = f"the plan needs {values.peak_bytes} bytes, the device has {first.device_memory}"
-        yield Violation(rule="device_memory", message=message)
 
 
 def _without_deadline(name: str) -> Callable[[Problem], Problem]:

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ..play import Run
+from ..play import Parts, Run
 from ..usage import Usage, usage_of
 from ..workload import LoadPolicy
-from .tables import FlowShop, Schedule
+from .tables import FlowShop
 
 
-def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usage:
-    """Return the bytes in use over time.
+def memory_usage(shop: FlowShop, parts: Parts, runs: Sequence[Run]) -> Usage:
+    """Return the bytes in use over time; `parts`: the chunks of each request, `runs`: when they ran, once.
 
     A chunk that runs needs the most live tensors of its layers, and its weights unless all weights are
     resident; a request between two chunks holds the tensors alive at the cut. Resident weights count
@@ -21,27 +21,25 @@ def memory_usage(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Usa
     """
     resident = shop.workload.load_policy is LoadPolicy.RESIDENT
     return usage_of(
-        _changes(shop, schedule, runs),
-        ((schedule.order[run.position], run.start_us, run.end_us) for run in runs),
-        base=_resident_bytes(shop, schedule) if resident else 0,
+        _changes(shop, runs),
+        ((run.request, run.start_us, run.end_us) for run in runs),
+        base=_resident_bytes(shop, parts) if resident else 0,
         requests=shop.request_count,
     )
 
 
-def _changes(shop: FlowShop, schedule: Schedule, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:
+def _changes(shop: FlowShop, runs: Sequence[Run]) -> Iterator[tuple[int, int]]:
     """Yield (time, bytes taken or given back)."""
-    by_position = defaultdict(list)
+    by_request = defaultdict(list)
     for run in runs:
-        by_position[run.position].append(run)
-    for position, own in by_position.items():
-        request = schedule.order[position]
-        cuts = schedule.cuts[request]
+        by_request[run.request].append(run)
+    for request, own in by_request.items():
         own.sort(key=lambda run: run.start_us)
         for run in own:
-            needs = chunk_bytes(shop, request, cuts[run.unit], cuts[run.unit + 1])
+            needs = chunk_bytes(shop, request, *run.part[:2])
             yield from ((run.start_us, needs), (run.end_us, -needs))
         for run, following in pairwise(own):
-            waiting = shop.boundary_bytes[shop.chain_of[request]][cuts[run.unit + 1]]
+            waiting = shop.boundary_bytes[shop.chain_of[request]][run.part[1]]
             yield from ((run.end_us, waiting), (following.start_us, -waiting))
 
 
@@ -54,10 +52,10 @@ def chunk_bytes(shop: FlowShop, request: int, start: int, stop: int) -> int:
     return needs
 
 
-def _resident_bytes(shop: FlowShop, schedule: Schedule) -> int:
+def _resident_bytes(shop: FlowShop, parts: Parts) -> int:
     """Return the weights of every layer on every unit that runs it."""
     held: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    for request, cuts in enumerate(schedule.cuts):
-        for unit, ends in enumerate(pairwise(cuts)):
-            held[shop.chain_of[request], unit].update(range(*ends))
+    for request, own in enumerate(parts):
+        for start, stop, unit in own:
+            held[shop.chain_of[request], unit].update(range(start, stop))
     return sum(shop.chains[chain].weights.of(layers) for (chain, _), layers in held.items())

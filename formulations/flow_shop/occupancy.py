@@ -154,7 +154,7 @@ class Occupancy:
 
 def _held_bytes(values: WorkloadValues, runs: dict[Cell, tuple[int, int]], request: int, now_us: int) -> int:
     """Return what a request holds at an instant: a running chunk, waiting tensors, or nothing."""
-    shop, cuts = values.shop, values.schedule.cuts[request]
+    shop, cuts = values.tables, values.schedule.cuts[request]
     before = False
     for unit in range(shop.unit_count):
         start, end = runs.get((request, unit), (None, None))

@@ -235,7 +235,7 @@ class Lengths:
             for first, last in combinations_with_replacement(pieces, 2):
                 start, stop = chain.cuts[first], chain.cuts[last + 1]
                 if chain.runs(start, stop, unit):
-                    own.setdefault(self._shop.mark(request, unit, start, stop), []).append((first, last))
+                    own.setdefault(self._shop.mark(request, (start, stop, unit)), []).append((first, last))
         return found
 
     def _known(self, cell: Cell) -> list[tuple[Mark, BoolExpr]]:
@@ -281,7 +281,7 @@ class Lengths:
         marks = []
         for request, unit in (victim, aggressor):
             start, stop = values.schedule.cuts[request][unit : unit + 2]
-            marks.append(self._shop.mark(request, unit, start, stop))
+            marks.append(self._shop.mark(request, (start, stop, unit)))
         return self._shop.losses.loss(victim[1], marks[0], aggressor[1], marks[1])
 
     def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
@@ -304,7 +304,7 @@ class Lengths:
                 lost_us[victim] += lost
         for request, unit in self._marks:
             start, stop = values.schedule.cuts[request][unit : unit + 2]
-            mine = self._shop.mark(request, unit, start, stop) if start < stop else None
+            mine = self._shop.mark(request, (start, stop, unit)) if start < stop else None
             for number, mark in enumerate(self._marks[request, unit]):
                 found["M", (request, unit, number)] = int(mark == mine)
         for cell in filter(self._over, cells_of(self._shop)):

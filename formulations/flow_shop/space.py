@@ -9,7 +9,7 @@ from math import comb, factorial, prod
 
 from ..expr import BoolExpr, count
 from ..formulation import Difference
-from ..jobs.space import placed_elsewhere, places
+from ..jobs.space import all_routes, placed_elsewhere, places
 from ..plan import Plan
 from ..problem import Problem
 from ..rules import RuleFunction, named
@@ -23,27 +23,15 @@ def all_schedules(shop: FlowShop) -> Iterator[Schedule]:
     orders = [tuple(range(shop.request_count))]
     if shop.order_is_free:
         orders = list(permutations(range(shop.request_count)))
-    choices = [list(all_cuts(shop, request)) for request in range(shop.request_count)]
+    choices = [all_cuts(shop, request) for request in range(shop.request_count)]
     for order in orders:
         for cuts in product(*choices):
             yield Schedule(order, cuts)
 
 
-def all_cuts(shop: FlowShop, request: int) -> Iterator[Cuts]:
-    """Yield every way to lay the layers of a request on the units, in order, units skipped or not."""
-    chain = shop.chain(request)
-
-    def extend(cuts: Cuts) -> Iterator[Cuts]:
-        unit, at = len(cuts) - 1, cuts[-1]
-        if unit == shop.unit_count:
-            if at == chain.layer_count:
-                yield cuts
-            return
-        for stop in chain.cuts:
-            if stop == at or (stop > at and chain.runs(at, stop, unit)):
-                yield from extend((*cuts, stop))
-
-    return extend((0,))
+def all_cuts(shop: FlowShop, request: int) -> list[Cuts]:
+    """Return every way to lay the layers of a request on the units, in order, units skipped or not."""
+    return sorted(map(shop.cuts_of, all_routes(shop, shop.chain_of[request])))
 
 
 def near_schedules(shop: FlowShop, schedule: Schedule) -> Iterator[Schedule]:

@@ -6,17 +6,19 @@ flow shop whose processing times depend on where the networks are cut (Hetero2Pi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 
 from ..energy import Powers
 from ..errors import MalformedPlanError
+from ..jobs.tables import JobPlan, Option, RoutedTables, Visits
 from ..limits import capped
-from ..losses import Mark
-from ..plan import Chunk, Plan
+from ..plan import Plan
+from ..play import Part
 from ..problem import Problem
-from ..requests import RequestTables, chains_of, losses_of, networks_in_use
+from ..requests import chains_of, losses_of, networks_in_use
 from ..scores import Violation
 from ..workload import RequestOrder, Workload
 
@@ -41,8 +43,8 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: losses are kept
-class FlowShop(RequestTables):
-    """Integer tables of a workload.
+class FlowShop(RoutedTables):
+    """Integer tables of a workload: every layer is a section, chunks end at legal cuts.
 
     Attributes
     ----------
@@ -70,17 +72,36 @@ class FlowShop(RequestTables):
         """Whether the planner may change the order of the requests."""
         return self.workload.order is RequestOrder.FREE
 
-    def chunk_us(self, request: int, unit: int, start: int, stop: int) -> int:
-        """Return the time of layers [start, stop) on a unit without slowdown; 0 if there are none."""
-        return self.chain(request).busy_us(start, stop, unit) if start < stop else 0
+    def borders(self, request: int) -> Sequence[int]:
+        """Return the layers of a request, each a section, and where the last one ends."""
+        return range(self.chain(request).layer_count + 1)
+
+    def layers(self, request: int, part: Part) -> tuple[int, int]:
+        """Return first layer of a chunk, and one past the last."""
+        return part[:2]
+
+    def section_count(self, request: int) -> int:
+        """Return the number of layers of a request."""
+        return self.chain(request).layer_count
+
+    @cached_property
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """The chunks that each network can have, by index of the chain."""
+        return tuple(
+            tuple(
+                Option(start, stop, unit, chain.busy_us(start, stop, unit))
+                for start, stop in combinations(chain.cuts, 2)
+                for unit in range(self.unit_count)
+                if chain.runs(start, stop, unit)
+            )
+            for chain in self.chains
+        )
 
     def times_us(self, request: int, cuts: Cuts) -> tuple[int, ...]:
-        """Return the time of a request on each unit, without slowdown."""
-        return tuple(self.chunk_us(request, unit, *ends) for unit, ends in enumerate(pairwise(cuts)))
-
-    def mark(self, request: int, unit: int, start: int, stop: int) -> Mark:
-        """Return how sensitive and how intense the layers [start, stop) of a request are on a unit."""
-        return self.losses.mark(self.chain_of[request], start, stop, unit)
+        """Return the time of a request on each unit, without slowdown; 0 where it is not."""
+        busy_us = self.chain(request).busy_us
+        ends = enumerate(pairwise(cuts))
+        return tuple(busy_us(start, stop, unit) if start < stop else 0 for unit, (start, stop) in ends)
 
     @cached_property
     def high(self) -> tuple[bool, ...]:
@@ -131,17 +152,17 @@ class FlowShop(RequestTables):
             for chain, boundary in ((self.chains[i], self.boundary_bytes[i]) for i in self.chain_of)
         )
 
+    def chunked(self, schedule: Schedule) -> JobPlan:
+        """Return a schedule as chunks, each request with all of its own before the next one."""
+        parts = tuple(
+            tuple((start, stop, unit) for unit, (start, stop) in enumerate(pairwise(cuts)) if start < stop)
+            for cuts in schedule.cuts
+        )
+        return JobPlan(tuple(request for request in schedule.order for _ in parts[request]), parts)
+
     def plan(self, schedule: Schedule) -> Plan:
         """Return a schedule as a plan."""
-        return Plan(
-            order=tuple(self.workload.names[index] for index in schedule.order),
-            chunks=tuple(
-                self.chunk(request, start, stop, unit)
-                for request, cuts in enumerate(schedule.cuts)
-                for unit, (start, stop) in enumerate(pairwise(cuts))
-                if start < stop
-            ),
-        )
+        return self.named(schedule.order, self.chunked(schedule).parts)
 
     def schedule(self, plan: Plan) -> Schedule:
         """Return a plan by index; the way back from `plan`.
@@ -153,53 +174,24 @@ class FlowShop(RequestTables):
             or its chunks do not cover each network in the order of layers and units.
         """
         names = self.workload.names
-        wrong = []
+        parts, wrong = self.parted(plan)
         if sorted(plan.order) != sorted(names):
-            wrong.append(("names", f"the plan orders {list(plan.order)}, the requests are {list(names)}"))
-        unknown = sorted({chunk.request for chunk in plan.chunks} - set(names))
-        wrong += [("names", f"{name!r} is no request; they are {list(names)}") for name in unknown]
-        by_request: dict[str, list[Chunk]] = {name: [] for name in names}
-        for chunk in plan.chunks:
-            by_request.get(chunk.request, []).append(chunk)
-        cuts = []
-        for index, name in enumerate(names):
-            found = _cuts(self, index, by_request[name])
-            wrong += [(rule, f"request {name!r}: {text}") for rule, text in found[1]]
-            cuts.append(found[0])
+            text = f"the plan orders {list(plan.order)}, the requests are {list(names)}"
+            wrong.insert(0, Violation(rule="names", message=text))
+        for name, own in zip(names, parts, strict=True):
+            for one, other in pairwise(part[2] for part in own):
+                if other <= one:
+                    text = f"request {name!r} is on {self.units[other]!r} after {self.units[one]!r}"
+                    text += "; units are passed in order"
+                    wrong.append(Violation(rule="unit_order", message=text))
         if wrong:
-            raise MalformedPlanError(plan, (Violation(rule=rule, message=text) for rule, text in wrong))
-        position = {name: index for index, name in enumerate(names)}
-        return Schedule(tuple(position[name] for name in plan.order), tuple(cuts))
+            raise MalformedPlanError(plan, wrong)
+        return Schedule(tuple(self.index[name] for name in plan.order), tuple(map(self.cuts_of, parts)))
 
-
-def _cuts(shop: FlowShop, request: int, chunks: list[Chunk]) -> tuple[Cuts, list[tuple[str, str]]]:
-    """Return the cuts of the chunks of one request, and what is wrong with them as (rule, text)."""
-    chain = shop.chain(request)
-    wrong: list[tuple[str, str]] = []
-    stops = [0] * (shop.unit_count + 1)
-    at, last = 0, -1
-    for chunk in chunks:
-        where = f"chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-        if chunk.network != chain.network:
-            wrong.append(("names", f"{where} is of network {chunk.network!r}, not {chain.network!r}"))
-        if chunk.unit not in shop.units:
-            wrong.append(("names", f"{where}: no such unit; the platform has {', '.join(shop.units)}"))
-            continue
-        unit = shop.units.index(chunk.unit)
-        if chunk.start != at:
-            wrong.append(("coverage", f"{where} does not start at layer {at}, where the one before ends"))
-        if unit <= last:
-            wrong.append(
-                ("unit_order", f"{where} comes after {shop.units[last]!r}; units are passed in order")
-            )
-        at, last = chunk.stop, max(last, unit)
-        if at <= chain.layer_count and not chain.runs(chunk.start, chunk.stop, unit):
-            stuck = [i for i in range(chunk.start, at) if chain.layer_us[i][unit] is None]
-            wrong.append(("support", f"{where}: cannot run layers {stuck}"))
-        stops[unit + 1] = chunk.stop
-    if at != chain.layer_count:
-        wrong.append(("coverage", f"its chunks end at layer {at}, the network has {chain.layer_count}"))
-    return tuple(accumulate(stops, max)), wrong
+    def cuts_of(self, parts: Sequence[Part]) -> Cuts:
+        """Return the cuts of a request with some chunks."""
+        stops = dict.fromkeys(range(self.unit_count), 0) | {unit: stop for _, stop, unit in parts}
+        return tuple(accumulate((0, *stops.values()), max))
 
 
 def shop_of(problem: Problem) -> FlowShop:
@@ -218,12 +210,19 @@ def workload_of(problem: Problem) -> Workload:
 def build_shop(problem: Problem) -> FlowShop:
     """Return the tables of a problem with a workload."""
     networks, chain_of = networks_in_use(problem)
+    units, workload = problem.platform.unit_names, workload_of(problem)
     return FlowShop(
-        workload=workload_of(problem),
-        units=problem.platform.unit_names,
+        workload=workload,
+        units=units,
         chains=chains_of(problem, networks, capped(problem.platform, problem.limits)),
         chain_of=chain_of,
         layer_names=tuple(network.layer_names for network in networks),
         losses=losses_of(problem, networks),
         boundary_bytes=tuple(network.boundary_bytes for network in networks),
+        before=((),) * len(workload.requests),
+        entry_us=tuple((arrival_us,) * len(units) for arrival_us in workload.entered_us),
+        exit_us=((0,) * len(units),) * len(workload.requests),
+        turns=tuple((unit,) for unit in range(len(units))),
+        excluded=problem.platform.exclusive,
+        visits=Visits(once=True, rank=tuple(range(len(units)))),
     )

@@ -5,36 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import pairwise
 
 from ..deployment import Mode
-from ..play import Run
-from ..terms import PlanNumbers
+from ..jobs.quantities import RequestValues
+from ..play import Run, play, play_columns
 from ..usage import Usage
 from ..workload import Execution
 from .memory import memory_usage
-from .play import jobs_of, play_asynchronous, play_columns
 from .quantities import QUANTITIES, TERMS
-from .tables import Cuts, FlowShop, Schedule
+from .tables import FlowShop, Schedule
 
 _WARM_ROUNDS, ROUNDS = 8, 16
 """Rounds of a stream that are played; the period is taken over those after the first ones, which fill it."""
 
 
-class WorkloadValues(PlanNumbers):
+class WorkloadValues(RequestValues):
     """Every quantity of one schedule, in exact integers, computed when it is asked for."""
 
     terms = TERMS
     quantities = QUANTITIES
+    tables: FlowShop
 
     def __init__(self, shop: FlowShop, schedule: Schedule) -> None:
-        self.shop = shop
+        super().__init__(shop, shop.chunked(schedule))
         self.schedule = schedule
 
     @cached_property
     def times_us(self) -> tuple[tuple[int, ...], ...]:
         """Time of each request on each unit, without slowdown."""
-        return tuple(self.shop.times_us(request, cuts) for request, cuts in enumerate(self.schedule.cuts))
+        return tuple(self.tables.times_us(request, cuts) for request, cuts in enumerate(self.schedule.cuts))
 
     @cached_property
     def position(self) -> tuple[int, ...]:
@@ -45,7 +44,9 @@ class WorkloadValues(PlanNumbers):
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """What ran when, one round of the workload."""
-        return tuple(self.play(1))
+        workload = self.tables.workload
+        plain = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
+        return super().runs if plain else tuple(self.play(1))
 
     @cached_property
     def stream(self) -> tuple[Run, ...]:
@@ -57,42 +58,15 @@ class WorkloadValues(PlanNumbers):
 
         `endless`: whether more rounds follow: their chunks run beside those of the last of these rounds.
         """
-        shop, workload = self.shop, self.shop.workload
-        jobs = jobs_of(shop, self.schedule)
+        shop, workload = self.tables, self.tables.workload
+        jobs, units = shop.jobs_of(self.code.parts), shop.unit_count
         loss = shop.losses.loss if shop.losses.contended else None
         if workload.execution is Execution.ASYNCHRONOUS:
-            return play_asynchronous(
-                jobs, shop.unit_count, loss, workload.task_slots, rounds=rounds, endless=endless
-            )
+            order, slots = self.code.order, workload.task_slots
+            return play(jobs, order, units, loss, slots, rounds=rounds, endless=endless)
         # A chunk has company in its own column only: of as many jobs more as there are units.
-        following = endless * -(-shop.unit_count // len(jobs))
-        return play_columns(jobs * (rounds + following), shop.unit_count, loss)
-
-    @cached_property
-    def _spans(self) -> tuple[tuple[int, int], ...]:
-        """First start and last end of each request."""
-        spans: dict[int, tuple[int, int]] = {}
-        for run in self.runs:
-            request = self.schedule.order[run.position]
-            start, end = spans.get(request, (run.start_us, run.end_us))
-            spans[request] = (min(start, run.start_us), max(end, run.end_us))
-        return tuple(spans[request] for request in range(self.shop.request_count))
-
-    @property
-    def start_us(self) -> tuple[int, ...]:
-        """Start of the first chunk of each request."""
-        return tuple(start for start, _ in self._spans)
-
-    @property
-    def finish_us(self) -> tuple[int, ...]:
-        """End of the last chunk of each request."""
-        return tuple(end for _, end in self._spans)
-
-    @property
-    def request_latency_us(self) -> tuple[int, ...]:
-        """Arrival to exit of each request."""
-        arrivals = (request.arrival_us for request in self.shop.workload.requests)
-        return tuple(end - arrival for end, arrival in zip(self.finish_us, arrivals, strict=True))
+        following = endless * -(-units // len(jobs))
+        return play_columns(jobs, self.schedule.order, units, loss, rounds=rounds + following)
 
     @cached_property
     def busy_us(self) -> dict[int, int]:
@@ -106,7 +80,7 @@ class WorkloadValues(PlanNumbers):
 
         In columns: the rest of each column beside the chunk, over all cells of the columns (Eq. 3).
         """
-        if self.shop.workload.execution is Execution.COLUMNS:
+        if self.tables.workload.execution is Execution.COLUMNS:
             return self._column_bubbles_us()
         found = {}
         for unit in self.busy_us:
@@ -117,12 +91,12 @@ class WorkloadValues(PlanNumbers):
 
     def _column_bubbles_us(self) -> dict[int, int]:
         lengths: dict[int, int] = {}
-        spent = dict.fromkeys(range(self.shop.unit_count), 0)
+        spent = dict.fromkeys(range(self.tables.unit_count), 0)
         for run in self.runs:
-            column, took = run.position + run.unit, run.end_us - run.start_us
+            column, took = self.position[run.request] + run.unit, run.end_us - run.start_us
             lengths[column] = max(lengths.get(column, 0), took)
             spent[run.unit] += took
-        last = self.shop.request_count - 1
+        last = self.tables.request_count - 1
         return {
             unit: sum(length for column, length in lengths.items() if 0 <= column - unit <= last) - took
             for unit, took in spent.items()
@@ -131,36 +105,19 @@ class WorkloadValues(PlanNumbers):
     @cached_property
     def usage(self) -> Usage:
         """Memory over time."""
-        return memory_usage(self.shop, self.schedule, self.runs)
-
-    @property
-    def memory_bytes(self) -> dict[int, int]:
-        """Most bytes of any chunk, by unit in use."""
-        found: dict[int, int] = {}
-        for request, cuts in enumerate(self.schedule.cuts):
-            for unit, (start, stop) in enumerate(pairwise(cuts)):
-                if start < stop:
-                    needs = self.shop.chain(request).memory_bytes(start, stop)
-                    found[unit] = max(found.get(unit, 0), needs)
-        return found
-
-    @property
-    def makespan_us(self) -> int:
-        """End of the last request."""
-        return self.runs[-1].end_us
+        return memory_usage(self.tables, self.code.parts, self.runs)
 
     @cached_property
     def period_us(self) -> int:
         """Largest load; for a stream with slowdown or task slots, the time of a round if that is more."""
-        workload = self.shop.workload
+        workload = self.tables.workload
         free = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-        if workload.mode is Mode.BATCH or (free and not self.shop.losses.contended):
+        if workload.mode is Mode.BATCH or (free and not self.tables.losses.contended):
             return max(self.busy_us.values())
         ends = [0] * ROUNDS
         for run in self.stream:
-            round_ = run.position // self.shop.request_count
-            if round_ < ROUNDS:
-                ends[round_] = max(ends[round_], run.end_us)
+            if run.round < ROUNDS:
+                ends[run.round] = max(ends[run.round], run.end_us)
         played = -(-(ends[-1] - ends[_WARM_ROUNDS - 1]) // (ROUNDS - _WARM_ROUNDS))
         # No stream is faster than its busiest unit; a few rounds can look as if.
         return max(played, *self.busy_us.values())
@@ -169,7 +126,7 @@ class WorkloadValues(PlanNumbers):
     def gapness_us(self) -> int:
         """Largest minus smallest load of the units in use; the largest when only one of several is used."""
         loads = self.busy_us.values()
-        alone = len(loads) == 1 and self.shop.unit_count > 1
+        alone = len(loads) == 1 and self.tables.unit_count > 1
         return max(loads) if alone else max(loads) - min(loads)
 
     @property
@@ -203,9 +160,9 @@ class WorkloadValues(PlanNumbers):
 
         Two requests that are high on all units, at a distance of d < K, have K - d of them (erratum 18).
         """
-        shop, columns = self.shop, Counter[int]()
+        shop, columns = self.tables, Counter[int]()
         for place, request in enumerate(self.schedule.order):
-            high = shop.high_slices(request, self._cuts(request))
+            high = shop.high_slices(request, self.schedule.cuts[request])
             columns.update(place + unit for unit, own in enumerate(high) if own)
         return sum(count * (count - 1) // 2 for count in columns.values())
 
@@ -217,13 +174,8 @@ class WorkloadValues(PlanNumbers):
     @property
     def idle_permille(self) -> int:
         """Unused share of all units over the makespan, permille, rounded up."""
-        whole = self.shop.unit_count * self.makespan_us
+        whole = self.tables.unit_count * self.makespan_us
         return -(-1000 * (whole - self.work_us) // whole)
-
-    @property
-    def units(self) -> int:
-        """Number of units in use."""
-        return len(self.busy_us)
 
     @property
     def energy_nj(self) -> int:
@@ -231,28 +183,15 @@ class WorkloadValues(PlanNumbers):
 
         Busy are units for as long as chunks run, with slowdown; 0 where powers are not known.
         """
-        powers, stream = self.shop.powers, self.shop.workload.mode is Mode.STREAM
+        powers, stream = self.tables.powers, self.tables.workload.mode is Mode.STREAM
         if powers is None:
             return 0
-        if not self.shop.losses.contended:
+        if not self.tables.losses.contended:
             return powers.energy_nj(self.busy_us, self.period_us if stream else self.makespan_us)
         if not stream:
             return powers.energy_nj(_busy_us(self.runs), self.makespan_us)
-        first, last = (rounds * self.shop.request_count for rounds in (_WARM_ROUNDS, ROUNDS))
-        busy_us = _busy_us(run for run in self.stream if first <= run.position < last)
+        busy_us = _busy_us(run for run in self.stream if _WARM_ROUNDS <= run.round < ROUNDS)
         return -(-powers.energy_nj(busy_us, 0) // (ROUNDS - _WARM_ROUNDS)) + powers.idle_mw * self.period_us
-
-    def _cuts(self, request: int) -> Cuts:
-        return self.schedule.cuts[request]
-
-    def on(self, request: int, layer: int, unit: int) -> int:
-        """Return whether the unit runs the layer."""
-        cuts = self._cuts(request)
-        return int(cuts[unit] <= layer < cuts[unit + 1])
-
-    def uses(self, request: int, unit: int) -> int:
-        """Return whether the unit runs a layer of the request."""
-        return int(self._cuts(request)[unit] < self._cuts(request)[unit + 1])
 
     def before(self, first: int, second: int) -> int:
         """Return whether the first request is served before the second."""
@@ -260,10 +199,7 @@ class WorkloadValues(PlanNumbers):
 
     def beside(self, first: int, second: int) -> int:
         """Return whether chunks of both requests run at the same time."""
-        one, other = (
-            [run for run in self.runs if self.schedule.order[run.position] == request]
-            for request in (first, second)
-        )
+        one, other = ([run for run in self.runs if run.request == each] for each in (first, second))
         return int(any(a.start_us < b.end_us and b.start_us < a.end_us for a in one for b in other))
 
 

@@ -42,8 +42,8 @@ from ..expr import (
     variables,
 )
 from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, Task, Values
+from ..play import Part
 from ..problem import Problem
-from .play import Part
 from .quantities import JobQuantity as Q
 from .quantities import JobTerm, PlayedPlan
 from .reach import Reach

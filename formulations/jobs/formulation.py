@@ -13,18 +13,17 @@ from ..demands import Demand
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
 from ..formulation import Formulation, TablesT, of_tables
-from ..history import History, Interval, SteadyState, executed
+from ..history import History, Interval
 from ..job_requests import Cuts, Jobs
 from ..limits import OF_ONE_NETWORK
 from ..model import Encoded
-from ..plan import Chunk, Plan
+from ..plan import Plan
 from ..problem import Problem
 from ..requests import RequestFormulation, RequestOperation, stream_of
-from ..scores import Violation, shared_cores
+from ..scores import Violation
 from ..terms import PlanNumbers
 from ..usage import Usage, usage_of
 from .encoding import JobsModel, ScheduleModel
-from .play import Part
 from .quantities import QUANTITIES, TERMS, JobValues
 from .space import DIFFERENCE, all_plans, count_plans
 from .tables import JobPlan, JobTables, build_tables, jobs_of, tables_of
@@ -73,24 +72,11 @@ class JobsOperation(RequestOperation):
         if any(request.after for request in jobs_of(problem).requests):
             raise InvalidInputError(_WAITS)
 
-    def ran(self, problem: Problem, plan: Plan) -> Iterator[Interval]:
-        """Yield what has run; streams are the requests in the order of the problem."""
+    def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
+        """Yield what has run, once; `names`: the request of each stream."""
         tables = tables_of(problem)
-        for run in JobValues(tables, problem.formulation.code(problem, plan)).runs:
-            start, stop = tables.layers(run.request, run.part)
-            chain, unit = tables.chain(run.request), run.part[2]
-            begin_us = run.start_us + chain.transfer_in_us[start][unit]
-            engine_us = (begin_us, run.end_us - chain.transfer_out_us[stop][unit])
-            yield Interval(
-                start_ns=1000 * run.start_us,
-                end_ns=1000 * run.end_us,
-                stream=run.request,
-                request=0,
-                chunk=run.place,
-                unit=tables.units[unit],
-                slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
-                engine_ns=tuple(1000 * at for at in engine_us),
-            )
+        values = JobValues(tables, problem.formulation.code(problem, plan))
+        return tables.intervals(values.runs, names)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time: all chunks in use stay loaded."""
@@ -107,29 +93,6 @@ class JobsOperation(RequestOperation):
         """Refuse what does not serve the requests."""
         if deployment.plan is None or deployment != self.arrange(problem, deployment.plan):
             raise InvalidPlanError("it serves other requests")
-
-    def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play all requests over and over, each time when all of them are done."""
-        first = self._round(problem, deployment)
-        round_ns = max(event.end_ns for event in first)
-        return executed(
-            deployment,
-            (
-                replace(event.moved(number * round_ns), request=number, slowdown_ns=0)
-                for number in range(rounds)
-                for event in first
-            ),
-        )
-
-    def steady(self, problem: Problem, deployment: Deployment) -> tuple[SteadyState, ...]:
-        """Return what all requests do, served once."""
-        first = self._round(problem, deployment)
-        period_us = max(event.end_ns for event in first) / 1000
-        return (SteadyState(period_us=period_us, events=tuple(sorted(first))),)
-
-    def _round(self, problem: Problem, deployment: Deployment) -> list[Interval]:
-        assert deployment.plan is not None
-        return list(self.ran(problem, deployment.plan))
 
 
 class ScheduleFormulation(Formulation[TablesT, JobPlan]):
@@ -224,45 +187,23 @@ class JobsFormulation(ScheduleFormulation[JobTables], RequestFormulation[JobTabl
 
     def code(self, problem: Problem, plan: Plan) -> JobPlan:
         """Return chunks and order by index."""
-        tables, names = tables_of(problem), jobs_of(problem).names
-        index = {name: number for number, name in enumerate(names)}
-        own: list[list[Chunk]] = [[] for _ in names]
-        wrong: list[Violation] = []
-        for chunk in plan.chunks:
-            if chunk.request in index:
-                own[index[chunk.request]].append(chunk)
-            else:
-                wrong.append(
-                    Violation(rule="names", message=f"{chunk.request!r} is no request; see the problem")
-                )
-        parts = []
-        for request, chunks in enumerate(own):
-            found: list[Violation] = []
-            parts.append(_parts(tables, request, chunks, found))
-            wrong += found
+        tables = tables_of(problem)
+        parts, wrong = tables.parted(plan)
         wrong += _disorder(tables, plan)
         if wrong:
             raise MalformedPlanError(plan, wrong)
-        return tables.ordered(tuple(index[name] for name in plan.order), tuple(parts))
+        return tables.ordered([tables.index[name] for name in plan.order], parts)
 
     def broken(self, problem: Problem, code: JobPlan, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield conflicts and capacities that a plan breaks."""
         assert isinstance(numbers, JobValues)
         tables = numbers.tables
-        first = tables.chains[0]
-        yield from shared_cores(numbers.busy_us, first.exclusive, tables.units)
-        for request, parts in enumerate(numbers.code.parts):
+        for request, parts in enumerate(code.parts):
             if not tables.visits.allows(part[2] for part in parts):
                 units = ", ".join(tables.units[part[2]] for part in parts)
                 text = f"request {tables.jobs.names[request]!r} is on {units}; passage {tables.jobs.passage}"
                 yield Violation(rule="passage", message=f"{text} forbids that")
-            for part in parts:
-                yield from tables.too_large(request, *tables.layers(request, part), part[2])
-        if first.device_memory is not None and numbers.loaded_bytes > first.device_memory:
-            text = (
-                f"the chunks in use need {numbers.loaded_bytes} bytes, the device has {first.device_memory}"
-            )
-            yield Violation(rule="device_memory", message=text)
+        yield from numbers.conflicts()
 
     def columns(self, numbers: PlanNumbers) -> Mapping[str, tuple[int | None, ...]]:
         """Return the load by unit, and by request its latency and what it misses its deadline by."""
@@ -316,39 +257,6 @@ def _without_waiting(name: str, problem: Problem) -> Problem:
     jobs = jobs_of(problem)
     requests = tuple(replace(each, after=()) if each.name == name else each for each in jobs.requests)
     return replace(problem, data=replace(jobs, requests=requests))
-
-
-def _parts(tables: JobTables, request: int, chunks: list[Chunk], wrong: list[Violation]) -> tuple[Part, ...]:
-    """Return the chunks of a request by index; what is wrong with them is added to `wrong`."""
-    chain, name = tables.chain(request), tables.jobs.names[request]
-    sections = tables.sections[tables.chain_of[request]]
-    starts = {section.start: number for number, section in enumerate(sections)}
-    stops = {section.stop: number + 1 for number, section in enumerate(sections)}
-    parts, at = [], 0
-    for chunk in chunks:
-        where = f"request {name!r}, chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
-
-        def note(rule: str, text: str, where: str = where) -> None:
-            wrong.append(Violation(rule=rule, message=f"{where}: {text}"))
-
-        if chunk.network != chain.network:
-            note("names", f"it is of network {chunk.network!r}, not {chain.network!r}")
-        elif chunk.unit not in tables.units:
-            note("names", f"no such unit; the platform has {', '.join(tables.units)}")
-        elif chunk.stop not in stops:
-            note("sections", f"it ends inside a section; sections end at {', '.join(map(str, stops))}")
-        elif chunk.start in starts:
-            part = (starts[chunk.start], stops[chunk.stop], tables.units.index(chunk.unit))
-            if not chain.runs(chunk.start, chunk.stop, part[2]):
-                note("support", "the unit cannot run all of it")
-            parts.append(part)
-        if chunk.start != at:
-            note("coverage", f"it does not start at layer {at}, where the one before ends")
-        at = chunk.stop
-    if at != chain.layer_count:
-        text = f"request {name!r}: its chunks end at layer {at}, the network has {chain.layer_count}"
-        wrong.append(Violation(rule="coverage", message=text))
-    return tuple(parts)
 
 
 def _disorder(tables: JobTables, plan: Plan) -> Iterator[Violation]:

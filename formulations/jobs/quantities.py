@@ -1,4 +1,4 @@
-"""What plans of single requests are worth, and what rules speak about: a played plan (`play.py`).
+"""What plans of requests are worth, and what rules speak about: a played plan (`ScheduleTables.played`).
 
 Times in microseconds. With slowdown a unit is busy for as long as chunks run on it; their work is what they
 would take alone.
@@ -6,13 +6,16 @@ would take alone.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
 
+from ..play import Run
+from ..scores import Violation, shared_cores
 from ..terms import UNIT, Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
-from .play import Run, played
-from .tables import JobPlan, JobTables, ScheduleTables
+from .tables import JobPlan, JobTables, RoutedTables, ScheduleTables
 
 
 class JobTerm(StrEnum):
@@ -55,12 +58,16 @@ class PlayedPlan(PlanNumbers):
 
     def __init__(self, tables: ScheduleTables, code: JobPlan) -> None:
         self.tables, self.code = tables, code
-        self.runs: tuple[Run, ...] = tuple(played(tables, code.order, code.parts))
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """What ran when."""
+        return tuple(self.tables.played(self.code.order, self.code.parts))
 
     @cached_property
     def start_us(self) -> tuple[int, ...]:
         """When each request starts."""
-        starts = {run.request: run.start_us for run in reversed(self.runs)}
+        starts = {run.request: run.start_us for run in self.runs if not run.place}
         return tuple(starts[request] for request in range(self.tables.request_count))
 
     @cached_property
@@ -94,16 +101,57 @@ class PlayedPlan(PlanNumbers):
         return len(self.busy_us)
 
 
-class JobValues(PlayedPlan):
-    """The numbers of one plan of requests."""
+class RequestValues(PlayedPlan):
+    """The numbers of one plan of requests, whatever else it has to keep to."""
 
-    tables: JobTables
+    tables: RoutedTables
 
     @cached_property
     def request_latency_us(self) -> tuple[int, ...]:
-        """From release to end, for each request."""
-        pairs = zip(self.finish_us, self.tables.jobs.requests, strict=True)
-        return tuple(end_us - request.release_us for end_us, request in pairs)
+        """From arrival to end, for each request."""
+        return tuple(map(int.__sub__, self.finish_us, self.tables.asked.entered_us))
+
+    @property
+    def memory_bytes(self) -> dict[int, int]:
+        """The most bytes that a chunk needs, by unit in use."""
+        found: dict[int, int] = {}
+        for request, parts in enumerate(self.code.parts):
+            for part in parts:
+                needs = self.tables.memory_bytes(request, part)
+                found[part[2]] = max(found.get(part[2], 0), needs)
+        return found
+
+    def conflicts(self) -> Iterator[Violation]:
+        """Yield units that do not go together, and capacities that are not enough."""
+        tables, first = self.tables, self.tables.chains[0]
+        yield from shared_cores(self.busy_us, first.exclusive, tables.units)
+        for request, parts in enumerate(self.code.parts):
+            for part in parts:
+                yield from tables.too_large(request, *tables.layers(request, part), part[2])
+        if first.device_memory is not None and self.peak_bytes > first.device_memory:
+            text = f"the plan needs {self.peak_bytes} bytes, the device has {first.device_memory}"
+            yield Violation(rule="device_memory", message=text)
+
+    @property
+    @abstractmethod
+    def peak_bytes(self) -> int:
+        """The most bytes in use at any instant."""
+
+    def uses(self, request: int, unit: int) -> int:
+        """Return whether the unit runs a layer of the request."""
+        return int(any(unit == part[2] for part in self.code.parts[request]))
+
+    def on(self, request: int, layer: int, unit: int) -> int:
+        """Return whether the unit runs the layer of the request."""
+        tables = self.tables
+        bounds = ((tables.layers(request, part), part[2]) for part in self.code.parts[request])
+        return int(any(start <= layer < stop and unit == own for (start, stop), own in bounds))
+
+
+class JobValues(RequestValues):
+    """The numbers of one plan of requests."""
+
+    tables: JobTables
 
     @cached_property
     def request_late_us(self) -> tuple[int, ...]:
@@ -124,15 +172,6 @@ class JobValues(PlayedPlan):
         return self.loaded_bytes
 
     @property
-    def memory_bytes(self) -> dict[int, int]:
-        """The most bytes that a chunk needs, by unit."""
-        tables, found = self.tables, dict[int, int]()
-        for run in self.runs:
-            unit = run.part[2]
-            found[unit] = max(found.get(unit, 0), tables.memory_bytes(run.request, run.part))
-        return found
-
-    @property
     def late(self) -> int:
         """The weights of all requests that are late."""
         return self._weighted(tuple(map(bool, self.request_late_us)))
@@ -150,16 +189,6 @@ class JobValues(PlayedPlan):
     def _weighted(self, values: tuple[int, ...]) -> int:
         pairs = zip(self.tables.jobs.requests, values, strict=True)
         return sum(request.weight * value for request, value in pairs)
-
-    def uses(self, request: int, unit: int) -> int:
-        """Return whether the unit runs a layer of the request."""
-        return int(any(unit == part[2] for part in self.code.parts[request]))
-
-    def on(self, request: int, layer: int, unit: int) -> int:
-        """Return whether the unit runs the layer of the request."""
-        tables = self.tables
-        bounds = ((tables.layers(request, part), part[2]) for part in self.code.parts[request])
-        return int(any(start <= layer < stop and unit == own for (start, stop), own in bounds))
 
 
 def _weights(tables: JobTables) -> int:

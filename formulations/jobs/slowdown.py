@@ -23,7 +23,7 @@ from itertools import combinations, permutations, product
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, all_of, any_of, count, linear
 from ..losses import MOST_LOSS_PERMILLE, Mark
-from .play import Part
+from ..play import Part
 from .quantities import PlayedPlan
 from .tables import Option, ScheduleTables
 

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from ..expr import BoolExpr, count
 from ..formulation import Difference
 from ..plan import Plan
+from ..play import Part
 from ..rules import RuleFunction, named
-from .play import Part
 from .tables import JobPlan, JobTables, ScheduleTables
 from .view import JobView
 

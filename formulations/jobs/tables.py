@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 from typing import NamedTuple
 
 from ..coordination.sections import Section, chunks_of, sections_of
+from ..history import Interval
 from ..job_requests import Cuts, Jobs
 from ..limits import capped
 from ..losses import Mark
-from ..plan import Plan
+from ..plan import Chunk, Plan
+from ..play import Job, Part, Parts, Run, play
 from ..problem import Problem
 from ..requests import RequestTables, ServedTables, chains_of, losses_of, networks_in_use
-from .play import Part, played
+from ..scores import Violation
 
 Square = tuple[tuple[int, ...], ...]
 """Microseconds by [unit][unit], or by [request][unit]."""
@@ -160,13 +162,171 @@ class ScheduleTables(ServedTables):
 
         `order`: any order of the chunks in which what waits stands behind what it waits for.
         """
-        runs = played(self, order, parts)
-        runs.sort(key=lambda run: (run.start_us, run.request))
-        return JobPlan(tuple(run.request for run in runs), parts)
+        return JobPlan(tuple(run.request for run in self.played(order, parts)), parts)
+
+    def jobs_of(self, parts: Parts) -> list[Job]:
+        """Return requests with some chunks, to be played; without delays and turns of units."""
+        return [
+            Job(
+                chunks=tuple(own),
+                works_us=tuple(self.work_us(request, part) for part in own),
+                marks=tuple(self.mark(request, part) for part in own),
+                entry_us=self.entry_us[request][own[0][2]],
+                after=self.after[request],
+            )
+            for request, own in enumerate(parts)
+        ]
+
+    def played(self, order: Iterable[int], parts: Parts) -> list[Run]:
+        """Return what runs when, in the order of the starts, ties by request.
+
+        `order`: a request for each of its chunks; units serve theirs in this order, units that take turns as
+        one. What waits for others stands behind them.
+        """
+        if self.losses.contended:
+            found = play(self.jobs_of(parts), order, self.unit_count, self.losses.loss)
+        else:
+            found = self._alone(order, parts)
+        found.sort(key=_first_started)
+        return found
+
+    def _alone(self, order: Iterable[int], parts: Parts) -> list[Run]:
+        """Return what runs when without slowdown: one look at each chunk."""
+        free_us, near, before, entry_us = [0] * self.unit_count, self.near, self.before, self.entry_us
+        done_us, place = [0] * self.request_count, [0] * self.request_count
+        found = []
+        for request in order:
+            number = place[request]
+            part = parts[request][number]
+            unit = part[2]
+            start_us = done_us[request] if number else entry_us[request][unit]
+            for other, square in () if number else before[request]:
+                ready_us = done_us[other] + square[parts[other][-1][2]][unit]
+                start_us = ready_us if ready_us > start_us else start_us  # `max` takes three times as long
+            for other in near[unit]:
+                start_us = free_us[other] if free_us[other] > start_us else start_us
+            work_us = self.work_us(request, part)
+            end_us = start_us + work_us
+            found.append(Run(request, number, part, start_us, end_us, work_us))
+            free_us[unit] = done_us[request] = end_us
+            place[request] = number + 1
+        return found
+
+
+def _first_started(run: Run) -> tuple[int, int]:
+    return run.start_us, run.request
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
-class JobTables(RequestTables, ScheduleTables):
+class RoutedTables(RequestTables, ScheduleTables):
+    """Integer tables of requests, each of which is a path through the sections of its network."""
+
+    @abstractmethod
+    def borders(self, request: int) -> Sequence[int]:
+        """Return the layers at which the sections of a request begin, and where the last one ends."""
+
+    def layers(self, request: int, part: Part) -> tuple[int, int]:
+        """Return first layer of a chunk, and one past the last."""
+        borders = self.borders(request)
+        return borders[part[0]], borders[part[1]]
+
+    def work_us(self, request: int, part: Part) -> int:
+        """Return how long a chunk takes alone, without a table of all that there can be."""
+        return self.chain(request).busy_us(*self.layers(request, part), part[2])
+
+    def mark(self, request: int, part: Part) -> Mark:
+        """Return how sensitive and how intense a chunk is."""
+        chain = self.chain_of[request]
+        if not self.losses.sliced[chain]:
+            return self.losses.marks[chain]
+        return self.losses.mark(chain, *self.layers(request, part), part[2])
+
+    def memory_bytes(self, request: int, part: Part) -> int:
+        """Return the bytes that a chunk needs."""
+        return self.chain(request).memory_bytes(*self.layers(request, part))
+
+    def named(self, order: Iterable[int], parts: Parts) -> Plan:
+        """Return a plan by name; `order`: requests by index."""
+        return Plan(
+            order=tuple(self.asked.names[request] for request in order),
+            chunks=tuple(
+                self.chunk(request, *self.layers(request, part), part[2])
+                for request, own in enumerate(parts)
+                for part in own
+            ),
+        )
+
+    def parted(self, plan: Plan) -> tuple[tuple[tuple[Part, ...], ...], list[Violation]]:
+        """Return the chunks of each request by index, and what is wrong with them."""
+        own: dict[str, list[Chunk]] = {name: [] for name in self.asked.names}
+        wrong: list[Violation] = []
+        for name in sorted({chunk.request for chunk in plan.chunks} - own.keys()):
+            text = f"{name!r} is no request; they are {', '.join(map(repr, own))}"
+            wrong.append(Violation(rule="names", message=text))
+        for chunk in plan.chunks:
+            own.get(chunk.request, []).append(chunk)
+        return tuple(self._parts(request, own[name], wrong) for request, name in enumerate(own)), wrong
+
+    def _parts(self, request: int, chunks: list[Chunk], wrong: list[Violation]) -> tuple[Part, ...]:
+        """Return the chunks of a request by index; what is wrong with them is added to `wrong`."""
+        chain, name = self.chain(request), self.asked.names[request]
+        places = {border: number for number, border in enumerate(self.borders(request))}
+        parts, at = [], 0
+        for chunk in chunks:
+            where = f"request {name!r}, chunk [{chunk.start}, {chunk.stop}) on {chunk.unit!r}"
+
+            def note(rule: str, text: str, where: str = where) -> None:
+                wrong.append(Violation(rule=rule, message=f"{where}: {text}"))
+
+            if chunk.network != chain.network:
+                note("names", f"it is of network {chunk.network!r}, not {chain.network!r}")
+            elif chunk.unit not in self.units:
+                note("names", f"no such unit; the platform has {', '.join(self.units)}")
+            elif chunk.stop <= chain.layer_count and chunk.stop not in places:
+                ends = ", ".join(map(str, list(places)[1:]))
+                note("sections", f"it ends inside a section; sections end at {ends}")
+            elif chunk.start in places and chunk.stop in places:
+                parts.append((places[chunk.start], places[chunk.stop], self.units.index(chunk.unit)))
+                unit, layers = parts[-1][2], range(chunk.start, chunk.stop)
+                if stuck := [layer for layer in layers if chain.layer_us[layer][unit] is None]:
+                    note("support", f"the unit cannot run layers {', '.join(map(str, stuck))}")
+            if chunk.start != at:
+                note("coverage", f"it does not start at layer {at}, where the one before ends")
+            at = chunk.stop
+        if at != chain.layer_count:
+            text = f"request {name!r}: its chunks end at layer {at}, the network has {chain.layer_count}"
+            wrong.append(Violation(rule="coverage", message=text))
+        return tuple(parts)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The index of each request by name."""
+        return {name: number for number, name in enumerate(self.asked.names)}
+
+    def intervals(self, runs: Iterable[Run], names: Sequence[str]) -> Iterator[Interval]:
+        """Yield what has run as a trace has it; `names`: the request of each stream."""
+        stream_of = {self.index[name]: stream for stream, name in enumerate(names)}
+        for run in runs:
+            (start, stop), unit = self.layers(run.request, run.part), run.part[2]
+            chain = self.chain(run.request)
+            engine_us = (
+                run.start_us + chain.transfer_in_us[start][unit],
+                run.end_us - chain.transfer_out_us[stop][unit],
+            )
+            yield Interval(
+                start_ns=1000 * run.start_us,
+                end_ns=1000 * run.end_us,
+                stream=stream_of[run.request],
+                request=run.round,
+                chunk=run.place,
+                unit=self.units[unit],
+                slowdown_ns=1000 * (run.end_us - run.start_us - run.work_us),
+                engine_ns=tuple(1000 * at for at in engine_us),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
+class JobTables(RoutedTables):
     """Integer tables of requests."""
 
     jobs: Jobs  # the requests
@@ -215,25 +375,13 @@ class JobTables(RequestTables, ScheduleTables):
             for request in self.jobs.requests
         )
 
-    def work_us(self, request: int, part: Part) -> int:
-        """Return how long a chunk takes alone, without a table of all that there can be."""
-        return self.chain(request).busy_us(*self.layers(request, part), part[2])
+    def borders(self, request: int) -> Sequence[int]:
+        """Return the layers at which the sections of a request begin, and where the last one ends."""
+        return self._borders[self.chain_of[request]]
 
-    def mark(self, request: int, part: Part) -> Mark:
-        """Return how sensitive and how intense a chunk is."""
-        chain = self.chain_of[request]
-        if not self.losses.sliced[chain]:
-            return self.losses.marks[chain]
-        return self.losses.mark(chain, *self.layers(request, part), part[2])
-
-    def layers(self, request: int, part: Part) -> tuple[int, int]:
-        """Return first layer of a chunk, and one past the last."""
-        own = self.sections[self.chain_of[request]]
-        return own[part[0]].start, own[part[1] - 1].stop
-
-    def memory_bytes(self, request: int, part: Part) -> int:
-        """Return the bytes that a chunk needs."""
-        return self.chain(request).memory_bytes(*self.layers(request, part))
+    @cached_property
+    def _borders(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((0, *(section.stop for section in own)) for own in self.sections)
 
     def fits(self, request: int, part: Part) -> bool:
         """Return whether a chunk stays within the memory of its unit."""
@@ -241,14 +389,7 @@ class JobTables(RequestTables, ScheduleTables):
 
     def plan(self, code: JobPlan) -> Plan:
         """Return a plan by name."""
-        return Plan(
-            order=tuple(self.jobs.names[request] for request in code.order),
-            chunks=tuple(
-                self.chunk(request, *self.layers(request, part), part[2])
-                for request, parts in enumerate(code.parts)
-                for part in parts
-            ),
-        )
+        return self.named(code.order, code.parts)
 
 
 def _longest_us(options: tuple[Option, ...], count: int) -> int:

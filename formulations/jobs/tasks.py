@@ -20,6 +20,7 @@ from ..limits import capped
 from ..losses import Losses, Mark
 from ..placed_layers import chunks_of_layers, placed_quantities, too_full, units_of_layers
 from ..plan import Plan
+from ..play import Part
 from ..problem import Problem
 from ..scores import Violation
 from ..task_graphs import TaskGraph
@@ -27,7 +28,6 @@ from ..terms import Dimension as D
 from ..terms import Index, QuantityInfo, TermInfo, quantity_table, table
 from ..views import GraphView, LayerRef, whole
 from ..weights import Weights
-from .play import Part
 from .quantities import JobQuantity as Q
 from .quantities import JobTerm, PlayedPlan, most_us
 from .tables import JobPlan, Option, ScheduleTables, Square, Visits

@@ -244,13 +244,12 @@ def realised_rates(measured: MeasuredSchedule) -> list[Row]:
     A unit that a request does not use has the mean of the others there.
     """
     values = measured.values
-    spent, work = [0] * values.shop.unit_count, [0] * values.shop.unit_count
+    spent, work = [0] * values.tables.unit_count, [0] * values.tables.unit_count
     for run in values.runs:
         spent[run.unit] += run.end_us - run.start_us
         work[run.unit] += run.work_us
     means = [1000 * took // own if own else 1000 for took, own in zip(spent, work, strict=True)]
-    rates = [list(means) for _ in range(values.shop.request_count)]
+    rates = [list(means) for _ in range(values.tables.request_count)]
     for run in values.runs:
-        request = values.schedule.order[run.position]
-        rates[request][run.unit] = 1000 * (run.end_us - run.start_us) // run.work_us
+        rates[run.request][run.unit] = 1000 * (run.end_us - run.start_us) // run.work_us
     return [tuple(row) for row in rates]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...formulations.jobs.play import Part
 from ...formulations.jobs.quantities import JobTerm
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
 from ...formulations.jobs.tables import JobPlan, JobTables, Visits
+from ...formulations.play import Part
 from ...formulations.problem import Problem
 
 MOST_ROUTES, _MOST_STEPS = 200, 100_000

@@ -9,7 +9,7 @@ import pytest
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Mode, Rounds
 from gapless.formulations.errors import InvalidPlanError
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Execution, LoadPolicy, Request, Workload
 

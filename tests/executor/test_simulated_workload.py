@@ -14,7 +14,7 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import predicted_us
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Plan

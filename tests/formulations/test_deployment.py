@@ -9,7 +9,7 @@ import pytest
 from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
 from gapless.formulations.errors import InvalidPlanError
 from gapless.formulations.files import Schema, dump, parse
-from gapless.formulations.flow_shop.operation import deploy
+from gapless.formulations.flow_shop.formulation import deploy
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Request, Workload
 

@@ -87,7 +87,7 @@ def test_energy_of_a_stream_is_that_of_a_round(slowed: bool) -> None:
         if not slowed:
             assert values.energy_nj == least
             continue
-        runs = [run for run in values.stream if 8 * 2 <= run.position < 16 * 2]
+        runs = [run for run in values.stream if 8 <= run.round < 16]
         extra = (problem.platform.units[run.unit] for run in runs)
         played = sum(
             ((unit.power_mw or 0) - (unit.idle_mw or 0)) * (run.end_us - run.start_us)

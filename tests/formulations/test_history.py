@@ -6,7 +6,7 @@ from gapless.api.problems import table_problem
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import replicas
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import Interval, executed
 from gapless.formulations.simulate import simulate, simulate_workload

@@ -25,7 +25,7 @@ from gapless.executor.export.sessions import Export, OpenChunk
 from gapless.executor.joined import join
 from gapless.executor.model import Model
 from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
 from gapless.formulations.streams import Stream

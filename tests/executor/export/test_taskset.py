@@ -14,7 +14,7 @@ from gapless.executor.export.kinds import ExportKind
 from gapless.executor.model import Model
 from gapless.formulations.deployment import Deployment, replicas
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.plan import Plan
 from gapless.formulations.streams import Stream
 from gapless.formulations.workload import Request, Workload

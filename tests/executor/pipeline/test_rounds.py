@@ -15,7 +15,7 @@ from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment, Mode
 from gapless.formulations.errors import ExecutionError, InvalidInputError, InvalidPlanError, UnitLostError
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.history import History, Interval
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Request, Workload

@@ -19,7 +19,7 @@ from gapless.executor.tuning.candidates import (
 )
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Mode
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.operation import operation_of

@@ -67,7 +67,7 @@ def check_encoding(problem: Problem, top: int) -> None:
             stated = lowering.number(variables.number(TERMS[term].field)) if term != "idle" else None
             if stated is None:
                 check_idle(problem, lowering, values, judged)
-            elif term == "energy" and judged.shop.losses.contended and shop.workload.mode is Mode.STREAM:
+            elif term == "energy" and judged.tables.losses.contended and shop.workload.mode is Mode.STREAM:
                 assert stated.evaluate(values) <= judged.term(term)  # without what slowdown adds
             elif encoded.name == "ordering":  # a pattern stands for the best order that has it
                 assert stated.evaluate(values) <= judged.term(term)

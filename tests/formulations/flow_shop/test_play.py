@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.formulations.flow_shop.play import Job, play_asynchronous, play_columns
 from gapless.formulations.judge import check, score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE, Loss, LossTable
-from gapless.formulations.play import Run
+from gapless.formulations.play import Job, Run, play, play_columns
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate_workload
 from gapless.solvers.exhaustive import all_plans
@@ -21,8 +20,33 @@ from tests.workload_instances import workload_problem, workload_problems
 
 def jobs_from(rows: list[list[int]]) -> list[Job]:
     """Return jobs with these times on each unit; each job is a chain of its own."""
-    chunks = [tuple((unit, time) for unit, time in enumerate(row) if time) for row in rows]
-    return [Job(index, 0, own, ((index, index),) * len(own)) for index, own in enumerate(chunks)]
+    used = [[(unit, time) for unit, time in enumerate(row) if time] for row in rows]
+    return [
+        Job(
+            chunks=tuple((place, place + 1, unit) for place, (unit, _) in enumerate(own)),
+            works_us=tuple(time for _, time in own),
+            marks=((index, index),) * len(own),
+        )
+        for index, own in enumerate(used)
+    ]
+
+
+def freely(
+    jobs: list[Job],
+    units: int,
+    loss: Loss | None = None,
+    slots: int | None = None,
+    *,
+    rounds: int = 1,
+    endless: bool = False,
+) -> list[Run]:
+    """Play jobs that all units serve in the given order."""
+    order = [index for index, job in enumerate(jobs) for _ in job.chunks]
+    return play(jobs, order, units, loss, slots, rounds=rounds, endless=endless)
+
+
+def in_columns(jobs: list[Job], units: int, loss: Loss | None = None) -> list[Run]:
+    return play_columns(jobs, range(len(jobs)), units, loss)
 
 
 def losses_of(jobs: int, units: int, loss: dict[tuple[int, int], int]) -> LossTable:
@@ -57,7 +81,7 @@ def fluid_makespan(rows: list[list[int]], loss: LossTable) -> Fraction:
     jobs = jobs_from(rows)
     done = [0] * len(jobs)
     queues = [
-        [(p, i) for p, job in enumerate(jobs) for i, (u, _) in enumerate(job.chunks) if u == unit]
+        [(p, i) for p, job in enumerate(jobs) for i, (*_, u) in enumerate(job.chunks) if u == unit]
         for unit in range(3)
     ]
     running: dict[int, tuple[int, Fraction]] = {}
@@ -66,7 +90,7 @@ def fluid_makespan(rows: list[list[int]], loss: LossTable) -> Fraction:
         for unit, queue in enumerate(queues):
             if queue and unit not in running and done[queue[0][0]] == queue[0][1]:
                 p, i = queue.pop(0)
-                running[unit] = (p, Fraction(jobs[p].chunks[i][1]))
+                running[unit] = (p, Fraction(jobs[p].works_us[i]))
         rates = {
             u: Fraction(1000 - sum(loss[a][u][b][v] for v, (b, _) in running.items() if v != u), 1000)
             for u, (a, _) in running.items()
@@ -84,7 +108,7 @@ def fluid_makespan(rows: list[list[int]], loss: LossTable) -> Fraction:
 @given(rows=TIMES)
 def test_without_slowdown_it_is_the_flow_shop_recursion(rows: list[list[int]]) -> None:
     jobs = jobs_from(rows)
-    played = play_asynchronous(jobs, 3, None, task_slots=len(jobs))  # the event loop, not the short cut
+    played = freely(jobs, 3)
     free = [0, 0, 0]
     for row in rows:
         at = 0
@@ -92,7 +116,6 @@ def test_without_slowdown_it_is_the_flow_shop_recursion(rows: list[list[int]]) -
             if time:
                 at = free[unit] = max(at, free[unit]) + time
     assert makespan(played) == max(free)
-    assert sorted(played, key=repr) == sorted(play_asynchronous(jobs, 3, None), key=repr)
 
 
 @given(rows=TIMES, rates=st.lists(st.integers(0, 370), min_size=25, max_size=25))
@@ -102,7 +125,7 @@ def test_with_slowdown_it_is_the_fluid_model_to_a_few_microseconds(
     count = len(rows)
     scaled = [[1000 * time for time in row] for row in rows]
     loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
-    played = makespan(play_asynchronous(jobs_from(scaled), 3, by_job(loss)))
+    played = makespan(freely(jobs_from(scaled), 3, by_job(loss)))
     fluid = fluid_makespan(scaled, loss)
     assert abs(played - fluid) <= 40  # up to a microsecond for each time two chunks meet, passed on
 
@@ -112,7 +135,7 @@ def microseconds(rows: list[list[int]], loss: LossTable) -> list[tuple[int, int,
     jobs, now = jobs_from(rows), 0
     done, found = [0] * len(jobs), []
     queues = [
-        [(p, i) for p, job in enumerate(jobs) for i, (u, _) in enumerate(job.chunks) if u == unit]
+        [(p, i) for p, job in enumerate(jobs) for i, (*_, u) in enumerate(job.chunks) if u == unit]
         for unit in range(3)
     ]
     running: dict[int, tuple[int, int, int]] = {}
@@ -121,7 +144,7 @@ def microseconds(rows: list[list[int]], loss: LossTable) -> list[tuple[int, int,
         for unit, queue in enumerate(queues):
             if queue and unit not in running and done[queue[0][0]] == queue[0][1]:
                 p, i = queue.pop(0)
-                running[unit] = (p, now, jobs[p].chunks[i][1])
+                running[unit] = (p, now, jobs[p].works_us[i])
                 met[p, unit] = {(0, -1): 0}
         now += 1
         for unit, (p, _, _) in running.items():
@@ -144,19 +167,19 @@ def microseconds(rows: list[list[int]], loss: LossTable) -> list[tuple[int, int,
 def test_the_cap_holds_at_each_instant(rows: list[list[int]], rates: list[int]) -> None:
     count = len(rows)
     loss = losses_of(count, 3, {(a, b): rates[5 * a + b] for a in range(count) for b in range(count)})
-    played = play_asynchronous(jobs_from(rows), 3, by_job(loss))
-    assert sorted((r.position, r.unit, r.start_us, r.end_us) for r in played) == microseconds(rows, loss)
+    played = freely(jobs_from(rows), 3, by_job(loss))
+    assert sorted((r.request, r.unit, r.start_us, r.end_us) for r in played) == microseconds(rows, loss)
 
 
 def test_every_chunk_keeps_its_equation() -> None:
     loss = losses_of(3, 3, {(0, 1): 200, (1, 0): 100, (2, 0): 300, (1, 2): 50, (0, 2): 10})
-    runs = play_asynchronous(jobs_from([[50, 70, 20], [33, 90, 41], [60, 10, 75]]), 3, by_job(loss))
+    runs = freely(jobs_from([[50, 70, 20], [33, 90, 41], [60, 10, 75]]), 3, by_job(loss))
     for run in runs:
         lost = 0
         for other in runs:
             overlap = min(run.end_us, other.end_us) - max(run.start_us, other.start_us)
             if other is not run and overlap > 0:
-                lost += loss[run.position][run.unit][other.position][other.unit] * overlap // 1000
+                lost += loss[run.request][run.unit][other.request][other.unit] * overlap // 1000
         assert run.end_us - run.start_us == run.work_us + lost
 
 
@@ -164,28 +187,28 @@ def test_a_barrier_can_be_faster_than_running_freely() -> None:
     """The anomaly of formulations, section 4: free 56, with barriers 50."""
     jobs = jobs_from([[5, 20], [2, 20], [20, 5]])
     loss = losses_of(3, 2, {(0, 2): 250, (2, 0): 250})
-    assert makespan(play_asynchronous(jobs, 2, by_job(loss))) == pytest.approx(56, abs=1)
-    assert makespan(play_columns(jobs, 2, by_job(loss))) == pytest.approx(50, abs=1)
+    assert makespan(freely(jobs, 2, by_job(loss))) == pytest.approx(56, abs=1)
+    assert makespan(in_columns(jobs, 2, by_job(loss))) == pytest.approx(50, abs=1)
 
 
 def test_columns_wait_and_bypassing_requests_do_not() -> None:
     jobs = jobs_from([[10, 50, 0], [10, 0, 10]])
-    assert makespan(play_columns(jobs, 3, None)) == 70
-    assert makespan(play_asynchronous(jobs, 3, None)) == 60
+    assert makespan(in_columns(jobs, 3)) == 70
+    assert makespan(freely(jobs, 3)) == 60
 
 
 @given(rows=TIMES)
 def test_columns_are_never_faster_and_at_most_k_times_slower_without_slowdown(rows: list[list[int]]) -> None:
     jobs = jobs_from(rows)
-    free, columns = makespan(play_asynchronous(jobs, 3, None)), makespan(play_columns(jobs, 3, None))
+    free, columns = makespan(freely(jobs, 3)), makespan(in_columns(jobs, 3))
     assert free <= columns <= 3 * free
 
 
 def test_task_slots_hold_requests_back() -> None:
     jobs = jobs_from([[10, 10, 10]] * 3)
-    assert makespan(play_asynchronous(jobs, 3, None, 1)) == 90
-    assert makespan(play_asynchronous(jobs, 3, None, 2)) == 60
-    assert makespan(play_asynchronous(jobs, 3, None, 3)) == 50
+    assert makespan(freely(jobs, 3, None, 1)) == 90
+    assert makespan(freely(jobs, 3, None, 2)) == 60
+    assert makespan(freely(jobs, 3, None, 3)) == 50
 
 
 @pytest.mark.slow
@@ -214,7 +237,7 @@ def test_memory_counts_weights_tensors_and_waiting() -> None:
 
 def test_in_rounds_a_unit_with_little_to_do_waits_for_the_others() -> None:
     jobs = jobs_from([[50, 100]])
-    runs = play_asynchronous(jobs, 2, None, rounds=20)
+    runs = freely(jobs, 2, None, rounds=20)
     entered = [run.start_us for run in runs if run.unit == 0]
     left = [run.end_us for run in runs if run.unit == 1]
     assert left == [50 + 100 * number for number in range(1, 21)]
@@ -230,8 +253,8 @@ def test_the_last_of_endless_rounds_have_company() -> None:
     ended, endless = (
         [
             run.end_us
-            for run in play_asynchronous(jobs, 2, by_job(loss), rounds=16, endless=more)
-            if run.unit == 1 and run.position < 16
+            for run in freely(jobs, 2, by_job(loss), rounds=16, endless=more)
+            if run.unit == 1 and run.round < 16
         ]
         for more in (False, True)
     )

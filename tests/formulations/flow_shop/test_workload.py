@@ -13,8 +13,7 @@ from gapless.formulations.costs import Interference, NetworkContention
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError, InvalidPlanError, InvalidProblemError
 from gapless.formulations.files import dump_plan, load_plan
-from gapless.formulations.flow_shop.formulation import WorkloadFeature
-from gapless.formulations.flow_shop.operation import deploy
+from gapless.formulations.flow_shop.formulation import WorkloadFeature, deploy
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check, rank_key, score
@@ -127,6 +126,18 @@ def test_malformed_plans_are_told_apart(chunks: tuple[Chunk, ...], order: tuple[
         score(PROBLEM, plan)
 
 
+def test_chunks_end_where_cuts_are_allowed() -> None:
+    network = replace(PROBLEM.networks[0], forbidden_cuts=(1,))
+    problem = replace(PROBLEM, networks=(network, PROBLEM.networks[1]))
+    plan = Plan(chunks=(chunk("a0", 0, 1, "npu"), chunk("a0", 1, 2, "npu"), B), order=("a0", "b1"))
+    assert {violation.rule for violation in check(problem, plan)} == {"unit_order"}
+    able = replace(problem, costs=workload_problem({"a": [[1, 2], [3, 4]], "b": [[5, 9]]}, ["a"]).costs)
+    plan = replace(plan, chunks=(chunk("a0", 0, 1, "npu"), chunk("a0", 1, 2, "big"), B))
+    (found,) = score(able, plan).violations
+    assert found.rule == "cut"
+    assert "chunk [0, 1) on 'npu' ends where no cut is allowed" in found.message
+
+
 @pytest.mark.slow
 @given(problem=workload_problems(), data=st.data())
 def test_plans_are_schedules_and_back(problem: Problem, data: st.DataObject) -> None:
@@ -175,14 +186,14 @@ def test_what_never_meets_a_pair_does_not_change_it(
             tables, ["a", "b", *others], slowdown=table, high=tuple("cde"), workload=ordered
         )
         cuts = [(0, 0, 1, 1, 1), (0, 1, 1, 1, 1), *((0, 1, 1, 1, 1) for _ in others)]
-        shop = shop_of(problem)
+        workload = workload_of(problem)
         requests = tuple(
             replace(request, arrival_us=100_000 if index > 1 and execution is Execution.ASYNCHRONOUS else 0)
-            for index, request in enumerate(shop.workload.requests)
+            for index, request in enumerate(workload.requests)
         )
-        shop = replace(shop, workload=replace(shop.workload, requests=requests))
+        shop = shop_of(replace(problem, data=replace(workload, requests=requests)))
         runs = WorkloadValues(shop, Schedule(tuple(range(len(cuts))), tuple(cuts))).runs
-        return [run for run in runs if run.position < 2]
+        return [run for run in runs if run.request < 2]
 
     ordered = Workload(
         requests=(Request(name="r", network="a"),), order=RequestOrder.FIXED, execution=execution

@@ -92,7 +92,7 @@ def test_a_plan_in_words_names_each_request_once() -> None:
         ({"order": (*PLAN.order, "x")}, "order", "names 'x' 1 times"),
         ({"chunks": (*CHUNKS[1:],)}, "coverage", "does not start at layer 0"),
         ({"chunks": CHUNKS[:4]}, "coverage", "'t': its chunks end at layer 0"),
-        ({"chunks": (part("n", 0, 3, "u1"), *CHUNKS[3:])}, "support", "cannot run all of it"),
+        ({"chunks": (part("n", 0, 3, "u1"), *CHUNKS[3:])}, "support", "cannot run layers"),
         ({"chunks": (*CHUNKS[:4], part("t", 0, 1, "u9"))}, "names", "no such unit"),
         ({"chunks": (*CHUNKS, part("q", 0, 1, "u0"))}, "names", "'q' is no request"),
         ({"chunks": (*CHUNKS[:4], replace(CHUNKS[4], network="net"))}, "names", "not 'small'"),

@@ -44,6 +44,10 @@ def test_it_is_played_over_and_over() -> None:
     (state,) = operation.steady(problem, arranged)
     assert twice.makespan_us == 2 * state.period_us == 2 * simulate(problem, plan).makespan_us
     assert len(twice.events) == 2 * len(plan.chunks)
+    thrice = operation.play(problem, arranged, 3)
+    first, *later = (sorted(e.start_ns for e in thrice.events if e.request == number) for number in range(3))
+    round_ns = 1000 * state.period_us
+    assert later == [[start + number * round_ns for start in first] for number in (1, 2)]
 
 
 def test_what_runs_has_the_order_of_the_plan() -> None:

@@ -10,11 +10,11 @@ import pytest
 from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import Interference
 from gapless.formulations.job_requests import JobRequest
-from gapless.formulations.jobs import play
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import JobPlan, JobTables, tables_of
 from gapless.formulations.judge import score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
+from gapless.formulations.play import play
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate
 from tests.jobs_instances import drawn_jobs, jobs_problem, longer, slowed
@@ -91,11 +91,11 @@ def test_it_is_the_play_of_each_microsecond(seed: int, strong: bool, by_slice: b
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_without_slowdown_both_plays_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_slowdown_both_plays_agree(seed: int) -> None:
     problem = drawn_jobs(seed)
     tables = tables_of(problem)
     for code in islice(problem.formulation.codes(problem), 0, 200, 40):
-        events = play._Play(tables, code.order, code.parts).run()
+        events = play(tables.jobs_of(code.parts), code.order, tables.unit_count, None)
         assert sorted(events) == sorted(JobValues(tables, code).runs)
 
 

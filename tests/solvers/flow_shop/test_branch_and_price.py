@@ -12,7 +12,6 @@ import pytest
 
 from benchmarks.flow_bound import optima
 from benchmarks.workload_instances import random_workload, small_workload
-from gapless.formulations.flow_shop.play import jobs_of, play_asynchronous
 from gapless.formulations.flow_shop.space import groups_of
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.problem import Problem
@@ -100,17 +99,18 @@ def test_what_is_left_out_never_runs(seed: int) -> None:
     problem = random_workload(5, 4, seed, slowdown=bool(seed % 2))
     shop, schedule = shop_of(problem), drawn_schedule(problem, rng, idle=seed % 3 == 0)
     search, part = part_of(problem)
-    runs = play_asynchronous(jobs_of(shop, schedule), shop.unit_count, shop.losses.loss)
+    code = shop.chunked(schedule)
+    runs = shop.played(code.order, code.parts)
     for first, then in pairwise(schedule.order):
         part = part.ordered(first, then)
     for request, unit in product(range(shop.request_count), range(shop.unit_count)):
-        used = any(run.unit == unit and schedule.order[run.position] == request for run in runs)
+        used = any(run.unit == unit and run.request == request for run in runs)
         half = part.using([request], unit, used=used)
         assert half is not None
         part = half
     phase_us = max((run.end_us for run in runs if run.unit == part.first), default=0)
     for request in range(shop.request_count):
-        own = [run for run in runs if schedule.order[run.position] == request and run.end_us > phase_us]
+        own = [run for run in runs if run.request == request and run.end_us > phase_us]
         place, next_ = 2 * shop.unit_count, min(own, key=lambda run: run.unit, default=None)
         if next_ is not None:
             place = 2 * next_.unit + (next_.start_us < phase_us)
@@ -121,7 +121,7 @@ def test_what_is_left_out_never_runs(seed: int) -> None:
     together = np.full((len(times), shop.unit_count), -1)
     for run in runs:
         at = [index for index, time in enumerate(times) if run.start_us <= time < run.end_us]
-        together[at, run.unit] = schedule.order[run.position]
+        together[at, run.unit] = run.request
     assert company.possible(together).all()
     assert not company.possible(together[:, ::-1]).all()
 

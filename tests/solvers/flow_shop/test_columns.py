@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.flow_bound import optima
-from gapless.formulations.flow_shop.play import Job, play_columns
 from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.play import Job, play_columns
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop.arrays import ChainArrays, build_arrays
 from gapless.solvers.flow_shop.columns import columns_apply, contended_columns_us, least_columns
@@ -24,9 +24,15 @@ from .cutting import every_cut, networks
 
 
 def column_makespan(rows: tuple[Row, ...]) -> int:
-    chunks = [tuple((k, t) for k, t in enumerate(row) if t) for row in rows]
-    jobs = [Job(i, 0, own, ((0, 0),) * len(own)) for i, own in enumerate(chunks)]
-    return max((run.end_us for run in play_columns(jobs, len(rows[0]), None)), default=0)
+    jobs = [
+        Job(
+            tuple((k, k + 1, k) for k, t in enumerate(row) if t),
+            tuple(filter(None, row)),
+            ((0, 0),) * len(row),
+        )
+        for row in rows
+    ]
+    return max((run.end_us for run in play_columns(jobs, range(len(rows)), len(rows[0]), None)), default=0)
 
 
 @pytest.mark.slow

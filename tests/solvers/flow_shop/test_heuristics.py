@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from benchmarks.workload_instances import random_workload
-from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.flow_shop.values import WorkloadValues
+from gapless.formulations.flow_shop.tables import FlowShop, workload_of
 from gapless.formulations.hardware import UnitKind
-from gapless.formulations.play import Run
+from gapless.formulations.jobs.tables import JobPlan
+from gapless.formulations.play import Part, Run
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
@@ -263,14 +263,14 @@ def test_what_is_found_on_the_way_is_shown() -> None:
 def test_after_the_deadline_only_the_judge_plays_a_schedule(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played: list[int] = []
-    play = WorkloadValues.play
+    played: list[JobPlan] = []
+    play = FlowShop.played
 
-    def counted(values: WorkloadValues, rounds: int, *, endless: bool = False) -> list[Run]:
-        played.append(rounds)
-        return play(values, rounds, endless=endless)
+    def counted(shop: FlowShop, order: tuple[int, ...], parts: tuple[tuple[Part, ...], ...]) -> list[Run]:
+        played.append(JobPlan(order, parts))
+        return play(shop, order, parts)
 
-    monkeypatch.setattr(WorkloadValues, "play", counted)
+    monkeypatch.setattr(FlowShop, "played", counted)
     problem = random_workload(20, 4, slowdown=True)
     assert solve(problem, name, SolveOptions(time_limit_s=1e-6)).plan is not None
     assert len(played) == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.formulations.flow_shop.play import Job, play_asynchronous
+from gapless.formulations.play import Job, play
 from gapless.solvers.flow_shop.arrays import ChainArrays
 from gapless.solvers.flow_shop.line import Row, Sides, end_us, heads, put_back, tails
 from gapless.solvers.flow_shop.ways import Ways
@@ -23,11 +23,17 @@ ARRIVALS = st.lists(st.sampled_from([0, 0, 7, 30]), min_size=5, max_size=5)
 def played(rows: list[Row], arrivals: list[int]) -> int:
     """Return the makespan by the one simulation."""
     jobs = [
-        Job(i, arrival, tuple((unit, work) for unit, work in enumerate(row) if work), ())
-        for i, (row, arrival) in enumerate(zip(rows, arrivals, strict=True))
+        Job(
+            chunks=tuple((unit, unit + 1, unit) for unit, work in enumerate(row) if work),
+            works_us=tuple(filter(None, row)),
+            marks=((0, 0),) * len(row),
+            entry_us=arrival,
+        )
+        for row, arrival in zip(rows, arrivals, strict=True)
         if any(row)
     ]
-    return max((run.end_us for run in play_asynchronous(jobs, 3, None)), default=0)
+    order = [index for index, job in enumerate(jobs) for _ in job.chunks]
+    return max((run.end_us for run in play(jobs, order, 3, None)), default=0) if jobs else 0
 
 
 def nothing(units: int) -> Sides:

@@ -31,7 +31,7 @@ from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import ExecutionError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load_problem, save
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Cuts, Schedule, shop_of, workload_of
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.plan import Plan

@@ -21,7 +21,7 @@ from gapless.executor.tuning.options import Rung, TuningOptions
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Deployment, Mode, replicas
-from gapless.formulations.flow_shop.operation import deploy as deploy_rounds
+from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import History
 from gapless.formulations.job_requests import JobRequest, Jobs
