@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.schedule_instances import any_schedule, sliced
-from gapless.formulations.jobs.quantities import JobTerm, JobValues
+from gapless.formulations.jobs.quantities import JobValues, Term
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import examined
@@ -135,7 +135,7 @@ def _of_schedules(problem: Problem) -> Iterator[Compared]:
         return
     for term, least in best.items():
         yield f"{term}", bound_of(problem.with_objective(term)), least
-    least_us, asked = best[JobTerm.MAKESPAN], problem.with_objective(JobTerm.MAKESPAN)
+    least_us, asked = best[Term.MAKESPAN], problem.with_objective(Term.MAKESPAN)
     tables = tables_of(asked)
     instance = instance_of(tables, range(tables.unit_count))
     priced = price_bound(instance)

@@ -81,14 +81,17 @@ QUANTITY = {
 
 FAMILIES = {
     "cooperation": ("GroupTerm", "period_us"),
-    "flow_shop": ("FlowTerm", "period_us"),
-    "jobs": ("JobTerm", "makespan_us"),
+    "flow_shop": ("Term", "period_us"),
+    "jobs": ("Term", "makespan_us"),
     "partition": ("PartTerm", "period_us"),
     "pipelines": ("PipelineTerm", "period_us"),
-    "task_graph": ("JobTerm", "latency_us"),
+    "task_graph": ("Term", "latency_us"),
 }
 """The other families: the class of their terms, what the new one is worth."""
-HOMES = {"task_graph": ("jobs/quantities.py", "jobs/tasks.py")}
+HOMES = {
+    "flow_shop": ("jobs/quantities.py", "flow_shop/quantities.py"),
+    "task_graph": ("jobs/quantities.py", "jobs/tasks.py"),
+}
 """Where that class and the table of terms are, if not in the `quantities.py` of the family."""
 
 ASK_NATIVE = """

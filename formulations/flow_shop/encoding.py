@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from ..errors import UnsupportedFeatureError
 from ..expr import BoolExpr, VariableKey, any_of, variables
+from ..jobs.quantities import Quantity
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from ..workload import Execution
@@ -30,7 +31,6 @@ from .clocks import Clocks
 from .needs import Needs, needs_of
 from .occupancy import Occupancy
 from .ordering import FixedOrder, Pattern, Places, Precedences, RankedOrder, order_definitions
-from .quantities import FlowQuantity
 from .slicing import Slicing
 from .slowdown import Lengths
 from .space import alike, settled
@@ -49,7 +49,7 @@ def encode_workload(problem: Problem, *, top: int, known: Schedule | None = None
     needs = needs_of(problem)
     shop = shop_of(problem)
     asked = {name for rule in problem.expression_rules for name, _ in variables(rule.expr)}
-    if FlowQuantity.CONTENTION in asked and shop.contention_by_cuts:
+    if Quantity.CONTENTION in asked and shop.contention_by_cuts:
         raise UnsupportedFeatureError(
             "rules about contention are not encoded where the layers of a network differ in their intensity; "
             "native and exhaustive know them",
@@ -121,7 +121,7 @@ class _Parts:
         return order, clocks
 
     def _occupancy(self) -> Occupancy | None:
-        asked = self._needs.quantities & {FlowQuantity.PEAK, FlowQuantity.MEMORY_WHILE}
+        asked = self._needs.quantities & {Quantity.PEAK, Quantity.MEMORY_WHILE}
         if not asked or self.clocks is None:
             return None
         return Occupancy(self.slicing, self.clocks, self._needs.quantities)
@@ -204,11 +204,11 @@ def _separable(problem: Problem, needs: Needs) -> bool:
     Then equal requests can be cut alike, and the order is no more than a pattern.
     """
     apart = {
-        FlowQuantity.BOTTLENECK,
-        FlowQuantity.WORK,
-        FlowQuantity.CONTENTION,
-        FlowQuantity.DISPLACEMENT,
+        Quantity.BOTTLENECK,
+        Quantity.WORK,
+        Quantity.CONTENTION,
+        Quantity.DISPLACEMENT,
     }
     if shop_of(problem).contention_by_cuts:
-        apart -= {FlowQuantity.CONTENTION}
+        apart -= {Quantity.CONTENTION}
     return needs.quantities <= apart and not problem.expression_rules

@@ -7,46 +7,45 @@ from dataclasses import dataclass
 
 from ..deployment import Mode
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
+from ..jobs.quantities import Quantity
 from ..problem import Problem
 from ..workload import LoadPolicy
-from .quantities import TERMS, FlowQuantity
+from .quantities import TERMS
 from .tables import FlowShop, shop_of
 
 CLOCK_QUANTITIES = frozenset(
     {
-        FlowQuantity.START,
-        FlowQuantity.FINISH,
-        FlowQuantity.BESIDE,
-        FlowQuantity.MEMORY_WHILE,
-        FlowQuantity.LATENCY,
-        FlowQuantity.BUBBLES,
-        FlowQuantity.PEAK,
-        FlowQuantity.MAKESPAN,
+        Quantity.START,
+        Quantity.FINISH,
+        Quantity.BESIDE,
+        Quantity.MEMORY_WHILE,
+        Quantity.LATENCY,
+        Quantity.BUBBLES,
+        Quantity.PEAK,
+        Quantity.MAKESPAN,
     }
 )
 """Quantities that depend on when chunks run."""
 
-ORDER_QUANTITIES = frozenset(
-    {FlowQuantity.POSITION, FlowQuantity.BEFORE, FlowQuantity.CONTENTION, FlowQuantity.DISPLACEMENT}
-)
+ORDER_QUANTITIES = frozenset({Quantity.POSITION, Quantity.BEFORE, Quantity.CONTENTION, Quantity.DISPLACEMENT})
 """Quantities that depend on the order of the requests and on nothing else."""
 
-_DECIDED = ORDER_QUANTITIES | {FlowQuantity.ON, FlowQuantity.CUT}
+_DECIDED = ORDER_QUANTITIES | {Quantity.ON, Quantity.CUT}
 """Quantities that every encoding states exactly: nothing is won by pretending another value."""
 
 _REGULAR = frozenset(
     {
-        FlowQuantity.USES,
-        FlowQuantity.CHUNK_US,
-        FlowQuantity.LOAD,
-        FlowQuantity.FINISH,
-        FlowQuantity.PERIOD,
-        FlowQuantity.LATENCY,
-        FlowQuantity.MAKESPAN,
-        FlowQuantity.BOTTLENECK,
-        FlowQuantity.WORK,
-        FlowQuantity.ENERGY,
-        FlowQuantity.UNITS,
+        Quantity.USES,
+        Quantity.CHUNK_US,
+        Quantity.BUSY,
+        Quantity.FINISH,
+        Quantity.PERIOD,
+        Quantity.LATENCY,
+        Quantity.MAKESPAN,
+        Quantity.BOTTLENECK,
+        Quantity.WORK,
+        Quantity.ENERGY,
+        Quantity.UNITS,
     }
 )
 """Quantities that never grow when chunks get shorter or start earlier."""
@@ -56,7 +55,7 @@ _REGULAR = frozenset(
 class Needs:
     """What an encoding has to offer."""
 
-    quantities: frozenset[FlowQuantity]
+    quantities: frozenset[Quantity]
     """Those that the objective, the limits, the deadlines, the memory of the device or a rule mention."""
     exact: bool
     """Whether anything could gain from a quantity that is larger than it is (a chunk that takes longer, or
@@ -82,13 +81,13 @@ def needs_of(problem: Problem) -> Needs:
     named: set[int] = set()
     for rule in problem.expression_rules:
         for variable, larger_pays in _of_rule(rule.expr, larger_pays=True):
-            quantity = FlowQuantity(variable.name)
+            quantity = Quantity(variable.name)
             uses.append((quantity, larger_pays))
             named.update(_told_apart(shop, quantity, variable))
     for quantity, larger_pays in tuple(uses):
-        if quantity is FlowQuantity.ENERGY:
+        if quantity is Quantity.ENERGY:
             streams = shop.workload.mode is Mode.STREAM
-            uses.append((FlowQuantity.PERIOD if streams else FlowQuantity.MAKESPAN, larger_pays))
+            uses.append((Quantity.PERIOD if streams else Quantity.MAKESPAN, larger_pays))
             # Who starts later can escape company, and so take less.
             uses.append((quantity, larger_pays or shop.losses.contended))
     exact = any(
@@ -98,34 +97,34 @@ def needs_of(problem: Problem) -> Needs:
     return Needs(quantities=frozenset(quantity for quantity, _ in uses), exact=exact, named=frozenset(named))
 
 
-_Use = tuple[FlowQuantity, bool]
+_Use = tuple[Quantity, bool]
 """A quantity, and whether a larger value of it can pay."""
 
 
 def _of_terms(terms: tuple[str, ...]) -> Iterator[_Use]:
     for term in terms:
         if term == "idle":
-            yield from ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True))
+            yield from ((Quantity.MAKESPAN, False), (Quantity.WORK, True))
         else:
-            yield FlowQuantity(TERMS[term].field), False
+            yield Quantity(TERMS[term].field), False
 
 
 SINGLE_LIMITS = {
-    "max_period_us": FlowQuantity.PERIOD,
-    "max_latency_us": FlowQuantity.LATENCY,
-    "max_makespan_us": FlowQuantity.MAKESPAN,
-    "max_energy_nj": FlowQuantity.ENERGY,
-    "max_gapness_us": FlowQuantity.GAPNESS,
-    "max_bubbles_us": FlowQuantity.BUBBLES,
+    "max_period_us": Quantity.PERIOD,
+    "max_latency_us": Quantity.LATENCY,
+    "max_makespan_us": Quantity.MAKESPAN,
+    "max_energy_nj": Quantity.ENERGY,
+    "max_gapness_us": Quantity.GAPNESS,
+    "max_bubbles_us": Quantity.BUBBLES,
 }
 """The largest value of one quantity of the whole plan each."""
 
 _OTHER_LIMITS: dict[str, tuple[_Use, ...]] = {
-    "max_request_latency_us": ((FlowQuantity.FINISH, False),),
-    "min_units": ((FlowQuantity.USES, True),),
-    "max_units": ((FlowQuantity.USES, False),),
-    "min_balance_permille": ((FlowQuantity.PERIOD, True), (FlowQuantity.GAPNESS, False)),
-    "min_utilisation_permille": ((FlowQuantity.MAKESPAN, False), (FlowQuantity.WORK, True)),
+    "max_request_latency_us": ((Quantity.FINISH, False),),
+    "min_units": ((Quantity.USES, True),),
+    "max_units": ((Quantity.USES, False),),
+    "min_balance_permille": ((Quantity.PERIOD, True), (Quantity.GAPNESS, False)),
+    "min_utilisation_permille": ((Quantity.MAKESPAN, False), (Quantity.WORK, True)),
 }
 
 
@@ -139,10 +138,10 @@ def _of_limits(problem: Problem) -> Iterator[_Use]:
 def _of_facts(problem: Problem) -> Iterator[_Use]:
     shop = shop_of(problem)
     if any(request.deadline_us is not None for request in shop.workload.requests):
-        yield FlowQuantity.FINISH, False
+        yield Quantity.FINISH, False
     capacity = shop.chains[0].device_memory
     if capacity is not None and capacity < most_bytes(shop):
-        yield FlowQuantity.PEAK, False
+        yield Quantity.PEAK, False
 
 
 def most_bytes(shop: FlowShop) -> int:
@@ -182,14 +181,14 @@ def _of_rule(expr: Expr, *, larger_pays: bool) -> Iterator[tuple[Variable, bool]
                 yield from _of_rule(arg, larger_pays=larger_pays)
 
 
-def _told_apart(shop: FlowShop, quantity: FlowQuantity, variable: Variable) -> Iterable[int]:
+def _told_apart(shop: FlowShop, quantity: Quantity, variable: Variable) -> Iterable[int]:
     """Return the requests whose names a quantity depends on."""
     match quantity:
-        case FlowQuantity.DISPLACEMENT:
+        case Quantity.DISPLACEMENT:
             return range(shop.request_count)
-        case FlowQuantity.BEFORE | FlowQuantity.BESIDE:
+        case Quantity.BEFORE | Quantity.BESIDE:
             return variable.args
-        case FlowQuantity.LOAD:
+        case Quantity.BUSY:
             return ()
         case _:
             return variable.args[:1]

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
+from ..jobs.quantities import Quantity
 from ..workload import LoadPolicy
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .memory import chunk_bytes
 from .needs import most_bytes
-from .quantities import FlowQuantity
 from .slicing import Slicing
 from .values import WorkloadValues
 
@@ -27,12 +27,12 @@ from .values import WorkloadValues
 class Occupancy:
     """Bytes in use at the starts of chunks."""
 
-    def __init__(self, slicing: Slicing, clocks: Clocks, quantities: frozenset[FlowQuantity]) -> None:
+    def __init__(self, slicing: Slicing, clocks: Clocks, quantities: frozenset[Quantity]) -> None:
         self._shop = slicing.shop
         self._slicing, self._clocks = slicing, clocks
         self._most = most_bytes(self._shop)
         self._resident = self._shop.workload.load_policy is LoadPolicy.RESIDENT
-        self._while = FlowQuantity.MEMORY_WHILE in quantities
+        self._while = Quantity.MEMORY_WHILE in quantities
         self._requests = range(self._shop.request_count)
 
     def _bytes(self, name: str, *args: int) -> IntVar:
@@ -40,9 +40,9 @@ class Occupancy:
 
     def definitions(self) -> dict[VariableKey, Expr]:
         """Return the quantities of memory."""
-        found: dict[VariableKey, Expr] = {(FlowQuantity.PEAK, ()): self._bytes("peak")}
+        found: dict[VariableKey, Expr] = {(Quantity.PEAK, ()): self._bytes("peak")}
         if self._while:
-            found |= {(FlowQuantity.MEMORY_WHILE, (i,)): self._bytes("while", i) for i in self._requests}
+            found |= {(Quantity.MEMORY_WHILE, (i,)): self._bytes("while", i) for i in self._requests}
         return found
 
     def constraints(self) -> Iterator[BoolExpr]:

@@ -21,8 +21,8 @@ from itertools import accumulate, combinations, pairwise, permutations
 from typing import Protocol
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, VariableKey, abs_of, linear, max_of
+from ..jobs.quantities import Quantity
 from ..model import Values
-from .quantities import FlowQuantity
 from .tables import FlowShop
 from .values import WorkloadValues
 
@@ -68,26 +68,26 @@ class RankedOrder(Order, Protocol):
 
 
 def order_definitions(
-    shop: FlowShop, order: RankedOrder | Pattern, quantities: frozenset[FlowQuantity]
+    shop: FlowShop, order: RankedOrder | Pattern, quantities: frozenset[Quantity]
 ) -> dict[VariableKey, Expr]:
     """Return the definitions of those quantities of the order that are asked for.
 
     A `Pattern` has no `position` and `before`.
     """
     requests = range(shop.request_count)
-    makers: dict[FlowQuantity, Callable[..., Expr]] = {
-        FlowQuantity.CONTENTION: order.contention,
-        FlowQuantity.DISPLACEMENT: order.displacement,
+    makers: dict[Quantity, Callable[..., Expr]] = {
+        Quantity.CONTENTION: order.contention,
+        Quantity.DISPLACEMENT: order.displacement,
     }
     found: dict[VariableKey, Expr] = {}
     for quantity in quantities & set(makers):
         found[quantity, ()] = makers[quantity]()
     if isinstance(order, Pattern):
         return found
-    if FlowQuantity.POSITION in quantities:
-        found |= {(FlowQuantity.POSITION, (i,)): order.position(i) for i in requests}
-    if FlowQuantity.BEFORE in quantities:
-        found |= {(FlowQuantity.BEFORE, p): order.before(*p) for p in permutations(requests, 2)}
+    if Quantity.POSITION in quantities:
+        found |= {(Quantity.POSITION, (i,)): order.position(i) for i in requests}
+    if Quantity.BEFORE in quantities:
+        found |= {(Quantity.BEFORE, p): order.before(*p) for p in permutations(requests, 2)}
     return found
 
 

@@ -7,59 +7,12 @@ microseconds, with slowdown where something has run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from ..expr import BoolVar, Expr
-from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, most_us
+from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, Quantity, Term, most_us
 from ..terms import UNIT, Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
 from ..terms import Dimension as D
 from .tables import FlowShop
-
-
-class FlowTerm(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
-
-    PERIOD = "period"
-    GAPNESS = "gapness"
-    LATENCY = "latency"
-    BUBBLES = "bubbles"
-    PEAK_MEMORY = "peak_memory"
-    IDLE = "idle"
-    MAKESPAN = "makespan"
-    BOTTLENECK = "bottleneck"
-    WORK = "work"
-    CONTENTION = "contention"
-    DISPLACEMENT = "displacement"
-    ENERGY = "energy"
-    UNITS = "units"
-
-
-class FlowQuantity(StrEnum):
-    """Names of the variables that describe a plan for a workload, with their indices."""
-
-    ON = "on"  # (request, layer, unit): the unit runs the layer
-    USES = "uses"  # (request, unit): the unit runs at least one layer of the request
-    CUT = "cut"  # (request, boundary): a chunk ends and the next one starts here
-    POSITION = "position"  # (request): place in the order, 0 is first
-    BEFORE = "before"  # (request, request): the first is served before the second
-    CHUNK_US = "chunk_us"  # (request, unit): time without slowdown, 0 when not used
-    LOAD = "busy_us"  # (unit): time of all its chunks without slowdown
-    START = "start_us"  # (request): when its first chunk starts
-    FINISH = "finish_us"  # (request): when its last chunk ends
-    BESIDE = "beside"  # (request, request), lower first: chunks of both run at the same time
-    MEMORY_WHILE = "memory_while_bytes"  # (request): most bytes in use while a chunk of it runs
-    PERIOD = "period_us"
-    GAPNESS = "gapness_us"
-    LATENCY = "latency_us"
-    BUBBLES = "bubbles_us"
-    PEAK = "peak_bytes"
-    MAKESPAN = "makespan_us"
-    BOTTLENECK = "bottleneck_us"
-    WORK = "work_us"
-    CONTENTION = "contention"
-    DISPLACEMENT = "displacement"
-    ENERGY = "energy_nj"
-    UNITS = "units"
 
 
 def quantities_of(shop: FlowShop) -> Quantities:
@@ -69,7 +22,7 @@ def quantities_of(shop: FlowShop) -> Quantities:
 
 def beside(first: int, second: int) -> BoolVar:
     """Return "chunks of both requests run at the same time": one variable for both orders."""
-    return BoolVar(str(FlowQuantity.BESIDE), (min(first, second), max(first, second)))
+    return BoolVar(str(Quantity.BESIDE), (min(first, second), max(first, second)))
 
 
 def idle_excess(shop: FlowShop, permille: int) -> Expr:
@@ -78,7 +31,7 @@ def idle_excess(shop: FlowShop, permille: int) -> Expr:
     With K units, makespan C and work W: idle = ceil(1000 (K C - W) / (K C)).
     """
     variables = quantities_of(shop)
-    makespan, work = variables.number(FlowQuantity.MAKESPAN), variables.number(FlowQuantity.WORK)
+    makespan, work = variables.number(Quantity.MAKESPAN), variables.number(Quantity.WORK)
     return (1000 - permille) * shop.unit_count * makespan - 1000 * work
 
 
@@ -106,40 +59,40 @@ _CUT = Index(name="boundary", allowed=lambda shop, request: range(1, shop.chain(
 TERMS = table(
     (
         TermInfo(
-            FlowTerm.PERIOD,
+            Term.PERIOD,
             "largest load of a unit; of a stream with slowdown or task slots the time of a round, "
             "if that is more",
             D.MICROSECONDS,
             most=most_us,
         ),
         TermInfo(
-            FlowTerm.GAPNESS,
+            Term.GAPNESS,
             "largest minus smallest load of the units in use",
             D.MICROSECONDS,
             most=most_us,
         ),
         TermInfo(
-            FlowTerm.LATENCY,
+            Term.LATENCY,
             "sum over all requests of arrival to exit",
             D.MICROSECONDS,
             label="total latency",
             most=lambda shop: shop.request_count * shop.horizon_us,
         ),
         TermInfo(
-            FlowTerm.BUBBLES,
+            Term.BUBBLES,
             "idle time of each unit between its first start and its last end",
             D.MICROSECONDS,
             most=lambda shop: shop.unit_count * shop.horizon_us,
         ),
         TermInfo(
-            FlowTerm.PEAK_MEMORY,
+            Term.PEAK_MEMORY,
             "most bytes in use at any instant",
             D.BYTES,
             field="peak_bytes",
             most=_most_bytes,
         ),
         TermInfo(
-            FlowTerm.IDLE,
+            Term.IDLE,
             "share of the makespan of all units that is no work, rounded up",
             D.PERMILLE,
             label="idle share",
@@ -147,31 +100,31 @@ TERMS = table(
         ),
         MAKESPAN,
         TermInfo(
-            FlowTerm.BOTTLENECK,
+            Term.BOTTLENECK,
             "sum over the requests of their longest chunk: each request's own slicing (P1)",
             D.MICROSECONDS,
             most=most_us,
         ),
-        TermInfo(FlowTerm.WORK, "busy time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.WORK, "busy time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
         TermInfo(
-            FlowTerm.CONTENTION,
+            Term.CONTENTION,
             "number of pairs of high slices in one column (P3); without slowdown by slice that is the sum "
             "over pairs of high requests at distance d < K in the order of K - d",
             most=lambda shop: shop.unit_count * shop.request_count**2,
         ),
         TermInfo(
-            FlowTerm.DISPLACEMENT,
+            Term.DISPLACEMENT,
             "sum over the requests of the distance from their position of arrival (P3)",
             most=lambda shop: shop.request_count**2,
         ),
         TermInfo(
-            FlowTerm.ENERGY,
+            Term.ENERGY,
             "energy of all units until the last request is done (of a stream: in a round), at work as "
             "long as chunks run, slowdown included, and idle, by the powers of the platform",
             D.NANOJOULES,
             most=most_energy_nj,
         ),
-        TermInfo(FlowTerm.UNITS, "number of units in use", most=lambda shop: shop.unit_count),
+        TermInfo(Term.UNITS, "number of units in use", most=lambda shop: shop.unit_count),
     )
 )
 """What can be minimised (formulations, section 6)."""
@@ -180,31 +133,31 @@ QUANTITIES = quantity_table(
     (
         *REQUEST_QUANTITIES,
         QuantityInfo(
-            FlowQuantity.CUT,
+            Quantity.CUT,
             "a chunk of the request ends at this boundary and the next one starts",
             (REQUEST, _CUT),
             read=lambda plan, request, boundary: int(boundary in plan.schedule.cuts[request]),
         ),
         QuantityInfo(
-            FlowQuantity.POSITION,
+            Quantity.POSITION,
             "place of the request in the order, 0 is first",
             (REQUEST,),
             most=lambda shop, _: shop.request_count - 1,
         ),
-        QuantityInfo(FlowQuantity.BEFORE, "the first request is served before the second", (REQUEST, _OTHER)),
+        QuantityInfo(Quantity.BEFORE, "the first request is served before the second", (REQUEST, _OTHER)),
         QuantityInfo(
-            FlowQuantity.CHUNK_US,
+            Quantity.CHUNK_US,
             "time of the request on the unit without slowdown, 0 when not used",
             (REQUEST, UNIT),
             most=lambda shop, request, unit: shop.chain(request).most_busy_us(unit),
             read=lambda plan, request, unit: plan.times_us[request][unit],
         ),
         QuantityInfo(
-            FlowQuantity.LOAD, "time of all chunks on the unit without slowdown", (UNIT,), most=_most_load_us
+            Quantity.BUSY, "time of all chunks on the unit without slowdown", (UNIT,), most=_most_load_us
         ),
-        QuantityInfo(FlowQuantity.BESIDE, "chunks of both requests run at the same time", (REQUEST, _OTHER)),
+        QuantityInfo(Quantity.BESIDE, "chunks of both requests run at the same time", (REQUEST, _OTHER)),
         QuantityInfo(
-            FlowQuantity.MEMORY_WHILE,
+            Quantity.MEMORY_WHILE,
             "most bytes in use while a chunk of the request runs",
             (REQUEST,),
             most=_most_bytes,

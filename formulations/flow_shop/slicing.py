@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, linear
+from ..jobs.quantities import Quantity
 from ..model import Constraint, Values
 from ..weights import Weights
-from .quantities import FlowQuantity
 from .tables import Cuts, FlowShop
 from .values import WorkloadValues
 
@@ -181,13 +181,13 @@ class Slicing:
                 self._add(literal <= linear((1, part) for part in parts))
         return literal
 
-    def definitions(self, quantities: frozenset[FlowQuantity]) -> dict[VariableKey, Expr]:
+    def definitions(self, quantities: frozenset[Quantity]) -> dict[VariableKey, Expr]:
         """Return the definitions of those quantities of the cuts that are asked for."""
         makers = {
-            FlowQuantity.USES: self._use_definitions,
-            FlowQuantity.CHUNK_US: self._work_definitions,
-            FlowQuantity.ON: self._on_definitions,
-            FlowQuantity.CUT: self._cut_definitions,
+            Quantity.USES: self._use_definitions,
+            Quantity.CHUNK_US: self._work_definitions,
+            Quantity.ON: self._on_definitions,
+            Quantity.CUT: self._cut_definitions,
         }
         return {
             (quantity, args): expr

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 
 from ..deployment import Mode
 from ..expr import BoolExpr, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
+from ..jobs.quantities import Quantity
 from ..loads import gapness
 from ..model import Constraint
 from ..problem import Problem
 from ..workload import Execution
 from .clocks import Clocks, cells_of
 from .needs import SINGLE_LIMITS, Needs
-from .quantities import FlowQuantity, idle_excess, quantities_of
+from .quantities import idle_excess, quantities_of
 from .slicing import Slicing
 from .slowdown import Lengths
 from .tables import FlowShop, shop_of
@@ -34,24 +35,24 @@ class Totals:
 
     def definitions(self) -> dict[VariableKey, Expr]:
         """Return the definitions of the quantities that are asked for."""
-        makers: dict[FlowQuantity, Callable[[], Expr]] = {
-            FlowQuantity.PERIOD: self._period,
-            FlowQuantity.GAPNESS: self._gapness,
-            FlowQuantity.WORK: self._work,
-            FlowQuantity.BOTTLENECK: self._bottleneck,
-            FlowQuantity.ENERGY: self._energy,
-            FlowQuantity.UNITS: lambda: count(map(self._slicing.unit_used, self._units)),
+        makers: dict[Quantity, Callable[[], Expr]] = {
+            Quantity.PERIOD: self._period,
+            Quantity.GAPNESS: self._gapness,
+            Quantity.WORK: self._work,
+            Quantity.BOTTLENECK: self._bottleneck,
+            Quantity.ENERGY: self._energy,
+            Quantity.UNITS: lambda: count(map(self._slicing.unit_used, self._units)),
         }
         if self._clocks is not None:
             makers |= {
-                FlowQuantity.MAKESPAN: self._clocks.makespan_us,
-                FlowQuantity.BUBBLES: self._clocks.bubbles_us,
-                FlowQuantity.LATENCY: self._latency,
+                Quantity.MAKESPAN: self._clocks.makespan_us,
+                Quantity.BUBBLES: self._clocks.bubbles_us,
+                Quantity.LATENCY: self._latency,
             }
         found: dict[VariableKey, Expr] = {
             (quantity, ()): make() for quantity, make in makers.items() if quantity in self._needs.quantities
         }
-        found |= {(FlowQuantity.LOAD, (unit,)): self._load(unit) for unit in self._units}
+        found |= {(Quantity.BUSY, (unit,)): self._load(unit) for unit in self._units}
         if self._clocks is not None:
             found |= self._of_requests(self._clocks)
         return found
@@ -59,11 +60,11 @@ class Totals:
     def _of_requests(self, clocks: Clocks) -> dict[VariableKey, Expr]:
         found: dict[VariableKey, Expr] = {}
         for request in self._requests:
-            found[FlowQuantity.FINISH, (request,)] = clocks.finish_us(request)
-            found[FlowQuantity.START, (request,)] = self._start(request)
-        if FlowQuantity.BESIDE in self._needs.quantities:
+            found[Quantity.FINISH, (request,)] = clocks.finish_us(request)
+            found[Quantity.START, (request,)] = self._start(request)
+        if Quantity.BESIDE in self._needs.quantities:
             pairs = ((i, j) for i in self._requests for j in self._requests if i < j)
-            found |= {(FlowQuantity.BESIDE, (i, j)): self._beside(clocks, i, j) for i, j in pairs}
+            found |= {(Quantity.BESIDE, (i, j)): self._beside(clocks, i, j) for i, j in pairs}
         return found
 
     def _load(self, unit: int) -> Expr:
@@ -83,24 +84,24 @@ class Totals:
             return Const(0)
         length = self._slicing.work_us if streams else lambda *cell: self._lengths.length_us(cell)
         drawn = ((powers.extra_mw[cell[1]], length(*cell)) for cell in cells_of(self._shop))
-        whole = self._variables.number(FlowQuantity.PERIOD if streams else FlowQuantity.MAKESPAN)
+        whole = self._variables.number(Quantity.PERIOD if streams else Quantity.MAKESPAN)
         return linear([*drawn, (powers.idle_mw, whole)])
 
     def _latency(self) -> Expr:
         arrivals = sum(request.arrival_us for request in self._shop.workload.requests)
-        variables = (self._variables.number(FlowQuantity.FINISH, request) for request in self._requests)
+        variables = (self._variables.number(Quantity.FINISH, request) for request in self._requests)
         return linear(((1, finish) for finish in variables), -arrivals)
 
     def _gapness(self) -> Expr:
         loads = [self._load(unit) for unit in self._units]
-        most = [self._variables.number(FlowQuantity.LOAD, unit).high for unit in self._units]
+        most = [self._variables.number(Quantity.BUSY, unit).high for unit in self._units]
         return gapness(max_of(loads), loads, [self._slicing.unit_used(unit) for unit in self._units], most)
 
     def _period(self) -> Expr:
         """Return the largest load, or a number that is at least that where only the simulation tells."""
         if not _period_is_played(self._shop):
             return max_of(self._load(unit) for unit in self._units)
-        return IntVar("period", (), 0, self._variables.number(FlowQuantity.PERIOD).high)
+        return IntVar("period", (), 0, self._variables.number(Quantity.PERIOD).high)
 
     def _start(self, request: int) -> IntVar:
         return IntVar("begin", (request,), 0, self._shop.horizon_us)
@@ -128,15 +129,15 @@ class Totals:
 
     def _meanings(self) -> Iterator[BoolExpr]:
         quantities = self._needs.quantities
-        if FlowQuantity.PERIOD in quantities and _period_is_played(self._shop):
+        if Quantity.PERIOD in quantities and _period_is_played(self._shop):
             yield from (self._period() >= self._load(unit) for unit in self._units)
             if self._shop.workload.task_slots == 1:
                 yield self._period() >= self._work()
         if self._clocks is None:
             return
-        if FlowQuantity.BUBBLES in quantities:
+        if Quantity.BUBBLES in quantities:
             yield from self._clocks.spans()
-        if FlowQuantity.START in quantities:
+        if Quantity.START in quantities:
             for request in self._requests:
                 yield from self._first(self._clocks, request)
 
@@ -150,9 +151,9 @@ class Totals:
     def assign(self, values: WorkloadValues) -> dict[VariableKey, int]:
         """Return the value of every variable on a schedule."""
         found: dict[VariableKey, int] = {}
-        if FlowQuantity.PERIOD in self._needs.quantities:
+        if Quantity.PERIOD in self._needs.quantities:
             found["period", ()] = values.period_us
-        if FlowQuantity.START in self._needs.quantities:
+        if Quantity.START in self._needs.quantities:
             found |= {("begin", (i,)): start for i, start in enumerate(values.start_us)}
         return found
 
@@ -163,11 +164,11 @@ class Totals:
             if request.deadline_us is not None:
                 latest = request.arrival_us + request.deadline_us
                 yield Constraint(
-                    name="deadline", expr=self._variables.number(FlowQuantity.FINISH, index) <= latest
+                    name="deadline", expr=self._variables.number(Quantity.FINISH, index) <= latest
                 )
         capacity = self._shop.chains[0].device_memory
-        if capacity is not None and FlowQuantity.PEAK in self._needs.quantities:
-            peak = self._variables.number(FlowQuantity.PEAK)
+        if capacity is not None and Quantity.PEAK in self._needs.quantities:
+            peak = self._variables.number(Quantity.PEAK)
             yield Constraint(name="device_memory", expr=peak <= capacity)
         for rule in self._problem.expression_rules:
             yield Constraint(name=rule.name, expr=rule.expr)
@@ -181,14 +182,14 @@ class Totals:
         if limits.max_request_latency_us is not None:
             for index, request in enumerate(self._shop.workload.requests):
                 latest = request.arrival_us + limits.max_request_latency_us
-                yield "max_request_latency_us", total(FlowQuantity.FINISH, index) <= latest
+                yield "max_request_latency_us", total(Quantity.FINISH, index) <= latest
         if limits.min_units is not None:
             yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
         if limits.max_units is not None:
             yield "max_units", count(map(self._slicing.unit_used, self._units)) <= limits.max_units
         if limits.min_balance_permille is not None:
-            rest = (1000 - limits.min_balance_permille) * total(FlowQuantity.PERIOD)
-            yield "min_balance_permille", 1000 * total(FlowQuantity.GAPNESS) <= rest
+            rest = (1000 - limits.min_balance_permille) * total(Quantity.PERIOD)
+            yield "min_balance_permille", 1000 * total(Quantity.GAPNESS) <= rest
         if limits.min_utilisation_permille is not None:
             excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
             yield "min_utilisation_permille", excess <= 0

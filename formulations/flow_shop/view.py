@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
+from ..jobs.quantities import Quantity as Q
 from ..views import RequestView, whole
 from .quantities import QUANTITIES, beside
-from .quantities import FlowQuantity as Q
 
 
 class WorkloadView(RequestView):

@@ -44,8 +44,8 @@ from ..expr import (
 from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, Task, Values
 from ..play import Part
 from ..problem import Problem
-from .quantities import JobQuantity as Q
-from .quantities import JobTerm, PlayedPlan
+from .quantities import PlayedPlan, Term
+from .quantities import Quantity as Q
 from .reach import Reach
 from .slowdown import Lengths, at
 from .tables import JobPlan, JobTables, Option, ScheduleTables, Square
@@ -448,7 +448,7 @@ class JobsModel(ScheduleModel):
 
     tables: JobTables
     name: ClassVar[str] = "chunks"
-    pace: ClassVar[str] = JobTerm.MAKESPAN
+    pace: ClassVar[str] = Term.MAKESPAN
     times: ClassVar[frozenset[str]] = frozenset(
         {Q.START, Q.FINISH, Q.IS_LATE, Q.MAKESPAN, Q.LATE, Q.LATENESS, Q.LATENCY}
     )

@@ -18,34 +18,58 @@ from ..terms import Dimension as D
 from .tables import JobPlan, JobTables, RoutedTables, ScheduleTables
 
 
-class JobTerm(StrEnum):
-    """Names of what can be minimised, of requests or of tasks; `TERMS` says what they are."""
+class Term(StrEnum):
+    """Names of what can be minimised, of requests or of tasks; tables of terms say what they are."""
 
     MAKESPAN = "makespan"
-    LATE = "late"
-    LATENESS = "lateness"
     LATENCY = "latency"
     WORK = "work"
     UNITS = "units"
+    LATE = "late"
+    LATENESS = "lateness"
+    PERIOD = "period"
+    GAPNESS = "gapness"
+    BUBBLES = "bubbles"
+    PEAK_MEMORY = "peak_memory"
+    IDLE = "idle"
+    BOTTLENECK = "bottleneck"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
+    ENERGY = "energy"
 
 
-class JobQuantity(StrEnum):
+class Quantity(StrEnum):
     """Names of the variables that describe a plan, with their indices; a task is a request of one network."""
 
     ON = "on"  # (request, layer, unit), of tasks (layer, unit): the unit runs the layer
     USES = "uses"  # (request, unit), of tasks (unit): the unit runs at least one layer of the request
-    BUSY = "busy_us"  # (unit): how long chunks run on it
+    BUSY = "busy_us"  # (unit): how long chunks run on it, in one order without slowdown
     START = "start_us"  # (request): when its first chunk starts
     FINISH = "finish_us"  # (request): when its last chunk ends
     IS_LATE = "is_late"  # (request): it ends after its deadline
     CHUNKS = "chunks"  # (request): number of its chunks
     MEMORY = "memory_bytes"  # (unit): bytes of the layers of its tasks
     MAKESPAN = "makespan_us"
-    LATE = "late"
-    LATENESS = "lateness_us"
     LATENCY = "latency_us"
     WORK = "work_us"
     UNITS = "units"
+    LATE = "late"
+    LATENESS = "lateness_us"
+    # In one order:
+    CUT = "cut"  # (request, boundary): a chunk ends and the next one starts here
+    POSITION = "position"  # (request): place in the order, 0 is first
+    BEFORE = "before"  # (request, request): the first is served before the second
+    CHUNK_US = "chunk_us"  # (request, unit): time without slowdown, 0 when not used
+    BESIDE = "beside"  # (request, request), lower first: chunks of both run at the same time
+    MEMORY_WHILE = "memory_while_bytes"  # (request): most bytes in use while a chunk of it runs
+    PERIOD = "period_us"
+    GAPNESS = "gapness_us"
+    BUBBLES = "bubbles_us"
+    PEAK = "peak_bytes"
+    BOTTLENECK = "bottleneck_us"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
+    ENERGY = "energy_nj"
 
 
 class PlayedPlan(PlanNumbers):
@@ -207,33 +231,33 @@ def _most_weighted_us(tables: JobTables) -> int:
 REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
 _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
 
-MAKESPAN = TermInfo(JobTerm.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us)
+MAKESPAN = TermInfo(Term.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us)
 REQUEST_QUANTITIES = (
-    QuantityInfo(JobQuantity.ON, "the unit runs the layer of the request", (REQUEST, _LAYER, UNIT)),
-    QuantityInfo(JobQuantity.USES, "the unit runs at least one layer of the request", (REQUEST, UNIT)),
-    QuantityInfo(JobQuantity.START, "when the first chunk of the request starts", (REQUEST,), most=most_us),
-    QuantityInfo(JobQuantity.FINISH, "when the last chunk of the request ends", (REQUEST,), most=most_us),
+    QuantityInfo(Quantity.ON, "the unit runs the layer of the request", (REQUEST, _LAYER, UNIT)),
+    QuantityInfo(Quantity.USES, "the unit runs at least one layer of the request", (REQUEST, UNIT)),
+    QuantityInfo(Quantity.START, "when the first chunk of the request starts", (REQUEST,), most=most_us),
+    QuantityInfo(Quantity.FINISH, "when the last chunk of the request ends", (REQUEST,), most=most_us),
 )
 """What rules can speak about wherever requests are served, in whatever order."""
 
 TERMS = table(
     (
         MAKESPAN,
-        TermInfo(JobTerm.LATE, "sum of the weights of late requests", most=_weights),
+        TermInfo(Term.LATE, "sum of the weights of late requests", most=_weights),
         TermInfo(
-            JobTerm.LATENESS,
+            Term.LATENESS,
             "weighted sum over the requests of what they miss their deadlines by",
             D.MICROSECONDS,
             most=_most_weighted_us,
         ),
         TermInfo(
-            JobTerm.LATENCY,
+            Term.LATENCY,
             "weighted sum over the requests of release to end",
             D.MICROSECONDS,
             label="total latency",
             most=_most_weighted_us,
         ),
-        TermInfo(JobTerm.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
     )
 )
 """What can be minimised."""
@@ -241,15 +265,15 @@ TERMS = table(
 QUANTITIES = quantity_table(
     (
         *REQUEST_QUANTITIES,
-        QuantityInfo(JobQuantity.BUSY, "how long chunks run on the unit", (UNIT,), most=most_us),
+        QuantityInfo(Quantity.BUSY, "how long chunks run on the unit", (UNIT,), most=most_us),
         QuantityInfo(
-            JobQuantity.IS_LATE,
+            Quantity.IS_LATE,
             "the request misses its deadline",
             (REQUEST,),
             read=lambda plan, request: int(plan.request_late_us[request] > 0),
         ),
         QuantityInfo(
-            JobQuantity.CHUNKS,
+            Quantity.CHUNKS,
             "number of chunks of the request",
             (REQUEST,),
             most=lambda tables, request: tables.section_count(request),

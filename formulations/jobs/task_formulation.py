@@ -30,8 +30,8 @@ from ..usage import Usage, usage_of
 from . import tasks
 from .encoding import ScheduleModel
 from .formulation import ScheduleFormulation
-from .quantities import JobQuantity as Q
-from .quantities import JobTerm
+from .quantities import Quantity as Q
+from .quantities import Term
 from .tables import JobPlan
 from .tasks import ScheduleValues, TaskTables, plan_of, tables_of, tasks_of
 
@@ -428,7 +428,7 @@ class _TaskModel(ScheduleModel):
 
     tables: TaskTables
     name: ClassVar[str] = "start times"
-    pace: ClassVar[str] = JobTerm.LATENCY
+    pace: ClassVar[str] = Term.LATENCY
     times: ClassVar[frozenset[str]] = frozenset({Q.START, Q.FINISH, Q.LATENCY})
     windows: ClassVar[int | None] = 4
 

@@ -28,8 +28,8 @@ from ..terms import Dimension as D
 from ..terms import Index, QuantityInfo, TermInfo, quantity_table, table
 from ..views import GraphView, LayerRef, whole
 from ..weights import Weights
-from .quantities import JobQuantity as Q
-from .quantities import JobTerm, PlayedPlan, most_us
+from .quantities import PlayedPlan, Term, most_us
+from .quantities import Quantity as Q
 from .tables import JobPlan, Option, ScheduleTables, Square, Visits
 
 
@@ -240,13 +240,13 @@ _TASK = Index(name="task", allowed=lambda tables, *_: range(tables.task_count))
 TERMS = table(
     (
         TermInfo(
-            JobTerm.LATENCY,
+            Term.LATENCY,
             "from the arrival of one request to its last output",
             D.MICROSECONDS,
             most=most_us,
         ),
-        TermInfo(JobTerm.WORK, "time of all units for layers", D.MICROSECONDS, most=most_us),
-        TermInfo(JobTerm.UNITS, "number of units in use", most=lambda tables, *_: tables.unit_count),
+        TermInfo(Term.WORK, "time of all units for layers", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.UNITS, "number of units in use", most=lambda tables, *_: tables.unit_count),
     )
 )
 """What can be minimised."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..expr import BoolExpr, BoolVar, IntVar
 from ..views import RequestView
 from .quantities import QUANTITIES
-from .quantities import JobQuantity as Q
+from .quantities import Quantity as Q
 
 
 class JobView(RequestView):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...formulations.flow_shop.quantities import FlowTerm as T
+from ...formulations.jobs.quantities import Term as T
 from ..families import Drawn, Family, Instances, Search, Translation, Usual
 from ..protocol import BOUNDED, Backend
 

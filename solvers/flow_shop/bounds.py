@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.deployment import Mode
-from ...formulations.flow_shop.quantities import FlowTerm, most_energy_nj
+from ...formulations.flow_shop.quantities import most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
+from ...formulations.jobs.quantities import Term
 from ...formulations.problem import Problem
 from ...formulations.workload import Execution, LoadPolicy
 from ..contention import PRICE_SCALE
@@ -230,16 +231,16 @@ class TermBounds:
     def of(self, term: str) -> int:
         """Return the bound of one term; 0 where nothing better is known."""
         known: dict[str, Callable[[], int]] = {
-            FlowTerm.MAKESPAN: self._makespan_us,
-            FlowTerm.PERIOD: lambda: self.prices.bound_us,
-            FlowTerm.LATENCY: self._latency_us,
-            FlowTerm.BOTTLENECK: self._bottleneck_us,
-            FlowTerm.WORK: lambda: self._sum(serial_us(self._networks)),
-            FlowTerm.PEAK_MEMORY: self._peak_bytes,
-            FlowTerm.CONTENTION: self._contention,
-            FlowTerm.DISPLACEMENT: self._displacement,
-            FlowTerm.ENERGY: self._energy_nj,
-            FlowTerm.UNITS: lambda: 1,
+            Term.MAKESPAN: self._makespan_us,
+            Term.PERIOD: lambda: self.prices.bound_us,
+            Term.LATENCY: self._latency_us,
+            Term.BOTTLENECK: self._bottleneck_us,
+            Term.WORK: lambda: self._sum(serial_us(self._networks)),
+            Term.PEAK_MEMORY: self._peak_bytes,
+            Term.CONTENTION: self._contention,
+            Term.DISPLACEMENT: self._displacement,
+            Term.ENERGY: self._energy_nj,
+            Term.UNITS: lambda: 1,
         }
         return known[term]() if term in known else 0
 
@@ -314,9 +315,7 @@ class TermBounds:
 
     def _displacement(self) -> int:
         terms = self._problem.objective.terms
-        after = FlowTerm.CONTENTION in terms and terms.index(FlowTerm.CONTENTION) < terms.index(
-            FlowTerm.DISPLACEMENT
-        )
+        after = Term.CONTENTION in terms and terms.index(Term.CONTENTION) < terms.index(Term.DISPLACEMENT)
         return displacement_of(self._order) if after and self._order is not None else 0
 
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from ...formulations.flow_shop.quantities import FlowTerm
+from ...formulations.jobs.quantities import Term
 from ..protocol import Deadline
 from .bounds import Prices
 from .draft import Draft, DraftContext
@@ -36,8 +36,13 @@ because that takes longer than the estimate; share of those that are."""
 _MOST_INSERTED = 40
 """Requests up to which a schedule to start from is built by insertion."""
 
-_SERVED_BY_REINSERTION = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.IDLE, FlowTerm.BUBBLES)
-_SERVED_BY_LEVELLING = (FlowTerm.PERIOD, FlowTerm.GAPNESS)
+_SERVED_BY_REINSERTION = (
+    Term.MAKESPAN,
+    Term.LATENCY,
+    Term.IDLE,
+    Term.BUBBLES,
+)
+_SERVED_BY_LEVELLING = (Term.PERIOD, Term.GAPNESS)
 
 Step = Callable[[Draft, Stretch], Draft]
 
@@ -58,7 +63,7 @@ class Descent:
     ) -> None:
         self._context, self._measure, self._kept, self._rng = context, measure, kept, rng
         self._prices = prices
-        self._estimates = measure.terms[0] == FlowTerm.MAKESPAN and not measure.in_columns
+        self._estimates = measure.terms[0] == Term.MAKESPAN and not measure.in_columns
         idle = (0,) * context.shop.unit_count
         self._whole = Stretch(
             start=0, stop=context.shop.request_count, sides=Sides(ready_us=idle, after_us=idle)

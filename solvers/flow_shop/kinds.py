@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...formulations.expr import And, BoolExpr, BoolVar, Interval, Variable
-from ...formulations.flow_shop.quantities import FlowQuantity
 from ...formulations.flow_shop.tables import FlowShop, shop_of
+from ...formulations.jobs.quantities import Quantity
 from ...formulations.problem import Problem
 from .arrays import Ints, without
 from .ways import Ways
@@ -82,7 +82,7 @@ def _settled(expr: BoolExpr) -> Iterator[tuple[Variable, bool]]:
 
     def usual(variable: Variable) -> Interval:
         if isinstance(variable, BoolVar):
-            if variable.name in (FlowQuantity.USES, FlowQuantity.ON):
+            if variable.name in (Quantity.USES, Quantity.ON):
                 truths[variable.key] = variable
             return 0, 1
         return variable.low, variable.high
@@ -99,7 +99,7 @@ def _settled(expr: BoolExpr) -> Iterator[tuple[Variable, bool]]:
 
 def _closed(shop: FlowShop, ways: Ways, variable: Variable, *, value: bool) -> Iterator[tuple[int, int, int]]:
     """Yield (unit, first, last + 1) of pieces that may not run there."""
-    if variable.name == FlowQuantity.USES:
+    if variable.name == Quantity.USES:
         if not value:
             yield variable.args[1], 0, ways.size
         return

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.space import Groups, settled
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
+from ...formulations.jobs.quantities import Term
 from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
 from ...formulations.workload import Execution
@@ -65,7 +65,7 @@ class Measure:
         """Whether the makespan without slowdown, barriers and slots is all that counts."""
         workload = self._shop.workload
         return (
-            self.terms == (FlowTerm.MAKESPAN,)
+            self.terms == (Term.MAKESPAN,)
             and not self.in_columns
             and workload.task_slots is None
             and not self._shop.losses.contended
@@ -76,7 +76,7 @@ class Measure:
     def by_units(self) -> bool:
         """Whether plans are as good if each unit serves the same requests in the same order."""
         return (
-            not {FlowTerm.CONTENTION, FlowTerm.DISPLACEMENT} & set(self.terms)
+            not {Term.CONTENTION, Term.DISPLACEMENT} & set(self.terms)
             and not self.in_columns
             and self._shop.workload.task_slots is None
             and not self._problem.rules

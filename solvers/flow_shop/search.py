@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.space import groups_of, neighbours_in
 from ...formulations.flow_shop.tables import Schedule, shop_of
+from ...formulations.jobs.quantities import Term
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
 from .arrays import FORBIDDEN, build_arrays
@@ -234,7 +234,7 @@ class JointSearch:
             self._proof is not Proof.NEVER
             and len(self._unit_sets) < MOST_SETS
             and not self._measure.in_columns
-            and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
+            and self._problem.objective.terms[0] == Term.MAKESPAN
             and not self._problem.opaque_rules
             and (self._proof is Proof.ALWAYS or left_s is None or left_s >= _HURRY_S)
             and (self._proof is Proof.ALWAYS or BranchAndPrice.applies(self._shop))
@@ -262,7 +262,7 @@ class JointSearch:
     @cached_property
     def _least(self) -> list[int]:
         """A lower bound on the makespan in each context."""
-        return [bounds.of(FlowTerm.MAKESPAN) for _, bounds in self.contexts]
+        return [bounds.of(Term.MAKESPAN) for _, bounds in self.contexts]
 
     def _prove(self, number: int) -> bool:
         """Look for the proof in one context."""
@@ -322,7 +322,7 @@ class JointSearch:
     @property
     def _is_guided(self) -> bool:
         """Whether the program behind the contention bound is about what is asked for."""
-        return not self._measure.in_columns and self._measure.terms[0] == FlowTerm.MAKESPAN
+        return not self._measure.in_columns and self._measure.terms[0] == Term.MAKESPAN
 
     def stop(self) -> StopReason:
         """Return why the search has ended."""
@@ -341,7 +341,7 @@ class JointSearch:
         return (
             self._measure.in_columns
             and len(self._unit_sets) == 1
-            and self._problem.objective.terms[0] == FlowTerm.MAKESPAN
+            and self._problem.objective.terms[0] == Term.MAKESPAN
             and not (self._shop.order_is_free and self._shop.request_count > 1)
         )
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...formulations.flow_shop.needs import needs_of
-from ...formulations.flow_shop.quantities import FlowTerm
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
+from ...formulations.jobs.quantities import Term
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
@@ -29,7 +29,7 @@ MOST_BRANCHED = 10**10
 _EASY = 100
 """Cuts to place, counted by places, up to which exact backends are quick without a plan to start from."""
 
-_BOUNDED = (FlowTerm.MAKESPAN, FlowTerm.LATENCY, FlowTerm.PERIOD)
+_BOUNDED = (Term.MAKESPAN, Term.LATENCY, Term.PERIOD)
 """Terms whose bounds are good."""
 
 _SHARE = 0.1

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
@@ -63,19 +63,19 @@ def bound_of(problem: Problem, deadline: Deadline = NEVER) -> int:
     """
     tables = tables_of(problem)
     first = problem.objective.terms[0]
-    if first == JobTerm.MAKESPAN:
+    if first == Term.MAKESPAN:
         priced = price_bound(instance_of(tables, range(tables.unit_count)), deadline)
         return 0 if priced is None else max(priced.bound_us, windows_bound(tables, deadline))
     reach = Reach(tables=tables)
     if reach.head_us is None:
         return 0
-    if first == JobTerm.WORK:
+    if first == Term.WORK:
         return sum(_least_work_us(reach, request) for request in range(tables.request_count))
     found = 0
     for request, due_us, heads in zip(tables.jobs.requests, tables.due_us, reach.head_us, strict=True):
         late_us = 0 if due_us is None else max(0, heads[-1] - due_us)
-        amounts = {JobTerm.LATE: int(late_us > 0), JobTerm.LATENESS: late_us}
-        found += request.weight * amounts.get(JobTerm(first), heads[-1] - request.release_us)
+        amounts = {Term.LATE: int(late_us > 0), Term.LATENESS: late_us}
+        found += request.weight * amounts.get(Term(first), heads[-1] - request.release_us)
     return found
 
 

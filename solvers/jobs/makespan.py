@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
 from ..protocol import LEAST_S, Clock, Deadline, Statistics
@@ -175,7 +175,7 @@ class MakespanSearch(RoundSearch[JobPlan]):
         if whole is None or not self.pool.codes or not PassageTree.applies(self._instance):
             return 0
         tree = PassageTree(self._instance, whole.bound_us)
-        best_us = self._problem.formulation.numbers(self._problem, self.pool.codes[0]).term(JobTerm.MAKESPAN)
+        best_us = self._problem.formulation.numbers(self._problem, self.pool.codes[0]).term(Term.MAKESPAN)
         if best_us > least_us:
             left_s = deadline.left_s
             share = min(_TREE_SHARE, _TREE_S / left_s) if left_s else 1.0
@@ -210,7 +210,7 @@ class MakespanSearch(RoundSearch[JobPlan]):
                 waiting = False
                 with pace.held():
                     best = self._problem.formulation.numbers(self._problem, self.pool.codes[0])
-                    pair.improve(best.term(JobTerm.MAKESPAN), Deadline(_PAIR_SHARE * left_s, clock))
+                    pair.improve(best.term(Term.MAKESPAN), Deadline(_PAIR_SHARE * left_s, clock))
                 if pair.bound_us > (self.least or 0):
                     names = [self._tables.chains[network].network for network in pair.core]
                     self.least, self.least_by = pair.bound_us, f"pair {', '.join(names)}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
 from ...formulations.jobs.tables import JobPlan, JobTables, Visits
@@ -171,19 +171,19 @@ def measure_of(problem: Problem, tables: JobTables) -> Measure:
     releases = sum(request.weight * request.release_us for request in tables.jobs.requests)
     due = [(i, w, d) for i, (w, d) in enumerate(zip(weights, tables.due_us, strict=True)) if d is not None]
     known: dict[str, Callable[[Sequence[int], int], int]] = {
-        JobTerm.MAKESPAN: lambda ends, work: max(ends),
-        JobTerm.LATE: lambda ends, work: sum(w for i, w, d in due if ends[i] > d),
-        JobTerm.LATENESS: lambda ends, work: sum(w * (ends[i] - d) for i, w, d in due if ends[i] > d),
-        JobTerm.LATENCY: lambda ends, work: sum(map(int.__mul__, weights, ends)) - releases,
-        JobTerm.WORK: lambda ends, work: work,
+        Term.MAKESPAN: lambda ends, work: max(ends),
+        Term.LATE: lambda ends, work: sum(w for i, w, d in due if ends[i] > d),
+        Term.LATENESS: lambda ends, work: sum(w * (ends[i] - d) for i, w, d in due if ends[i] > d),
+        Term.LATENCY: lambda ends, work: sum(map(int.__mul__, weights, ends)) - releases,
+        Term.WORK: lambda ends, work: work,
     }
     names = problem.objective.terms
     asked = [known[term] for term in names]
     # A late request counts like a delay of all by a share of the time that everything takes.
-    scale = [tables.horizon_us / len(weights) if term == JobTerm.LATE else 1.0 for term in names[:2]]
-    guide = known[JobTerm.LATENESS] if names[0] in (JobTerm.LATE, JobTerm.LATENESS) else None
+    scale = [tables.horizon_us / len(weights) if term == Term.LATE else 1.0 for term in names[:2]]
+    guide = known[Term.LATENESS] if names[0] in (Term.LATE, Term.LATENESS) else None
 
-    second = _MORE if names[:2] == (JobTerm.LATENESS, JobTerm.MAKESPAN) else _GUIDE
+    second = _MORE if names[:2] == (Term.LATENESS, Term.MAKESPAN) else _GUIDE
 
     def scalar(ends: Sequence[int], work: int) -> float:
         """Return the first term, a little of the second, and of how late or when all requests end."""

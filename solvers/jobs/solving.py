@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, count, islice, takewhile
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
@@ -143,5 +143,5 @@ def search_of(problem: Problem, *, seed: int, most: int = 1, fixed: bool) -> Job
     `fixed`: it ends by itself, after as much work for all equal questions.
     """
     first = problem.objective.terms[0]
-    kind = MakespanSearch if first == JobTerm.MAKESPAN else JobsSearch
+    kind = MakespanSearch if first == Term.MAKESPAN else JobsSearch
     return kind(problem, seed=seed, most=most, fixed=fixed)

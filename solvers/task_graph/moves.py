@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from math import exp
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan
 from ...formulations.jobs.tasks import TaskTables
 from ..protocol import Deadline
@@ -65,9 +65,9 @@ class Critical:
     def terms(self) -> dict[str, int]:
         """The terms of the objective."""
         return {
-            JobTerm.LATENCY: self.latency_us,
-            JobTerm.WORK: sum(self.busy.values()),
-            JobTerm.UNITS: len(self.busy),
+            Term.LATENCY: self.latency_us,
+            Term.WORK: sum(self.busy.values()),
+            Term.UNITS: len(self.busy),
         }
 
 
@@ -128,7 +128,7 @@ class Moves:
     def _moved(self, now: Critical) -> Critical | None:
         """Return a schedule that one move makes; None: there is nothing to move."""
         rng = self._rng
-        if self._ranking[0] == JobTerm.LATENCY and rng.random() >= _BY_CHANCE:
+        if self._ranking[0] == Term.LATENCY and rng.random() >= _BY_CHANCE:
             path = now.path()
             task = rng.choice(path)
             if now.by_unit[task] and rng.random() < 0.5:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.jobs.quantities import JobTerm
+from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobPlan
 from ...formulations.jobs.tasks import TaskTables, tables_of
@@ -102,7 +102,7 @@ class ScheduleSearch(RoundSearch[JobPlan]):
                 self.pool.offer(code)
             if deadline.passed and self.pool.codes:
                 break
-        if self._problem.ranking[0] != JobTerm.LATENCY:
+        if self._problem.ranking[0] != Term.LATENCY:
             self.pool.offer(self._quickest())
         if not self.pool.codes and self.pool.broken:
             repair(self._problem, [*self.pool.broken], deadline, self.pool.offer)
@@ -148,9 +148,9 @@ class ScheduleSearch(RoundSearch[JobPlan]):
     def _least(self) -> int:
         """Return a lower bound on the first term."""
         first = self._problem.ranking[0]
-        if first == JobTerm.LATENCY:
+        if first == Term.LATENCY:
             return latency_bound(self._tables, self._reach)
-        if first == JobTerm.WORK:
+        if first == Term.WORK:
             rows = zip(self._tables.time_us, self._tables.allowed, strict=True)
             return sum(min((row[unit] or 0 for unit in own), default=0) for row, own in rows)
         return max(1, self._problem.limits.min_units or 1)

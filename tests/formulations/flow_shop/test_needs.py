@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gapless.formulations.flow_shop.needs import most_bytes, needs_of
-from gapless.formulations.flow_shop.quantities import FlowQuantity
 from gapless.formulations.flow_shop.tables import shop_of
+from gapless.formulations.jobs.quantities import Quantity
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Request, Workload
 from tests.workload_instances import workload_problem
@@ -58,21 +58,21 @@ def test_rules_are_read_for_what_they_gain_from(rule: Any, exact: bool) -> None:
 def test_named_requests() -> None:
     needs = needs_of(problem_of().with_rules(lambda v: v.chunk_us("b1", "npu") + v.load_us("big") <= 99))
     assert needs.named == {1}
-    assert FlowQuantity.CHUNK_US in needs.quantities
+    assert Quantity.CHUNK_US in needs.quantities
 
 
 def test_memory_counts_only_where_it_can_bind() -> None:
     roomy, tight = problem_of(memory_bytes=1000), problem_of(memory_bytes=25)
     assert most_bytes(shop_of(roomy)) == 30
-    assert FlowQuantity.PEAK not in needs_of(roomy).quantities
-    assert FlowQuantity.PEAK in needs_of(tight).quantities
+    assert Quantity.PEAK not in needs_of(roomy).quantities
+    assert Quantity.PEAK in needs_of(tight).quantities
     running = Workload(requests=(Request(name="r", network="a"),), load_policy=LoadPolicy.RUNNING)
     assert most_bytes(shop_of(problem_of(workload=running))) == 30
 
 
 def test_limits_bring_their_quantities() -> None:
     needs = needs_of(problem_of("work").with_limits(max_period_us=9))
-    assert needs.quantities == {FlowQuantity.WORK, FlowQuantity.PERIOD}
+    assert needs.quantities == {Quantity.WORK, Quantity.PERIOD}
     assert not needs.exact
     assert not needs.clocks
     assert needs_of(problem_of("work").with_limits(min_utilisation_permille=9)).clocks
