@@ -67,6 +67,7 @@ LAYERS = (
     ("gapless.cli.base",),
     ("gapless.view.formulations",),  # found by name: nothing imports them
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
+    ("gapless.answers.explaining",),
     ("gapless.view.explaining",),
     ("gapless.view",),
     ("gapless.answers.comparing", "gapless.answers.courses", "gapless.answers.sweeps"),  # of files, too

@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 
 from ..formulations.objective import Objective
+from ..formulations.problem import Problem
 from ..formulations.registry import formulation_named, formulation_names
 from ..formulations.scores import Score
 from ..formulations.terms import Dimension, TermInfo
@@ -206,6 +207,16 @@ def part_of(part: int, whole: int) -> str:
 def gap(share: float | None) -> str:
     """Return the gap between an objective and a bound."""
     return "-" if share is None else f"{100 * share:.2f} %"
+
+
+def asked_words(problem: Problem) -> tuple[str, str]:
+    """Return the networks of a problem, and what is asked of them."""
+    platform, networks = problem.platform, ", ".join(network.name for network in problem.networks)
+    layers = sum(len(network.layers) for network in problem.networks)
+    requests = problem.formulation.arrivals(problem)
+    count = f"{len(requests)} requests, " if requests else ""
+    words = f" on {platform.name}: {count}{layers} layers, {len(platform.units)} units; "
+    return networks, words + objective_words(problem.formulation.terms, problem.objective)
 
 
 def objective_words(terms: Terms, objective: Objective) -> str:

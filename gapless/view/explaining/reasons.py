@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...answers.words import (
     MOST_NAMED,
@@ -113,17 +113,6 @@ def flight_words(flight: Flight) -> str:
         f"{found} {words}, and {calmer.in_flight} instead of {flight.in_flight} are in flight "
         f"(--task-slots {calmer.in_flight} of run and simulate)."
     )
-
-
-def flight_rows(flight: Flight) -> Iterator[tuple[str, str, str]]:
-    """Yield requests in flight, the period that they give, and how much that is above the largest load."""
-    for pace in flight.paces:
-        above = pace.period_us / flight.period_us - 1
-        yield (
-            f"{pace.in_flight}{' (planned)' if pace.in_flight == flight.in_flight else ''}",
-            millis(round(pace.period_us)),
-            "-" if round(1000 * above) == 0 else f"+{100 * above:.1f} %",
-        )
 
 
 def _limits(problem: Problem, explanation: Explanation) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from ...answers import explaining
 from ...answers.charts import Bars, Plane
 from ...answers.memory import memory_chart
 from ...answers.race import predicted_chart
@@ -20,7 +21,16 @@ from ...answers.tuning import (
     rivals,
     sustained_words,
 )
-from ...answers.words import capital, microseconds, objective_words, percent, size, term_name, term_value
+from ...answers.words import (
+    capital,
+    listed,
+    microseconds,
+    objective_words,
+    percent,
+    size,
+    term_name,
+    term_value,
+)
 from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.tuning.result import TuningResult
@@ -29,13 +39,14 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
 from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
+from ..explaining.explanation import Explanation
+from ..explaining.reasons import alternative_words
 from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
 from .answers import Answers, answers, standing
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .layers import MOST_ROWS, LayerHeatMap, heat_maps
-from .reasoning import Reasoning, reasoning
 from .subject import Subject
 from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
@@ -501,3 +512,61 @@ def _race_words(result: TuningResult) -> str:
     if result.winner is not None:
         parts.append(f"The winner is {result.winner.candidate.label}.")
     return " ".join([*parts, *rivals(result)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """Why a plan is as it is.
+
+    `cuts`, `units`, `demands`, `sets`: what is otherwise with other cuts, units, demands or sets of units;
+    `flight`: which period a number of requests in flight gives.
+    """
+
+    values: str  # values of the objective terms, in words
+    proven: bool  # whether it is proved that no plan of the class is better
+    looked: str  # among which plans, by whom and within what time the other plans were looked for
+    cuts: Table
+    units: Table
+    demands: Table
+    sets: Table
+    flight: Table
+    next_best: tuple[str, str]  # the next best plan, and what it costs
+    left_out: str  # what there was no time to look at; may be empty
+
+
+def reasoning(subject: Subject) -> Reasoning | None:
+    """Return the explanation of a subject, or None."""
+    known = subject.explanation
+    if known is None:
+        return None
+    problem, name = subject.problem, presenter_of(subject.problem).plan_name
+    other = known.next_best
+    return Reasoning(
+        values=explaining.values_words(problem, known),
+        proven=known.proven,
+        looked=_looked(subject, known),
+        cuts=grid(explaining.cuts(problem, known)),
+        units=grid(explaining.units(problem, known)),
+        demands=grid(explaining.demands(problem, known)),
+        sets=grid(explaining.sets(problem, known)),
+        flight=grid(explaining.flight(known)),
+        next_best=(
+            "" if other.plan is None else name(other.plan),
+            alternative_words(problem.formulation.terms, known, other),
+        ),
+        left_out="; ".join(known.left_out),
+    )
+
+
+def _looked(subject: Subject, known: Explanation) -> str:
+    """Return what was searched here: the answers of a comparison come from searches of their own."""
+    within = "" if known.limit_s is None else f" within {known.limit_s:g} s"
+    words = f"Looked among {known.plan_class}, by {known.backend}{within}."
+    if known.told_by:
+        return (
+            f"{words} The plans and proofs of {listed(known.told_by)} count here, too: the next best plan is "
+            "the best other one that any of these searches met."
+        )
+    if subject.answers:
+        words += " The answers of other backends on this page come from searches that are not known here."
+    return words

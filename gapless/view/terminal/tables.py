@@ -11,8 +11,8 @@ from rich.text import Text
 from ...answers.comparing import comparison_blocks
 from ...answers.words import (
     STATUS_STYLE,
+    asked_words,
     millis,
-    objective_words,
     seconds,
     source_words,
     status_words,
@@ -39,16 +39,8 @@ MAX_PLANS_SHOWN = 50
 
 def title(problem: Problem) -> Text:
     """Return one line that says what is asked."""
-    platform, networks = problem.platform, ", ".join(network.name for network in problem.networks)
-    layers = sum(len(network.layers) for network in problem.networks)
-    text = Text(networks, style="bold")
-    requests = problem.formulation.arrivals(problem)
-    count = f"{len(requests)} requests, " if requests else ""
-    text.append(
-        f" on {platform.name}: {count}{layers} layers, {len(platform.units)} units; ", style="not bold"
-    )
-    text.append(objective_words(problem.formulation.terms, problem.objective), style="not bold")
-    return text
+    networks, asked = asked_words(problem)
+    return Text(networks, style="bold").append(asked, style="not bold")
 
 
 def result_view(problem: Problem, result: SolveResult, notes: Sequence[str] = ()) -> Group:

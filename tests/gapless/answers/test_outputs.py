@@ -12,13 +12,15 @@ import pytest
 from rich.console import Console, Group
 
 import gapless
-from gapless.answers import comparing, coordination, tuning
+from gapless.answers import comparing, coordination, explaining, tuning
 from gapless.answers import front as fronts
 from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
 from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.tuning.trials import Failure
 from gapless.formulations.printing import printable
+from gapless.view.explaining.explain import explain
+from gapless.view.explaining.explanation import Explanation
 from gapless.view.page.table import grid
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import table_view
@@ -62,11 +64,24 @@ def served() -> Coordination:
     return coordinate(scenario, setting, ["lst", "edf"])
 
 
+@cache
+def explained() -> tuple[gapless.Problem, Explanation]:
+    problem = replace(gapless.load_problem("pixel7a/octree"), limits=gapless.Limits(max_units=3))
+    plan = gapless.plan(problem).plan
+    assert plan is not None
+    return problem, explain(problem, plan)
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "candidates": lambda: tuning.candidates(tuned().result),
     "evidence": lambda: tuning.evidence(tuned().result),
     "quality": lambda: tuning.quality(tuned().result),
     "front": front,
+    "cuts": lambda: explaining.cuts(*explained()),
+    "units": lambda: explaining.units(*explained()),
+    "sets": lambda: explaining.sets(*explained()),
+    "demands": lambda: explaining.demands(*explained()),
+    "flight": lambda: explaining.flight(explained()[1]),
     "policies": lambda: coordination.policies(served().records),
     "applications": lambda: coordination.applications(served().records),
     "deadlines": lambda: coordination.deadlines([served()]),

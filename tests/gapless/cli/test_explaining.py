@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from gapless.answers.explaining import MOST_ROWS
 from gapless.api.problems import table_problem
 from gapless.cli.base.exits import ExitCode
 from gapless.formulations.files import dump_plan, dump_problem
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
-from gapless.view.terminal.explanation import MAX_ROWS_SHOWN
 from tests.workload_instances import workload_problem
 
 from ..conftest import Cli
@@ -114,9 +114,9 @@ def test_long_explanations_are_cut_short(cli: Cli, tmp_path: Path) -> None:
     whole = Plan(chunks=(Chunk(network="net", start=0, stop=2, unit="u0"),))
     plan.write_text(dump_plan(whole, problem))
     run = cli("explain", path, plan)
-    assert f"... and {len(problem.platform.units) - MAX_ROWS_SHOWN} more (--json shows all)" in run.out
+    assert f"... and {len(problem.platform.units) - MOST_ROWS} more (--json shows all)" in run.out
 
 
 def _many_units() -> Problem:
-    names = [f"u{index}" for index in range(MAX_ROWS_SHOWN + 5)]
+    names = [f"u{index}" for index in range(MOST_ROWS + 5)]
     return table_problem([[1] * len(names), [1, *[None] * (len(names) - 1)]], names, network="net")

@@ -17,7 +17,7 @@ from gapless.solvers.protocol import Deadline, SolveStatus
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.view.explaining.explain import Inquiry
 from gapless.view.page.answers import standing
-from gapless.view.page.reasoning import reasoning
+from gapless.view.page.contents import reasoning
 from gapless.view.page.subjects import subject
 
 from ...conftest import Cli

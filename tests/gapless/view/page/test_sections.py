@@ -16,11 +16,10 @@ from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers, standing
-from gapless.view.page.contents import memory, origin, race, receipts
+from gapless.view.page.contents import memory, origin, race, reasoning, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.layers import heat_maps
-from gapless.view.page.reasoning import reasoning
 from gapless.view.page.subject import Subject
 from gapless.view.page.table import Table
 from gapless.view.page.utilisation import chunk_table, utilisation
@@ -289,9 +288,9 @@ def test_reasons() -> None:
     assert found is not None
     assert found.proven
     assert column(found.cuts, "cut") == [
-        "after layer 0 (conv1)",
-        "after layer 3 (pool2)",
-        "after layer 4 (conv3)",
+        "after 0 (conv1)",
+        "after 3 (pool2)",
+        "after 4 (conv3)",
     ]
     assert column(found.units, "used") == ["yes"] * 4
     assert "(+2.8 %)" in found.next_best[1]
