@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..formulations.errors import BackendError
-from ..formulations.printing import html_table, shortened
+from ..formulations.printing import shortened
 from ..formulations.problem import Problem
 from ..solvers.course import Pace, pace_of
 from ..solvers.protocol import SolveStatus
@@ -58,19 +58,13 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: what each backend found and proved."""
-        term = self.problem.objective.terms[0]
-        rows = [
-            [
-                one.label,
-                str(one.status),
-                *("-" if value is None else f"{value:,}" for value in (one.objective, one.bound)),
-                f"{one.runtime_s:.2f} s",
-            ]
-            for one in self.results
-        ]
-        rows += [[failure.label, shortened(str(failure.error)), "-", "-", "-"] for failure in self.failures]
-        notes = [f"disagreement: {text}" for text in self.disagreements]
-        return html_table(self._words, ["backend", "status", term, "bound", "time"], rows, notes)
+        from ..answers.blocks import Sentence
+        from ..answers.comparing import answers_of, backends
+        from ..view.text import notebook_html
+
+        terms = [self.problem.formulation.terms[term] for term in self.problem.objective.terms]
+        notes = (Sentence(f"disagreement: {text}") for text in self.disagreements)
+        return notebook_html(self._words, (backends(answers_of(self), terms), *notes))
 
     @property
     def _words(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ..executor.tuning.result import TuningResult
 from ..formulations.deployment import Deployment
 from ..formulations.plan import Plan
+from ..formulations.printing import shortened
 from ..formulations.problem import Problem
 from ..profiler.profile import Profile
 from ..solvers.pareto import ParetoFront
@@ -40,6 +41,23 @@ class Tuned:
     result: TuningResult
     loop: Loop | None = None
     front: ParetoFront | None = None
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the verdict, and every candidate in brief."""
+        from ..answers.tuning import candidates, verdict
+        from ..view.text import notebook_html
+
+        return notebook_html(self._words, (candidates(self.result), *verdict(self.result)))
+
+    def __repr__(self) -> str:
+        return f"<Tuned {self._words}>"
+
+    @property
+    def _words(self) -> str:
+        """What won, of which network where, in a line."""
+        winner, networks = self.result.winner, ", ".join(network.name for network in self.problem.networks)
+        what = "nothing was measured" if winner is None else f"{winner.candidate.label} is the fastest"
+        return f"{shortened(f'{networks} on {self.problem.platform.name}')}: {what}"
 
     @property
     def results(self) -> list[TuningResult]:

@@ -1,4 +1,4 @@
-"""Tables as text for files: Markdown for people, comma-separated values for programs."""
+"""Blocks as text: Markdown and comma-separated values for files, HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..answers.blocks import Cell, Column, Shown, Table, Unit
-from ..formulations.printing import printable
+from ..answers.blocks import Block, Cell, Column, Sentence, Shown, Table, Unit
+from ..formulations.printing import html_table, printable
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """How a text begins that a spreadsheet takes for a formula."""
@@ -96,3 +96,18 @@ def _escaped(value: object) -> object:
         return value
     text = printable(value)
     return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+def notebook_html(caption: str, blocks: Iterable[Block]) -> str:
+    """Return what notebooks show of blocks in brief, escaped: tables, and below them their sentences."""
+    found = [block for block in blocks if not isinstance(block, Sentence) or block.shown & Shown.BRIEF]
+    tables = [one.of(Shown.BRIEF) for one in found if isinstance(one, Table) and one.rows]
+    notes = [f"{one.lead}{one.text}" for one in found if isinstance(one, Sentence)]
+
+    def html(shown: Table, caption: str, notes: Sequence[str]) -> str:
+        rows = [[c.text(cell) for c, cell in zip(shown.columns, r.cells, strict=True)] for r in shown.rows]
+        return html_table(caption, [column.title for column in shown.columns], rows, notes)
+
+    last = len(tables) - 1
+    parts = (html(one, "" if at else caption, () if at < last else notes) for at, one in enumerate(tables))
+    return "".join(parts) or html_table(caption, (), (), notes)

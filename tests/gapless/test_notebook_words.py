@@ -46,6 +46,7 @@ def shown() -> dict[str, Any]:
         "workload": workload,
         "result": gapless.plan(problem, top=3),
         "comparison": gapless.compare(problem, backends=["native", "exhaustive"]),
+        "tuned": gapless.tuning.tune_simulated(problem, problem),
         "nothing": gapless.plan(replace(problem, limits=gapless.Limits(max_period_us=1))),
     }
 
@@ -57,6 +58,7 @@ def shown() -> dict[str, Any]:
         ("workload", r"<Problem yolov4, bert, mobilenetv2 on kirin990: 5 requests, .*objective makespan>"),
         ("result", r"<SolveResult optimal by native in .* s, period 7,648, 3 plans: 0-0 Big \| 1-3 GPU .*>"),
         ("comparison", r"<Comparison .*: 2 answers, best period 7,648 \(optimal, native\)>"),
+        ("tuned", r"<Tuned alexnet-sparse on pixel7a: plan \d is the fastest>"),
         ("nothing", r"<SolveResult infeasible by native in .* s>"),
     ],
 )
@@ -70,7 +72,7 @@ def test_notebooks_show_small_tables_in_the_colours_of_the_page(shown: dict[str,
         text = one._repr_html_()
         tags = Tags(text)
         assert not tags.open, name
-        assert len(text) < 3000
+        assert len(text) < 7000
         assert {value for key, value in tags.attributes if key == "style"} <= STYLES
         assert {key for key, _ in tags.attributes} <= {"style"}  # no colours, nothing fetched, no scripts
     words = Tags(shown["problem"]._repr_html_()).words
@@ -78,7 +80,10 @@ def test_notebooks_show_small_tables_in_the_colours_of_the_page(shown: dict[str,
     assert {"0-0 Big | 1-3 GPU | 4-4 Little | 5-8 Medium", "7,648"} <= set(
         Tags(shown["result"]._repr_html_()).words
     )
-    assert {"exhaustive", "optimal"} <= set(Tags(shown["comparison"]._repr_html_()).words)
+    assert {"exhaustive", "OPTIMAL", "7.648 ms"} <= set(Tags(shown["comparison"]._repr_html_()).words)
+    best = shown["tuned"].result.winner
+    words = Tags(shown["tuned"]._repr_html_()).words
+    assert words[words.index(best.candidate.label) + 3] == f"{best.comparable_us / 1000:.2f} ms"
 
 
 def test_names_of_strangers_are_text() -> None:
