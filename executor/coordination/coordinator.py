@@ -309,6 +309,11 @@ class Coordinator:
         return self._known[name]
 
     @property
+    def queue(self) -> int:
+        """Most requests that are accepted and not answered."""
+        return self._queue
+
+    @property
     def registered(self) -> Mapping[str, Registered]:
         """The models that are loaded, by the names that they are asked for by."""
         return dict(self._registered)

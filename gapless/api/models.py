@@ -29,7 +29,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 ZOO_PREFIX = "zoo:"
 
-_NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60}(?::[1-9][0-9]{0,8})?)=(.+)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z0-9_.#*-]{1,60}(?::[1-9][0-9]{0,8}(?:\*[0-9]+)?)?)=(.+)", re.DOTALL)
 """A name, maybe with a version for servers, and what it names."""
 _CALLABLE = re.compile(r"(.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+):[A-Za-z_]\w*", re.DOTALL)
 

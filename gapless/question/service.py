@@ -113,6 +113,21 @@ class Service(Said):
     ] = 1
     sessions: Annotated[SessionChoice | None, SESSIONS] = None
     session_memory_bytes: Annotated[int | None, SESSION_MEMORY] = None
+    max_batch: Annotated[
+        int | None,
+        _served(
+            "Run up to so many waiting requests of a model together, where that is measured to pay; its file "
+            "leaves the first dimension of inputs open (--shape INPUT=1,...).",
+            count_form(2, 1024),
+        ),
+    ] = None
+    max_delay_s: Annotated[
+        float | None,
+        _served(
+            "How long a request waits for others to run with; usually not at all.",
+            span_form("2ms", least="0us", most="10s"),
+        ),
+    ] = None
     state: Annotated[
         tuple[str, ...],
         _served(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -48,15 +48,20 @@ def split_version(key: str) -> tuple[str, str]:
 
 
 class Catalogue:
-    """The models of a coordinator, by name and version. Any thread may ask."""
+    """The models of a coordinator, by name and version. Any thread may ask.
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    `parts`: further models that come and go with one, which clients do not see: its batches.
+    """
+
+    def __init__(self, coordinator: Coordinator, parts: Mapping[str, Collection[str]] | None = None) -> None:
         self._coordinator = coordinator
+        self._parts = parts or {}
+        hidden = {part for some in self._parts.values() for part in some}
         self._keys: dict[str, dict[str, str]] = {}
         self._changing: dict[str, State] = {}
         self._reasons: dict[str, str] = {}
         self._lock = threading.Lock()
-        for key in coordinator.known:
+        for key in [key for key in coordinator.known if key not in hidden]:
             name, version = split_version(key)
             if version in (versions := self._keys.setdefault(name, {})):
                 raise InvalidInputError(f"{versions[version]!r} and {key!r} are both version {version}")
@@ -82,7 +87,8 @@ class Catalogue:
             there = ", ".join(sorted(known, key=int))
             raise Refusal(404, f"model {name!r} has the versions {there} only, not {shown(version)}")
         for each in [version] if version else sorted(known, key=int, reverse=True):
-            if (found := loaded.get(known[each])) is not None:
+            leaves = self._changing.get(known[each]) is State.UNLOADING
+            if not leaves and (found := loaded.get(known[each])) is not None:
                 return found, each
         (entry,) = [each for each in self.entries() if each.key == known[version or max(known, key=int)]]
         raise Refusal(
@@ -112,11 +118,17 @@ class Catalogue:
 
     def _change(self, name: str, state: State, change: Callable[[str], object]) -> None:
         for key in self._of(name).values():
-            with self._shown(key, state):
-                change(key)
+            with self.shown(key, state):
+                for each in (key, *self._parts.get(key, ())):
+                    change(each)
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        """Return the names of all versions of a model, as the coordinator knows them."""
+        return tuple(self._of(name).values())
 
     @contextmanager
-    def _shown(self, key: str, state: State) -> Iterator[None]:
+    def shown(self, key: str, state: State) -> Iterator[None]:
+        """Show meanwhile what becomes of a model."""
         with self._lock:
             self._changing[key] = state
             self._reasons.pop(key, None)

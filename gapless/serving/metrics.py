@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from time import time
@@ -22,17 +23,20 @@ Family = tuple[str, str, str, Rows]
 """Name, type, help, rows."""
 
 _REASONS = {
-    Fate.REFUSED: "REJECTED",
-    Fate.DROPPED: "REJECTED",
-    Fate.LEFT: "CANCELED",
-    Fate.FAILED: "BACKEND",
+    "REJECTED": (Fate.REFUSED, Fate.DROPPED),
+    "CANCELED": (Fate.LEFT,),
+    "BACKEND": (Fate.FAILED,),
 }
 """Why a request has no outputs, in Triton's words."""
 
+Batches = Mapping[str, tuple[str, int]]
+"""By name of a model that is a batch of another one, the name of that, and how large it is."""
 
-def prometheus_text(statistics: Statistics) -> str:
+
+def prometheus_text(statistics: Statistics, batches: Batches | None = None) -> str:
     """Return what a coordinator counts, as Prometheus reads it."""
-    families = (*_requests(statistics), *_units(statistics), *_triton(statistics), *_process())
+    triton = _triton(statistics, batches or {})
+    families = (*_requests(statistics), *_units(statistics), *triton, *_process())
     return "".join(f"{line}\n" for family in families for line in _lines(*family))
 
 
@@ -81,41 +85,66 @@ def _units(statistics: Statistics) -> tuple[Family, ...]:
     )
 
 
-def _triton(statistics: Statistics) -> tuple[Family, ...]:
-    """Return what dashboards for Triton read: the same counts, by its names, labels and units."""
-    models = statistics.models
+def _triton(statistics: Statistics, batches: Batches) -> tuple[Family, ...]:
+    """Return what dashboards for Triton read: the same counts, by its names, labels and units.
 
-    def rows(of: Mapping[str, float]) -> Rows:
-        return [("", _labels(name), value) for name, value in of.items()]
+    A batch counts for each of its requests.
+    """
 
-    def spent(part: str) -> Rows:
-        return rows({model.name: getattr(model.spent, f"{part}_ns") / 1000 for model in models})
+    def rows(of: Callable[[ModelCounts], float], *, once: bool = False) -> Rows:
+        found: dict[str, float] = {}
+        for model in statistics.models:
+            name, size = batches.get(model.name, (model.name, 1))
+            found[name] = found.get(name, 0.0) + of(model) * (1 if once else size)
+        return [("", _labels(name), value) for name, value in found.items()]
 
-    answers = {model.name: model.spent.answers for model in models}
     failures = [
-        ("", {**_labels(model.name), "reason": reason}, count)
-        for model in models
-        for reason, count in _failures(model).items()
+        (suffix, {**labels, "reason": reason}, value)
+        for reason, fates in _REASONS.items()
+        for suffix, labels, value in rows(partial(_count, fates))
     ]
-    times = {model.name: model.total_us for model in models}
+    answers = rows(lambda model: model.spent.answers)
+    runs = rows(lambda model: model.spent.answers, once=True)
     return (
-        ("nv_inference_request_success", "counter", "Requests that were answered.", rows(answers)),
+        ("nv_inference_request_success", "counter", "Requests that were answered.", answers),
         ("nv_inference_request_failure", "counter", "Requests that have no outputs, by reason.", failures),
-        ("nv_inference_count", "counter", "Inferences.", rows(answers)),
-        ("nv_inference_exec_count", "counter", "Runs of a model, whole.", rows(answers)),
-        ("nv_inference_request_duration_us", "counter", "Time of answered requests.", rows(times)),
-        ("nv_inference_queue_duration_us", "counter", "Time in which they waited.", spent("waited")),
-        ("nv_inference_compute_input_duration_us", "counter", "Copies into engines.", spent("copied_in")),
-        ("nv_inference_compute_infer_duration_us", "counter", "Time in engines.", spent("ran")),
-        ("nv_inference_compute_output_duration_us", "counter", "Copies out of engines.", spent("copied_out")),
+        ("nv_inference_count", "counter", "Inferences.", answers),
+        ("nv_inference_exec_count", "counter", "Runs of a model, whole.", runs),
+        (
+            "nv_inference_request_duration_us",
+            "counter",
+            "Time of answered requests.",
+            rows(lambda model: model.total_us),
+        ),
+        (
+            "nv_inference_queue_duration_us",
+            "counter",
+            "Time in which they waited for units.",
+            rows(lambda model: model.spent.waited_ns / 1000),
+        ),
+        (
+            "nv_inference_compute_input_duration_us",
+            "counter",
+            "Copies into engines.",
+            rows(lambda model: model.spent.copied_in_ns / 1000),
+        ),
+        (
+            "nv_inference_compute_infer_duration_us",
+            "counter",
+            "Time in engines.",
+            rows(lambda model: model.spent.ran_ns / 1000),
+        ),
+        (
+            "nv_inference_compute_output_duration_us",
+            "counter",
+            "Copies out of engines.",
+            rows(lambda model: model.spent.copied_out_ns / 1000),
+        ),
     )
 
 
-def _failures(model: ModelCounts) -> dict[str, int]:
-    found = dict.fromkeys(_REASONS.values(), 0)
-    for fate, reason in _REASONS.items():
-        found[reason] += model.fates[fate]
-    return found
+def _count(fates: tuple[Fate, ...], model: ModelCounts) -> int:
+    return sum(model.fates[fate] for fate in fates)
 
 
 def _labels(key: str) -> dict[str, str]:

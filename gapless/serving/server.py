@@ -71,6 +71,10 @@ class Server:
     states
         By recurrent model, which of its inputs take a state, and the output that gives the next one: the
         server keeps it for each sequence of requests.
+    max_delay_us
+        How long a request may wait for others that run together with it, where models like "net*4", a batch
+        of 4 of "net", are served as well and are measured to pay. None: requests run alone, and batches are
+        models like others.
 
     Attributes
     ----------
@@ -105,6 +109,7 @@ class Server:
         most_bytes: int = MOST_BYTES,
         grpc_port: int | None = None,
         states: Mapping[str, States] | None = None,
+        max_delay_us: int | None = None,
     ) -> None:
         if find_spec("uvicorn") is None:
             raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
@@ -136,7 +141,8 @@ class Server:
         try:
             opened = self.coordinator = coordinator if isinstance(coordinator, Coordinator) else coordinator()
             self._server.connections.leave_files_for(len(opened.platform.units))
-            self._service.begin(opened, states)
+            delay_s = None if max_delay_us is None else max_delay_us / 1e6
+            self._service.begin(opened, states, max_delay_s=delay_s)
             self.states = self._service.states
             self.grpc_port = None
             if grpc_port is not None:
@@ -210,6 +216,7 @@ def serve(
     most_bytes: int = MOST_BYTES,
     grpc_port: int | None = None,
     states: Mapping[str, States] | None = None,
+    max_delay_us: int | None = None,
     **options: Unpack[CoordinatorOptions],
 ) -> Server:
     """Serve models to other programs by the Open Inference Protocol (KServe's version 2, REST).
@@ -218,7 +225,8 @@ def serve(
     ----------
     models
         Models, or their locators; or a coordinator that holds them.
-    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port, states
+    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port, states,
+    max_delay_us
         As for `Server`.
     options
         As for `open_coordinator`.
@@ -248,6 +256,7 @@ def serve(
         most_bytes=most_bytes,
         grpc_port=grpc_port,
         states=states,
+        max_delay_us=max_delay_us,
     )
 
 

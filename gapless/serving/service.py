@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from ..formulations.errors import (
 from ..formulations.hardware import Platform
 from ..formulations.nearness import shown
 from ..version import __version__
+from .batching import Batcher, variants_of, worthwhile
 from .catalogue import Catalogue, Entry, State, split_version
 from .messages import Refusal
 from .parameters import DEFAULT_PRIORITY, PRIORITIES, Wishes, check_known
@@ -54,6 +56,13 @@ EXTENSIONS = (
     "statistics",
 )
 """What is offered beyond the protocol itself, by the names that Triton gives it."""
+
+_PARTS = {
+    "compute_input": "copied_in_ns",
+    "compute_infer": "ran_ns",
+    "compute_output": "copied_out_ns",
+}
+"""What Triton calls the parts of the time in which a unit works on a request, and what counts it here."""
 
 _NOT_RUN = (Fate.DROPPED, Fate.LEFT, Fate.FAILED, Fate.REFUSED)
 
@@ -92,16 +101,45 @@ class Service:
         self._catalogue: Catalogue | None = None
         self._interfaces: dict[str, tuple[Registered, Interface]] = {}
         self._sequences: dict[str, Sequences] = {}
+        self._batchers: dict[str, Batcher] = {}
+        self.batches: dict[str, tuple[str, int]] = {}  # by name, of which model each batch is, and how large
         if coordinator is not None:
             self.begin(coordinator)
 
-    def begin(self, coordinator: Coordinator, states: Mapping[str, States] | None = None) -> None:
-        """Serve the models of a coordinator from now on; `states`: by model, what recurrent ones keep."""
+    def begin(
+        self,
+        coordinator: Coordinator,
+        states: Mapping[str, States] | None = None,
+        *,
+        max_delay_s: float | None = None,
+    ) -> None:
+        """Serve the models of a coordinator from now on.
+
+        `states`: by model, what recurrent ones keep. `max_delay_s`: how long a request may wait for others to
+        be put together with, where there are batches ("net*4" of "net") that pay; None: it never does.
+        """
         for name, pairs in states_by_model(states or {}, coordinator.registered).items():
             model = coordinator.registered[name]
             check_states(model, pairs)
             self._sequences[name] = Sequences(name, pairs, model.held.model.inputs)
-        self._catalogue, self._coordinator = Catalogue(coordinator), coordinator
+        self._coordinator = coordinator
+        variants = {} if max_delay_s is None else variants_of(coordinator.registered)
+        for name, sizes in variants.items():
+            if name in self._sequences:
+                raise InvalidInputError(
+                    f"{name!r} keeps states (--state): it cannot run in batches (--max-batch)"
+                )
+            found = worthwhile(coordinator, name, sizes)
+            self.batches |= {key: (name, size) for size, key in sizes.items()}
+            self._batchers[name] = Batcher(
+                found,
+                self._run,
+                delay_s=max_delay_s or 0.0,
+                most=coordinator.queue,
+                units=len(coordinator.platform.units),
+                deadline_us=coordinator.registered[name].deadline_us,
+            )
+        self._catalogue = Catalogue(coordinator, {name: tuple(s.values()) for name, s in variants.items()})
         self.phase = Phase.SERVING
 
     @property
@@ -161,6 +199,11 @@ class Service:
         if (sequences := self._sequences.get(found.name)) is not None:
             del told["dynamic_batching"]  # Triton has one or the other
             told["sequence_batching"] = _sequence_batching(found, sequences.states)
+        elif (batcher := self._batchers.get(found.name)) is not None:
+            told["dynamic_batching"] |= {
+                "preferred_batch_size": [size for size in batcher.sizes if size > 1],
+                "max_queue_delay_microseconds": round(1e6 * batcher.delay_s),
+            }
         return told
 
     def statistics(self, name: str = "", version: str = "") -> dict[str, Any]:
@@ -170,7 +213,8 @@ class Service:
             raise Refusal(400, "the version of a model is given without its name")
         counts = {counted.name: counted for counted in self.coordinator.statistics().models}
         entries = [entry for entry in self.catalogue.entries() if entry.state is State.READY]
-        told = [_statistics(entry, counts[entry.key]) for entry in entries if wanted in (None, entry.key)]
+        chosen = [entry for entry in entries if wanted in (None, entry.key)]
+        told = [_statistics(each, counts[each.key], self._batch_counts(each, counts)) for each in chosen]
         return {"model_stats": told}
 
     def index(self, *, ready: bool) -> list[dict[str, Any]]:
@@ -202,7 +246,12 @@ class Service:
         value = parameters.get("unload_dependents", False)
         if not isinstance(value, bool):  # no model depends on another one here: either value is right
             raise InvalidInputError(f"parameter unload_dependents is {written(value)}, must be true or false")
-        await asyncio.to_thread(self.catalogue.unload, name)
+        with ExitStack() as stack:
+            for key in self.catalogue.keys(name):
+                stack.enter_context(self.catalogue.shown(key, State.UNLOADING))
+                if (batcher := self._batchers.get(key)) is not None:
+                    await batcher.drained()
+            await asyncio.to_thread(self.catalogue.unload, name)
         for key, sequences in self._sequences.items():
             if split_version(key)[0] == name:
                 sequences.forget()
@@ -227,20 +276,25 @@ class Service:
         self, model: Registered, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]
     ) -> Served:
         """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
+        if (batcher := self._batchers.get(model.name)) is not None:
+            return await batcher.served(inputs, wishes, copied)
         sequences = self._sequences.get(model.name)
         if sequences is None:
-            return await self._one(model, inputs, wishes, copied)
+            return await self._run(model.name, inputs, wishes, copied)
         async with sequences.turn(wishes) as turn:
             inputs |= turn.before
-            found = await self._one(model, inputs, wishes, copied)
+            found = await self._run(model.name, inputs, wishes, copied)
             turn.after = {taken: found.outputs[given] for taken, given in sequences.states.items()}
         return found
 
-    async def _one(
-        self, model: Registered, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]
+    def _batch_counts(self, entry: Entry, counts: Mapping[str, ModelCounts]) -> dict[int, ModelCounts]:
+        return {size: counts[key] for key, (base, size) in self.batches.items() if base == entry.key}
+
+    async def _run(
+        self, key: str, inputs: Tensors, wishes: Wishes, copied: Callable[[], None] = lambda: None
     ) -> Served:
         answer = self.coordinator.submit(
-            model.name,
+            key,
             inputs,
             deadline_us=wishes.deadline_us,
             priority=wishes.priority,
@@ -322,36 +376,43 @@ def _sequence_batching(model: Registered, states: States) -> dict[str, Any]:
     return {"max_sequence_idle_microseconds": round(1e6 * IDLE_S), "state": kept}
 
 
-def _statistics(entry: Entry, counts: ModelCounts) -> dict[str, Any]:
+def _statistics(entry: Entry, alone: ModelCounts, batches: Mapping[int, ModelCounts]) -> dict[str, Any]:
     """Return what requests of a model took, in the form of Triton's statistics.
 
     Copies of tensors into and out of engines count as compute_input and compute_output, as they do there;
-    the time in which a request waits for units, also between two of them, as queue.
+    the time in which a request waits for units, also between two of them, as queue. A batch counts for each
+    of its requests. `batches`: by size, the same counts of batches.
     """
-    spent = counts.spent
-    failed = sum(counts.fates[fate] for fate in _NOT_RUN)
-    parts = {
-        "compute_input": spent.copied_in_ns,
-        "compute_infer": spent.ran_ns,
-        "compute_output": spent.copied_out_ns,
-    }
-    taken = {key: {"count": spent.answers, "ns": ns} for key, ns in parts.items()}
+    by_size = {1: alone, **batches}
+    total = dict.fromkeys(("success", "fail", "queue", *_PARTS, "cache_hit", "cache_miss"), (0, 0))
+    sizes = []
+    for size, counts in sorted(by_size.items()):
+        spent = counts.spent
+        taken = {part: (spent.answers, getattr(spent, of)) for part, of in _PARTS.items()}
+        failed = sum(counts.fates[fate] for fate in _NOT_RUN)
+        own = {
+            "success": (spent.answers, round(1000 * counts.total_us)),
+            "fail": (failed, spent.failed_ns),
+            "queue": (spent.answers, spent.waited_ns),
+            **taken,
+        }
+        for part, (count, ns) in own.items():
+            total[part] = total[part][0] + size * count, total[part][1] + size * ns
+        if spent.answers:
+            sizes.append({"batch_size": size, **{part: _duration(*each) for part, each in taken.items()}})
     return {
         "name": entry.name,
         "version": entry.version,
-        "last_inference": counts.last_ms,
-        "inference_count": spent.answers,
-        "execution_count": spent.answers,
-        "inference_stats": {
-            "success": {"count": spent.answers, "ns": round(1000 * counts.total_us)},
-            "fail": {"count": failed, "ns": spent.failed_ns},
-            "queue": {"count": spent.answers, "ns": spent.waited_ns},
-            **taken,
-            "cache_hit": {"count": 0, "ns": 0},
-            "cache_miss": {"count": 0, "ns": 0},
-        },
-        "batch_stats": [{"batch_size": 1, **taken}] if spent.answers else [],
+        "last_inference": max(counts.last_ms for counts in by_size.values()),
+        "inference_count": sum(size * counts.spent.answers for size, counts in by_size.items()),
+        "execution_count": sum(counts.spent.answers for counts in by_size.values()),
+        "inference_stats": {part: _duration(*each) for part, each in total.items()},
+        "batch_stats": sizes,
     }
+
+
+def _duration(count: int, ns: int) -> dict[str, int]:
+    return {"count": count, "ns": ns}
 
 
 def _outputs(model: Registered, interface: Interface) -> list[TensorSpec]:

@@ -58,6 +58,8 @@ _RARE = frozenset(
         "--pareto",
         "--emulate",
         "--sustain",
+        "--max-delay",
+        "--restarts",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""

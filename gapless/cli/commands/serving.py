@@ -74,7 +74,7 @@ def serve(
 
     check_writable(trace)
     with kept(sys.stderr, level=log_level, as_json=log_json) as log:
-        find = partial(serving.subject, subjects, opening, service.problem)
+        find = partial(serving.subject, subjects, opening, service.problem, service.max_batch)
         server, asked = serving.opened(find, machine, hosting, service, check=check)
         found, notes = serving.serve_until(server, service, trace=trace, log=log)
     return Answer(

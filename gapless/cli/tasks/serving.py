@@ -18,7 +18,7 @@ from ...answers.words import microseconds
 from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
-from ...api.models import open_all, opening_notes
+from ...api.models import in_batches, open_all, opening_notes
 from ...api.problems import load_problem
 from ...executor.coordination.coordinator import Coordinator
 from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
@@ -92,6 +92,7 @@ def opened(
     """Take the address, open models on the chosen units, and serve them."""
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
     where["states"] = parse_states(service.state)
+    where["max_delay_us"] = _delay_us(service)
     found: list[Subject] = []
 
     def open_models() -> Coordinator:
@@ -132,12 +133,27 @@ def opened(
     return server, found[0]
 
 
-def subject(names: Sequence[str], opening: Opening, problem: str | None) -> Subject:
-    """Return what the arguments name: models, or one plan."""
+def _delay_us(service: Service) -> int | None:
+    """Return how long a request waits for others, as `gapless.running.Server` takes it."""
+    if service.max_batch is None and service.max_delay_s is not None:
+        raise InvalidInputError("--max-delay is for batches; say how large they may be (--max-batch)")
+    return None if service.max_batch is None else round(1e6 * (service.max_delay_s or 0.0))
+
+
+def subject(
+    names: Sequence[str], opening: Opening, problem: str | None, max_batch: int | None = None
+) -> Subject:
+    """Return what the arguments name: models, in batches up to a size if there is one, or one plan."""
     plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
     if not plans:
         known = None if problem is None else load_problem(problem)
+        if max_batch is not None:
+            sizes = [*(1 << bit for bit in range(max_batch.bit_length()) if 1 << bit < max_batch), max_batch]
+            names, shapes = in_batches(names, opening.shape or {}, sizes)
+            opening = replace(opening, shape=shapes)
         return Subject(models=open_all(names, opening), problem=known)
+    if max_batch is not None:
+        raise InvalidInputError(f"--max-batch: {plans[0]} is a plan, which is served as it is; name a model")
     if len(names) > 1:
         raise InvalidInputError(
             f"{plans[0]} is a plan, which is served alone; for several networks, plan them together "

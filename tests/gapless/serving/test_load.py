@@ -243,6 +243,13 @@ def test_a_body_is_not_held_while_its_request_waits(opened: Coordinator, app: Ap
     asyncio.run(ask_slowly())
 
 
+def test_inputs_are_let_go_when_they_are_copied(opened: Coordinator) -> None:
+    inputs, seen = {"x": vector(1.0)}, list[bool]()
+    model = opened.registered["net"]
+    asyncio.run(Service(opened).served(model, inputs, Wishes(), lambda: seen.append(not inputs)))
+    assert seen == [True]
+
+
 @pytest.mark.slow
 def test_requests_of_clients_that_have_left_are_dropped_unless_they_run() -> None:
     with coordinator("a", queue=20) as own:

@@ -200,9 +200,11 @@ def test_a_plan_promises_no_overlap_to_a_sequence(monkeypatch: pytest.MonkeyPatc
     plan = SimpleNamespace(streams=[SimpleNamespace(network="net"), SimpleNamespace(network="other")])
     times = SimpleNamespace(chunk_us=lambda *_: ((2000, 3000, 1000), (5000, 5000)))
     monkeypatch.setattr(tasks, "operation_of", lambda _: times)
-    (note,) = tasks._recurrent_notes(SimpleNamespace(plan=plan, problem=object()), STATES)
+    served: Any = SimpleNamespace(plan=plan, problem=object())
+    (note,) = tasks._recurrent_notes(served, STATES)
     assert f"a sequence gets one answer in {microseconds(6000)} at best, not in {microseconds(3000)}" in note
-    assert not list(tasks._recurrent_notes(SimpleNamespace(plan=None, problem=None), STATES))
+    served.plan = None
+    assert not list(tasks._recurrent_notes(served, STATES))
 
 
 def test_states_survive_killed_workers() -> None:

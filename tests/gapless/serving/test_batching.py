@@ -1,0 +1,292 @@
+"""Dynamic batching: what runs together has the answers that it has alone, and waits no longer than it may."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gapless
+from gapless.api.models import split_locator
+from gapless.cli.tasks.serving import _delay_us, subject
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.formulations.errors import InvalidInputError, OutputMismatchError
+from gapless.question.service import Service as Said
+from gapless.question.subjects import Opening
+from gapless.serving.access import Access
+from gapless.serving.app import App
+from gapless.serving.batching import variants_of, worthwhile
+from gapless.serving.service import Service
+from tests.gapless.serving.clients import Response, ask, asked, over_socket
+
+FILE = Path(__file__).with_name("batched.py")
+INFER = "/v2/models/slow/infer"
+
+
+def places(name: str, *sizes: int) -> list[str]:
+    """Return the locators of a model and its batches."""
+    return [f"{name}{'' if size == 1 else f'*{size}'}={FILE}:{name.upper()}{size}" for size in (1, *sizes)]
+
+
+def coordinator(*models: str, **how: Any) -> Coordinator:
+    units = gapless.this_device(units=["core0"])
+    return gapless.coordination.open_coordinator(models, platform=units, check=False, **how)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Coordinator]:
+    with coordinator(*places("slow", 2, 4), queue=16) as found:
+        yield found
+
+
+@pytest.fixture
+def app(opened: Coordinator) -> Iterator[App]:
+    service = Service()
+    service.begin(opened, max_delay_s=0.0)
+    found = App(service, access=Access(), most_bytes=100_000)
+    yield found
+    found.close()
+
+
+def body(value: float, **parameters: Any) -> bytes:
+    tensor = {"name": "x", "shape": [1, 8], "datatype": "FP32", "data": [value] * 8}
+    return json.dumps({"inputs": [tensor], "parameters": parameters}).encode()
+
+
+def value(found: Response) -> float:
+    assert found.code == 200, found.error
+    (output,) = found.document["outputs"]
+    assert output["shape"] == [1, 8]
+    return float(output["data"][0])
+
+
+def right(value: float) -> float:
+    return 10 * value
+
+
+def together(app: App, *bodies: bytes) -> list[Response]:
+    async def all_of_them() -> list[Response]:
+        return await asyncio.gather(*(asked(app, "POST", INFER, each) for each in bodies))
+
+    return asyncio.run(all_of_them())
+
+
+def sizes(opened: Coordinator) -> dict[str, int]:
+    """Return how many answers each model has given."""
+    return {model.name: model.spent.answers for model in opened.statistics().models}
+
+
+@pytest.mark.slow
+def test_requests_that_wait_run_together_and_have_their_own_answers(app: App, opened: Coordinator) -> None:
+    before = sizes(opened)
+    found = together(app, *(body(number) for number in range(11)))
+    assert [value(each) for each in found] == [right(number) for number in range(11)]
+    after = sizes(opened)
+    ran = {name: after[name] - before[name] for name in after}
+    assert ran["slow*4"] >= 2
+    assert ran["slow"] + 2 * ran["slow*2"] + 4 * ran["slow*4"] == 11
+    assert found[3].document["model_name"] == "slow"
+    assert value(ask(app, "POST", INFER, body(5))) == right(5)
+
+
+def test_what_clients_see_is_one_model(app: App, opened: Coordinator) -> None:
+    assert ask(app, "GET", "/v2/models").document == {"models": ["slow"]}
+    config = ask(app, "GET", "/v2/models/slow/config").document["dynamic_batching"]
+    assert config["preferred_batch_size"] == [2, 4]
+    (stats,) = ask(app, "GET", "/v2/models/slow/stats").document["model_stats"]
+    answers = sizes(opened)
+    assert stats["inference_count"] == answers["slow"] + 2 * answers["slow*2"] + 4 * answers["slow*4"]
+    assert stats["execution_count"] == sum(answers.values())
+    assert {each["batch_size"]: each["compute_infer"]["count"] for each in stats["batch_stats"]} == {
+        1: answers["slow"],
+        2: answers["slow*2"],
+        4: answers["slow*4"],
+    }
+    lines = ask(app, "GET", "/metrics").body.decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(values['nv_inference_count{model="slow",version="1"}']) == stats["inference_count"]
+    assert float(values['nv_inference_exec_count{model="slow",version="1"}']) == stats["execution_count"]
+
+
+def test_only_sizes_that_pay_are_used(opened: Coordinator) -> None:
+    assert variants_of({"net": 1, "net*4": 2, "other*2": 3, "net*04": 4, "net:2": 5, "net:2*2": 6}) == {  # type: ignore[dict-item]
+        "net": {4: "net*4"},
+        "net:2": {2: "net:2*2"},
+    }
+    assert worthwhile(opened, "slow", {2: "slow*2", 4: "slow*4"}) == {1: "slow", 2: "slow*2", 4: "slow*4"}
+    with coordinator(*places("linear", 2)) as own:
+        assert worthwhile(own, "linear", {2: "linear*2"}) == {1: "linear"}
+
+
+def test_models_that_mix_a_batch_and_batches_of_others_are_refused(opened: Coordinator) -> None:
+    with coordinator(*places("mixed", 2)) as own:
+        with pytest.raises(OutputMismatchError, match="gives other numbers in a batch of 2 than alone"):
+            Service().begin(own, max_delay_s=0.0)
+        Service().begin(own)  # without batches they are models like others
+    with pytest.raises(InvalidInputError, match=r"no batch of 3 of 'slow': input 'x' has the shape \[1, 8\]"):
+        worthwhile(opened, "slow", {3: "slow*2"})
+
+
+def test_one_that_fails_fails_alone(app: App) -> None:
+    found = together(app, body(0), body(1), body(-1), body(2), body(3))
+    assert [each.code for each in found] == [200, 200, 500, 200, 200]
+    assert "minus one" in found[2].error
+    assert [value(each) for each in found if each.code == 200] == [right(number) for number in range(4)]
+
+
+def test_one_that_is_too_late_is_dropped_alone(app: App) -> None:
+    found = together(app, body(0), *(body(number, timeout=time) for number, time in ((1, 10**7), (2, 1))))
+    assert [each.code for each in found] == [200, 200, 503]
+    assert value(found[1]) == right(1)
+
+
+def test_a_request_waits_for_others_as_long_as_it_may(opened: Coordinator) -> None:
+    service = Service()
+    service.begin(opened, max_delay_s=0.3)
+    app = App(service, access=Access(), most_bytes=100_000)
+    before = sizes(opened)
+
+    async def one_after_the_other() -> list[Response]:
+        tasks = []
+        for number in range(4):
+            tasks.append(asyncio.ensure_future(asked(app, "POST", INFER, body(number))))
+            await asyncio.sleep(0.01)
+        return await asyncio.gather(*tasks)
+
+    found = asyncio.run(one_after_the_other())
+    assert [value(each) for each in found] == [right(number) for number in range(4)]
+    assert sizes(opened)["slow*4"] - before["slow*4"] == 1
+    lonely = ask(app, "POST", INFER, body(5))
+    assert value(lonely) == right(5)
+    assert lonely.document["parameters"]["latency_us"] >= 300_000
+    app.close()
+
+
+def test_priorities_do_not_share_a_batch(app: App, opened: Coordinator) -> None:
+    before = sizes(opened)
+    found = together(app, body(0), *(body(number, priority=1 + number % 2) for number in range(1, 5)))
+    assert [value(each) for each in found] == [right(number) for number in range(5)]
+    assert sizes(opened)["slow*4"] == before["slow*4"]
+    assert sizes(opened)["slow*2"] - before["slow*2"] == 2
+
+
+def test_waiting_requests_are_bounded_and_may_leave(app: App, opened: Coordinator) -> None:
+    found = together(app, *(body(number) for number in range(20)))
+    assert sorted(each.code for each in found) == [200] * 16 + [429] * 4
+    (batcher,) = app.service._batchers.values()
+
+    async def leave() -> None:
+        tasks = [asyncio.ensure_future(asked(app, "POST", INFER, body(number))) for number in range(6)]
+        await asyncio.sleep(0.005)
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert value(tasks[0].result()) == 0
+        await batcher.drained()
+
+    asyncio.run(leave())
+    assert batcher._held == 0
+    assert opened.statistics().waiting == 0
+
+
+def test_batches_are_loaded_and_unloaded_with_their_model(app: App, opened: Coordinator) -> None:
+    async def unload_meanwhile() -> list[Response]:
+        tasks = [asyncio.ensure_future(asked(app, "POST", INFER, body(number))) for number in range(8)]
+        await asyncio.sleep(0.005)
+        assert (await asked(app, "POST", "/v2/repository/models/slow/unload")).code == 200
+        assert all(task.done() for task in tasks)
+        return await asyncio.gather(*tasks)
+
+    assert [value(each) for each in asyncio.run(unload_meanwhile())] == [right(n) for n in range(8)]
+    assert not opened.registered
+    assert ask(app, "POST", INFER, body(1)).code == 503
+    assert ask(app, "POST", "/v2/repository/models/slow/load").code == 200
+    assert len(opened.registered) == 3
+    assert value(ask(app, "POST", INFER, body(1))) == right(1)
+
+
+def test_nothing_is_lost_when_workers_are_killed() -> None:
+    units = gapless.this_device(units=["core0", "core1"])
+    models = places("slow", 2, 4)
+    with (
+        gapless.coordination.open_coordinator(models, platform=units, check=False, restarts=1000) as own,
+        gapless.serve(own, port=0, max_delay_us=1000) as server,
+    ):
+        port = int(server.url.rpartition(":")[2])
+        ended = threading.Event()
+
+        def kill() -> None:
+            while not ended.is_set():
+                if (pid := own.pids.get("core0")) is not None:
+                    os.kill(pid, signal.SIGKILL)
+                ended.wait(0.3)
+
+        def client(number: int) -> float:
+            return value(over_socket(port, "POST", INFER, body(number)))
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(client, range(80)))
+        finally:
+            ended.set()
+            killer.join()
+        assert found == [right(number) for number in range(80)]
+        assert own.statistics().units[0].losses > 0
+
+
+def test_what_the_command_line_says_of_batches(tmp_path: Path) -> None:
+    assert _delay_us(Said(max_batch=4, max_delay_s=0.002)) == 2000
+    assert _delay_us(Said(max_batch=4)) == 0
+    assert _delay_us(Said()) is None
+    with pytest.raises(InvalidInputError, match="--max-delay is for batches"):
+        _delay_us(Said(max_delay_s=0.002))
+    assert split_locator("ocr:2*4=a.onnx") == ("ocr:2*4", "a.onnx")
+    (tmp_path / "plan.json").touch()
+    with pytest.raises(InvalidInputError, match="is a plan, which is served as it is"):
+        subject([str(tmp_path / "plan.json")], Opening(), None, 4)
+
+
+def test_a_network_with_a_free_batch_from_the_command_line(tmp_path: Path) -> None:
+    """Convolutions that MNN runs: in batches they have the numbers that ONNX Runtime has alone."""
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("MNN")
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        "conv",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4, 8, 8])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    path = tmp_path / "conv.onnx"
+    opset = [helper.make_opsetid("", 14)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    session = runtime.InferenceSession(str(path))
+    asked_for = subject([str(path)], Opening(shape={"x": (1, 3, 8, 8)}), None, 3)
+    assert [model.network.name for model in asked_for.models] == ["conv", "conv*2", "conv*3"]
+    with gapless.coordination.open_coordinator(asked_for.models) as own:
+        found = worthwhile(own, "conv", {2: "conv*2", 3: "conv*3"})
+        assert found[1] == "conv"
+        x = rng.normal(size=(3, 3, 8, 8)).astype(np.float32)
+        made = own.run("conv*3", {"x": x}).outputs["y"]
+        for index in range(3):
+            wanted = session.run(None, {"x": x[index : index + 1]})[0]
+            assert np.allclose(made[index : index + 1], wanted, rtol=1e-3, atol=1e-4)
