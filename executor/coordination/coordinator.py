@@ -238,7 +238,7 @@ class Coordinator:
         self._loop.requests.tally.begin(asked.name)
         self._known[asked.name] = asked
         self._registered[asked.name] = found
-        _log.info("%s: %s", asked.name, found.sessions)
+        _log.debug("%s: %s", asked.name, found.sessions)
         return found
 
     def _hold(

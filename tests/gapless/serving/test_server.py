@@ -310,6 +310,7 @@ def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: py
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("net: numbers agree with the uncut model")
+        assert process.stderr.readline() == "net: all 1 sessions are loaded\n"
         assert process.stderr.readline() == "net at unix:s; Ctrl-C stops\n"
         found = over_socket("s", "POST", INFER, json_body(vector(3.0)))
         assert found.document["outputs"][0]["data"] == [6.0] * 16
@@ -335,7 +336,7 @@ def test_a_plan_that_comes_back_is_served_while_a_worker_is_killed(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
     ) as process:
         assert process.stderr is not None
-        said = [process.stderr.readline(), process.stderr.readline()]
+        said = [process.stderr.readline() for _ in range(3)]
         assert said[0].startswith("net: numbers agree with the uncut model"), said
         with ThreadPoolExecutor(4) as pool:
             answers = pool.map(lambda given: over_socket("s", "POST", INFER, json_body(given["x"])), inputs)
