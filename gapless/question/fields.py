@@ -6,10 +6,10 @@ value that Python gives, and the words of an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
-from typing import Any, Self, get_type_hints
+from typing import Any, Self
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant
@@ -103,8 +103,28 @@ class Field:
 
 
 def said(help: str, form: Form = text_form(), about: str = "", **how: Any) -> Field:
-    """Return a field as it is declared; its name is that of the attribute, or of the parameter."""
+    """Return a field as a parameter of a command has it; its name is that of the parameter."""
     return Field(help=help, form=form, about=about, **how)
+
+
+def attribute(said: Field, default: Any = None) -> Any:
+    """Return a field as an attribute of a subject is declared by it; its name is that of the attribute."""
+    return field(default=default, metadata={_FIELD: said})
+
+
+def attributes(heading: str) -> Callable[..., Any]:
+    """Return what declares the attributes of a subject whose options stand under a heading of the help."""
+
+    def declared(
+        help: str, form: Form = text_form(), about: str = "", default: Any = None, **how: Any
+    ) -> Any:
+        return attribute(said(help, form, about, heading=heading, **how), default)
+
+    return declared
+
+
+_FIELD = "field"
+"""Key of a field in what a dataclass knows of an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +231,11 @@ _DECLARED: dict[str, tuple[Field, ...]] = {}
 
 
 def _declared(subject: type[Said]) -> tuple[Field, ...]:
-    hints = get_type_hints(subject, include_extras=True)
-    found: list[Field] = []
-    for each in fields(subject):
-        said_of = getattr(hints[each.name], "__metadata__", ())
-        found += [
-            replace(one, name=each.name, default=each.default) for one in said_of if isinstance(one, Field)
-        ]
-    return tuple(found)
+    return tuple(
+        replace(each.metadata[_FIELD], name=each.name, default=each.default)
+        for each in fields(subject)
+        if _FIELD in each.metadata
+    )
 
 
 def fields_of(*subjects: type[Said] | Field, only: Sequence[str] = ()) -> list[Field]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache, partial
-from typing import Annotated, Any, Self
+from functools import cache
+from typing import Any, Self
 
 from ..formulations.deployment import Mode
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMITS, Limits
 from ..formulations.workload import Execution, RequestOrder
-from .fields import Field, Said, said
+from .fields import Field, Said, attributes, said
 from .values import (
     DEVICES,
     ENERGY,
@@ -47,7 +47,7 @@ class About(StrEnum):
 ASKED = "What is asked"
 """Heading of the options of a problem."""
 
-_said = partial(said, heading=ASKED)
+_said = attributes(ASKED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,172 +66,113 @@ class Question(Said):
         What is wanted of them.
     """
 
-    problem: Annotated[
-        str | None,
-        _said(
-            "A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless list problems`); "
-            "a plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a "
-            "model, an ONNX file or a built-in network (see `gapless list networks`). Not needed with "
-            "--workload.",
-            text_form("PROBLEM"),
-            argument=True,
-        ),
-    ] = None
-    workload: Annotated[
-        str | None,
-        _said(
-            'Requests that share the units: networks with counts, e.g. "yolov4,bertx3"; '
-            "mobilenetv2*4 is one request of a batch of 4."
-        ),
-    ] = None
-    platform: Annotated[
-        str | None,
-        _said(
-            "The devices that a model is planned over: a cluster file, or a shipped cluster such as "
-            "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
-            "(see `gapless list problems`)."
-        ),
-    ] = None
-    devices: Annotated[
-        Mapping[str, int] | None,
-        _said(
-            "How many devices of a type of the cluster there are, e.g. pi5=2,pi4=0; other types stay as "
-            "they are.",
-            DEVICES,
-            About.DEVICES,
-        ),
-    ] = None
-    batch: Annotated[
-        int | None,
-        _said(
-            "Inferences that pass the devices of a cluster together; otherwise one.",
-            count_form(),
-            About.DEVICES,
-        ),
-    ] = None
-    shape: Annotated[
-        Mapping[str, tuple[int, ...]] | None,
-        _said(
-            "With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
-            SHAPES,
-            About.DEVICES,
-        ),
-    ] = None
-    order: Annotated[
-        RequestOrder | None,
-        _said(
-            "Whether the order of the requests may be changed.", choice_form(RequestOrder), About.WORKLOADS
-        ),
-    ] = None
-    execution: Annotated[
-        Execution | None,
-        _said(
-            "How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
-            choice_form(Execution, "WAY"),
-            About.WORKLOADS,
-        ),
-    ] = None
-    mode: Annotated[
-        Mode | None,
-        _said(
-            "The requests come over and over.",
-            choice_form(Mode),
-            About.WORKLOADS,
-            flag=Mode.STREAM,
-            called="--stream",
-        ),
-    ] = None
-    task_slots: Annotated[int | None, _said("Most requests on their way at once.", count_form())] = None
-    contention: Annotated[
-        str | None,
-        _said(
-            "Slowdowns between the units, measured or estimated, as written by `gapless costs contention "
-            "--out`; instead of those of the problem.",
-            text_form("FILE"),
-            About.WORKLOADS,
-        ),
-    ] = None
-    costs: Annotated[
-        str | None,
-        _said(
-            "What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
-            "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
-            "co-run cost model."
-        ),
-    ] = None
-    pipelines: Annotated[
-        str | None,
-        _said(
-            "How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
-            "one unit); what is minimised is then the interval between results, unless --objective says "
-            "more.",
-            text_form("many|one|N"),
-        ),
-    ] = None
-    passage: Annotated[
-        str | None,
-        _said(
-            "Whether a unit may have several chunks of a request (any), so that requests come back to it, "
-            "or one (once). Otherwise any for one network if it is known what a hop costs, as in a profile, "
-            "and else once; of a workload any; there also one, in the order of the platform, requests in one "
-            "order (ordered), or in this one (ordered:gpu,npu,cpu).",
-            text_form("PASSAGE"),
-        ),
-    ] = None
-    groups: Annotated[
-        str | None,
-        _said(
-            "With --platform and an ONNX model: groups of at most N devices serve a chunk together, each "
-            "computes some rows of its result; layers are then pieces of the network.",
-            text_form("all|N"),
-            About.DEVICES,
-        ),
-    ] = None
-    over_graph: Annotated[
-        bool | None,
-        _said(
-            "With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
-            "pieces; for graphs with few down-sets.",
-            YES,
-            About.GROUPS,
-            flag=True,
-        ),
-    ] = None
-    layer_order: Annotated[
-        str | None,
-        _said(
-            "What plans cut: the given order of the layers (fixed), a better one (best) or this one "
-            "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
-            text_form("fixed|best|free|..."),
-        ),
-    ] = None
-    segments: Annotated[
-        str | None,
-        _said(
-            "What is one task side by side: a layer, or a run of them.",
-            text_form("layers|branches"),
-            About.SIDE_BY_SIDE,
-        ),
-    ] = None
-    objective: Annotated[
-        str | None,
-        _said(
-            "What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
-            "peak_memory, idle, energy, units, hops, stream_latency, in_flight, and with a workload makespan "
-            '(the default there), bottleneck, work, contention, displacement; or "paper", or "slack:50" '
-            "(least idle share among plans whose period is within 50 permille of the least one)."
-        ),
-    ] = None
+    problem: str | None = _said(
+        "A problem file, or a shipped name such as pixel7a/alexnet-sparse (see `gapless list problems`); "
+        "a plan or a folder of `gapless tune` stands for its problem. With --platform and a cluster: a "
+        "model, an ONNX file or a built-in network (see `gapless list networks`). Not needed with "
+        "--workload.",
+        text_form("PROBLEM"),
+        argument=True,
+    )
+    workload: str | None = _said(
+        'Requests that share the units: networks with counts, e.g. "yolov4,bertx3"; '
+        "mobilenetv2*4 is one request of a batch of 4."
+    )
+    platform: str | None = _said(
+        "The devices that a model is planned over: a cluster file, or a shipped cluster such as "
+        "epipe-case-1; or with --workload, or a network that it has, a shipped platform such as kirin990 "
+        "(see `gapless list problems`)."
+    )
+    devices: Mapping[str, int] | None = _said(
+        "How many devices of a type of the cluster there are, e.g. pi5=2,pi4=0; other types stay as "
+        "they are.",
+        DEVICES,
+        About.DEVICES,
+    )
+    batch: int | None = _said(
+        "Inferences that pass the devices of a cluster together; otherwise one.", count_form(), About.DEVICES
+    )
+    shape: Mapping[str, tuple[int, ...]] | None = _said(
+        "With --platform and an ONNX file: fixed shape of an input with dynamic dimensions; repeatable.",
+        SHAPES,
+        About.DEVICES,
+    )
+    order: RequestOrder | None = _said(
+        "Whether the order of the requests may be changed.", choice_form(RequestOrder), About.WORKLOADS
+    )
+    execution: Execution | None = _said(
+        "How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
+        choice_form(Execution, "WAY"),
+        About.WORKLOADS,
+    )
+    mode: Mode | None = _said(
+        "The requests come over and over.",
+        choice_form(Mode),
+        About.WORKLOADS,
+        flag=Mode.STREAM,
+        called="--stream",
+    )
+    task_slots: int | None = _said("Most requests on their way at once.", count_form())
+    contention: str | None = _said(
+        "Slowdowns between the units, measured or estimated, as written by `gapless costs contention "
+        "--out`; instead of those of the problem.",
+        text_form("FILE"),
+        About.WORKLOADS,
+    )
+    costs: str | None = _said(
+        "What layers of a shipped problem cost: heavy (each layer while all units run it; the default), "
+        "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
+        "co-run cost model."
+    )
+    pipelines: str | None = _said(
+        "How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
+        "one unit); what is minimised is then the interval between results, unless --objective says "
+        "more.",
+        text_form("many|one|N"),
+    )
+    passage: str | None = _said(
+        "Whether a unit may have several chunks of a request (any), so that requests come back to it, "
+        "or one (once). Otherwise any for one network if it is known what a hop costs, as in a profile, "
+        "and else once; of a workload any; there also one, in the order of the platform, requests in one "
+        "order (ordered), or in this one (ordered:gpu,npu,cpu).",
+        text_form("PASSAGE"),
+    )
+    groups: str | None = _said(
+        "With --platform and an ONNX model: groups of at most N devices serve a chunk together, each "
+        "computes some rows of its result; layers are then pieces of the network.",
+        text_form("all|N"),
+        About.DEVICES,
+    )
+    over_graph: bool | None = _said(
+        "With --groups: chunks begin and end anywhere in the graph of the model, not only between its "
+        "pieces; for graphs with few down-sets.",
+        YES,
+        About.GROUPS,
+        flag=True,
+    )
+    layer_order: str | None = _said(
+        "What plans cut: the given order of the layers (fixed), a better one (best) or this one "
+        "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
+        text_form("fixed|best|free|..."),
+    )
+    segments: str | None = _said(
+        "What is one task side by side: a layer, or a run of them.",
+        text_form("layers|branches"),
+        About.SIDE_BY_SIDE,
+    )
+    objective: str | None = _said(
+        "What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "
+        "peak_memory, idle, energy, units, hops, stream_latency, in_flight, and with a workload makespan "
+        '(the default there), bottleneck, work, contention, displacement; or "paper", or "slack:50" '
+        "(least idle share among plans whose period is within 50 permille of the least one)."
+    )
     limits: Limits = Limits()
-    window: Annotated[
-        Mapping[str, Window] | None,
-        _said(
-            "When a request of a workload comes, and when it has to be done, e.g. bert=20ms..500ms; either "
-            "may be left out; of all requests of a network by its name; repeatable.",
-            WINDOWS,
-            About.WORKLOADS,
-        ),
-    ] = None
+    window: Mapping[str, Window] | None = _said(
+        "When a request of a workload comes, and when it has to be done, e.g. bert=20ms..500ms; either "
+        "may be left out; of all requests of a network by its name; repeatable.",
+        WINDOWS,
+        About.WORKLOADS,
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.limits, Limits):
@@ -264,7 +205,7 @@ def asked_fields() -> tuple[Field, ...]:
     own = Question.own_fields()
     place = next(place for place, each in enumerate(own) if each.name == "window")
     limits = [
-        _said(info.help, form, bare=form is not PERCENT, name=name)
+        said(info.help, form, heading=ASKED, bare=form is not PERCENT, name=name)
         for name, info in LIMITS.items()
         for form in (_form_of_limit(name),)
     ]

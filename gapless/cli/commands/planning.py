@@ -13,7 +13,7 @@ import typer
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
-from ...question.fields import Only, Said, said
+from ...question.fields import Only, Said, attributes, said
 from ...question.subjects import SOLVING, Search
 from ...question.values import TIME, YES, count_form, text_form
 from ...solvers.protocol import StopReason
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ...solvers.result import SolveResult
 
 
-_solving = partial(said, heading=SOLVING)
-_many = partial(said, heading="Many problems")
+_solving, _searched = partial(said, heading=SOLVING), attributes(SOLVING)
+_many = attributes("Many problems")
 
 _COMPARED = [each.name for each in Search.own_fields() if each.name != "pareto"]
 """How plans are searched for where backends are compared."""
@@ -41,73 +41,54 @@ _COMPARED = [each.name for each in Search.own_fields() if each.name != "pareto"]
 class Compared(Said):
     """What is compared: backends, kinds of plans, orders of layers; on one problem or on many."""
 
-    backends: Annotated[
-        str | None,
-        _solving(
-            "Comma-separated, each as for `plan --backend`; otherwise "
-            "native, exhaustive, cpsat, z3, pulp; with --passage any "
-            "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
-            "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
-            "for groups native, cpsat, pulp, pico, pico-literal; "
-            "for a workload with --passage ordered "
-            "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
-            "for other workloads and single requests native, cpsat, pulp, z3, sel, lst, heft; "
-            "for convex parts native, cpsat, z3, pulp; all but the first with 10 s for each.",
-        ),
-    ] = None
-    backend: Annotated[
-        str | None,
-        _solving(
-            "One more beside these, e.g. a heuristic of your own as module:Class or file.py:Class.",
-            text_form("NAME"),
-        ),
-    ] = None
-    kinds: Annotated[
-        str | None,
-        _solving(
-            "Of a model over a cluster, instead of backends: what plans can be, comma-separated, each solved "
-            "by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices that "
-            "share chunks), graph (groups with cuts anywhere in the graph).",
-            text_form("all|LIST"),
-        ),
-    ] = None
-    layer_orders: Annotated[
-        str | None,
-        _solving(
-            "Of a network with branches, instead of backends: what plans cut, comma-separated, each solved "
-            "by the usual backends until one has a proof: the given order of the layers (fixed), a better "
-            "one (best), the graph itself (free).",
-            text_form("all|LIST"),
-        ),
-    ] = None
-    instances: Annotated[
-        str | None,
-        _many(
-            "Compare on many problems instead of one: a folder of problem files; a file that names problems, "
-            "or has them drawn by size and seed (`gapless tools schema instances`, or Python with a function "
-            "`problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
-            text_form("FOLDER|SPEC"),
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        _many(
-            "Answers that are looked for at once; otherwise one: more make times longer.",
-            count_form(1, 1024),
-        ),
-    ] = None
-    resume: Annotated[
-        bool,
-        _many(
-            "Go on with the comparison of the folder: what is answered is not solved again, what failed is.",
-            YES,
-            flag=True,
-        ),
-    ] = False
-    overwrite: Annotated[
-        bool,
-        _many("Remove the comparison that is in the folder first: its files, none of yours.", YES, flag=True),
-    ] = False
+    backends: str | None = _searched(
+        "Comma-separated, each as for `plan --backend`; otherwise "
+        "native, exhaustive, cpsat, z3, pulp; with --passage any "
+        "native, exhaustive, cpsat, pulp, z3, fallback, one-unit; "
+        "for pipelines native, cpsat, pulp, pipeedge, epipe-ga, pico-costs, pipedream, greedy; "
+        "for groups native, cpsat, pulp, pico, pico-literal; "
+        "for a workload with --passage ordered "
+        "native, cpsat, pulp, hetero2pipe, annealing, band, pipe-it, serial; "
+        "for other workloads and single requests native, cpsat, pulp, z3, sel, lst, heft; "
+        "for convex parts native, cpsat, z3, pulp; all but the first with 10 s for each."
+    )
+    backend: str | None = _searched(
+        "One more beside these, e.g. a heuristic of your own as module:Class or file.py:Class.",
+        text_form("NAME"),
+    )
+    kinds: str | None = _searched(
+        "Of a model over a cluster, instead of backends: what plans can be, comma-separated, each solved "
+        "by its usual backend: one (pipeline), many (pipelines side by side), groups (of devices that "
+        "share chunks), graph (groups with cuts anywhere in the graph).",
+        text_form("all|LIST"),
+    )
+    layer_orders: str | None = _searched(
+        "Of a network with branches, instead of backends: what plans cut, comma-separated, each solved "
+        "by the usual backends until one has a proof: the given order of the layers (fixed), a better "
+        "one (best), the graph itself (free).",
+        text_form("all|LIST"),
+    )
+    instances: str | None = _many(
+        "Compare on many problems instead of one: a folder of problem files; a file that names problems, "
+        "or has them drawn by size and seed (`gapless tools schema instances`, or Python with a function "
+        "`problems`); or shipped names, comma-separated, with * for any, e.g. pixel7a/*.",
+        text_form("FOLDER|SPEC"),
+    )
+    jobs: int | None = _many(
+        "Answers that are looked for at once; otherwise one: more make times longer.", count_form(1, 1024)
+    )
+    resume: bool = _many(
+        "Go on with the comparison of the folder: what is answered is not solved again, what failed is.",
+        YES,
+        flag=True,
+        default=False,
+    )
+    overwrite: bool = _many(
+        "Remove the comparison that is in the folder first: its files, none of yours.",
+        YES,
+        flag=True,
+        default=False,
+    )
 
 
 ContestOutOption = Annotated[

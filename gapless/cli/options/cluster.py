@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ...executor.progress import Report
 from ...formulations.errors import InvalidInputError
-from ...question.fields import Said, said
+from ...question.fields import Said, attributes, said
 from ...question.values import YES, file_form, text_form
 from ..base.general_options import heading
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 cluster_option = heading("The cluster")
 _cluster = partial(
-    said,
-    heading="The cluster",
+    attributes("The cluster"),
     not_on_boards="--on is about one board, --local and --address are about clusters: give one",
 )
 
@@ -38,24 +37,18 @@ ClusterFileOption = Annotated[
 class ClusterChoice(Said):
     """Which cluster is asked for."""
 
-    local: Annotated[
-        str | None,
-        _cluster(
-            "Run on a cluster on this machine, started for this command: a number of nodes (node0, node1, "
-            "...), or NAME=CORES[:PERCENT%][@RATE][+LATENCY],... such as a=core0:50%@20MB/s+500us,b=core1.",
-            text_form("NODES"),
-        ),
-    ] = None
-    address: Annotated[
-        str | None,
-        _cluster(
-            "Run on the devices of a Ray cluster that runs already; its nodes say which device each is.",
-            text_form("HOST:PORT"),
-        ),
-    ] = None
-    allow_no_token: Annotated[
-        bool, _cluster("Join a cluster that takes orders from everybody, too.", YES, flag=True)
-    ] = False
+    local: str | None = _cluster(
+        "Run on a cluster on this machine, started for this command: a number of nodes (node0, node1, "
+        "...), or NAME=CORES[:PERCENT%][@RATE][+LATENCY],... such as a=core0:50%@20MB/s+500us,b=core1.",
+        text_form("NODES"),
+    )
+    address: str | None = _cluster(
+        "Run on the devices of a Ray cluster that runs already; its nodes say which device each is.",
+        text_form("HOST:PORT"),
+    )
+    allow_no_token: bool = _cluster(
+        "Join a cluster that takes orders from everybody, too.", YES, flag=True, default=False
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
