@@ -15,7 +15,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant
 from ..formulations.objective import Objective
 from ..formulations.validation import MAX_NAME_LENGTH
-from .values import Form, Place, text_form
+from .values import YES, Form, Place, text_form
 
 _UNITS = ("_us", "_nj", "_bytes", "_permille", "_s")
 """How the names of amounts end; their texts have the unit, so that names of options have none."""
@@ -41,7 +41,6 @@ class Field:
     """The option, where the name does not say it."""
     argument: bool = False  # whether the command line has it as an argument
     default: Any = None
-    shows_default: bool = False
     bare: bool = False
     """Whether files keep a number without its unit, which the key names."""
     not_on_boards: str = ""
@@ -113,11 +112,16 @@ def attribute(said: Field, default: Any = None) -> Any:
 
 
 def attributes(heading: str) -> Callable[..., Any]:
-    """Return what declares the attributes of a subject whose options stand under a heading of the help."""
+    """Return what declares the attributes of a subject whose options stand under a heading of the help.
+
+    What is said by yes or no is a flag, which is off where nothing is said.
+    """
 
     def declared(
-        help: str, form: Form = text_form(), about: str = "", default: Any = None, **how: Any
+        help: str, form: Form = text_form(), about: str = "", *, default: Any = None, **how: Any
     ) -> Any:
+        if form is YES and "flag" not in how:
+            how["flag"], default = True, False
         return attribute(said(help, form, about, heading=heading, **how), default)
 
     return declared

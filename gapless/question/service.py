@@ -193,8 +193,6 @@ class Play(Said):
         "Really serve it with the built-in networks of these names, and simulate it by the times that "
         "were measured before.",
         YES,
-        flag=True,
-        default=False,
     )
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
     bound_s: float | None = _served(

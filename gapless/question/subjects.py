@@ -102,16 +102,12 @@ class Opening(Said):
     granularity: Granularity = _model(
         "How operators are grouped into layers; auto: layer, or block for very many tiny layers.",
         choice_form(Granularity),
-        shows_default=True,
         default=Granularity.AUTO,
     )
-    materialize: bool = _model(
-        "Copy weights that are links to other files before reading them.", YES, flag=True, default=False
-    )
+    materialize: bool = _model("Copy weights that are links to other files before reading them.", YES)
     simplify: Simplification = _model(
         "Simplify ONNX files as far as their numbers stay, or not at all.",
         choice_form(Simplification),
-        shows_default=True,
         default=Simplification.AUTO,
     )
 
@@ -160,7 +156,7 @@ class Machine(Said):
         "Emulate a slower unit by a quota of processor time, e.g. core1=50%; can be repeated.", SHARES
     )
     precision: Precision = _device(
-        "How exact the engine computes.", choice_form(Precision), shows_default=True, default=Precision.HIGH
+        "How exact the engine computes.", choice_form(Precision), default=Precision.HIGH
     )
 
     def __post_init__(self) -> None:
@@ -181,12 +177,11 @@ class Search(Said):
         "that no other of its class is better than. A time limit is for all of them together.",
         text_form("TERMS"),
     )
-    top: int = _search("How many of the best plans.", count_form(1, 100_000), shows_default=True, default=1)
+    top: int = _search("How many of the best plans.", count_form(1, 100_000), default=1)
     distance: int = _search(
         "Each plan runs at least so many layers on other units than every plan before it; of a workload, "
         "pairs of requests in the other order count, too.",
         count_form(1, 100_000),
-        shows_default=True,
         default=1,
     )
     time_limit_s: float | None = attribute(TIME_LIMIT)
@@ -195,11 +190,9 @@ class Search(Said):
         "do (with half of the machine's memory, unless given).",
         SOME_SIZE,
     )
-    strict_rules: bool = _search(
-        "Refuse backends that merely check plans against the rules.", YES, flag=True, default=False
-    )
-    seed: int = _search("Seed of everything random.", count_form(0, 2**31 - 1), shows_default=True, default=0)
-    threads: int = _search("Threads of a solver.", count_form(1, 1024), shows_default=True, default=1)
+    strict_rules: bool = _search("Refuse backends that merely check plans against the rules.", YES)
+    seed: int = _search("Seed of everything random.", count_form(0, 2**31 - 1), default=0)
+    threads: int = _search("Threads of a solver.", count_form(1, 1024), default=1)
     start: str | None = _search(
         "What exact third-party solvers begin with: a plan and a bound of native algorithms, which take "
         "a share of the time limit, or nothing. both: `compare` asks them twice. Otherwise native; of "
@@ -236,7 +229,6 @@ class Race(Said):
     backends: tuple[str, ...] = _race(
         "Who plans, comma-separated; their plans are merged.",
         LIST.naming(Names.CODE),
-        shows_default=True,
         default=("native",),
     )
     costs: str | None = _race(
@@ -249,13 +241,11 @@ class Race(Said):
         "Most rounds of measuring, learning from what was measured, and planning again; ends earlier "
         "when the best plan stands and none is predicted to be faster.",
         count_form(),
-        shows_default=True,
         default=1,
     )
     mode: TuningMode = _race(
         "race: the clearly slower leave after each rung; fixed: 10 s for everybody, as in BetterTogether.",
         choice_form(TuningMode),
-        shows_default=True,
         default=TuningMode.RACE,
     )
     budget_s: float | None = _race(
@@ -277,7 +267,6 @@ class Race(Said):
         "With --engine simulated: random variation.",
         PERCENT,
         called="--noise",
-        shows_default=True,
         default=20,
     )
     store: Path | None = _race(
@@ -295,8 +284,6 @@ class Measuring(Said):
         "Measure for sharing the units (`--workload` of plan and tune), as several models always are "
         "without --chain; of one model, to be requested several times.",
         YES,
-        flag=True,
-        default=False,
     )
     batch: str | None = _model(
         "Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
@@ -308,18 +295,13 @@ class Measuring(Said):
         "Warm each layer up until its times stop drifting: clocks and temperatures have settled then. At "
         "least three quarters of a second, and at most 5, for each measurement.",
         YES,
-        flag=True,
-        default=False,
     )
     item_seconds: float | None = _measuring(
         "Least time for each item that is measured; otherwise 60ms. More even noise out.",
         span_form("100ms", least="1ms", most="1min"),
     )
     accept_noise: bool = _measuring(
-        "Write the profile even if the machine was so noisy that it would be given up; notes say so.",
-        YES,
-        flag=True,
-        default=False,
+        "Write the profile even if the machine was so noisy that it would be given up; notes say so.", YES
     )
 
 
@@ -336,15 +318,13 @@ class Running(Said):
         "How long, after the warm-up.", span_form("5s", least="10ms", most="24h")
     )
     requests: int | None = _running("How many requests, after the warm-up.", count_form(1, 10_000_000))
-    warm_up: int = _running(
-        "Requests that do not count.", count_form(0, 1_000_000), shows_default=True, default=5
-    )
+    warm_up: int = _running("Requests that do not count.", count_form(0, 1_000_000), default=5)
     task_slots: int | None = _running(
         "Most requests of a stream on their way at once: more absorb hiccups, fewer wait less. Otherwise "
         "two for each chunk.",
         count_form(1, 1024),
     )
-    restart: bool = _running("Replace lost workers, once.", YES, flag=True, default=False)
+    restart: bool = _running("Replace lost workers, once.", YES)
     check: bool = attribute(CHECK, default=True)
     feed: Path | None = _running(
         "Check the plan on these inputs, and run it once on each: an .npz file with one array for each "
@@ -366,15 +346,9 @@ class Folder(Said):
     out: Path = _output(
         "Folder for everything that is written.",
         file_form("PATH", Names.RESULT),
-        shows_default=True,
         default=Path("gapless-out"),
     )
-    resume: bool = _output(
-        "Go on with what is in the folder: nothing is measured twice.", YES, flag=True, default=False
-    )
+    resume: bool = _output("Go on with what is in the folder: nothing is measured twice.", YES)
     overwrite: bool = _output(
-        "Remove the run that is in the folder first: its files, and none of yours.",
-        YES,
-        flag=True,
-        default=False,
+        "Remove the run that is in the folder first: its files, and none of yours.", YES
     )

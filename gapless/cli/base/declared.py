@@ -98,8 +98,8 @@ def _typed(field: Field) -> tuple[Any, Any]:
         return Annotated[bool, option(name, help=field.help)], _flag_of(field)
     names = ("--out", "-o") if field.option == "--out" else (field.option,)
     made = option(*names, metavar=field.form.metavar, help=field.help)
-    made.show_default = field.shows_default
     default = None if field.default in (None, ()) else field.form.write(field.default)
+    made.show_default = default is not None
     taken: Any = list[str] if field.form.repeated else str
     # What completes words looks for the choices; typer leaves them alone.
     return Annotated[taken | None if default is None else taken, made, field.form.choices], default

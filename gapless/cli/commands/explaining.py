@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TotalTimeOption = Annotated[
     float,
-    said("Most time for all questions together.", span_form("5s"), heading=SOLVING, shows_default=True),
+    said("Most time for all questions together.", span_form("5s"), heading=SOLVING),
 ]
 
 

@@ -222,7 +222,7 @@ def device_bench(
     machine: Annotated[Machine, Only.of("engine", "units", "emulate", "precision")],
     seconds: Annotated[
         float,
-        said("Least time for each unit.", span_form("1s", least="0us", most="10min"), shows_default=True),
+        said("Least time for each unit.", span_form("1s", least="0us", most="10min")),
     ] = 1.0,
     check: Annotated[
         bool,

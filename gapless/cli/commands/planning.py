@@ -78,16 +78,10 @@ class Compared(Said):
         "Answers that are looked for at once; otherwise one: more make times longer.", count_form(1, 1024)
     )
     resume: bool = _many(
-        "Go on with the comparison of the folder: what is answered is not solved again, what failed is.",
-        YES,
-        flag=True,
-        default=False,
+        "Go on with the comparison of the folder: what is answered is not solved again, what failed is.", YES
     )
     overwrite: bool = _many(
-        "Remove the comparison that is in the folder first: its files, none of yours.",
-        YES,
-        flag=True,
-        default=False,
+        "Remove the comparison that is in the folder first: its files, none of yours.", YES
     )
 
 

@@ -46,9 +46,7 @@ class ClusterChoice(Said):
         "Run on the devices of a Ray cluster that runs already; its nodes say which device each is.",
         text_form("HOST:PORT"),
     )
-    allow_no_token: bool = _cluster(
-        "Join a cluster that takes orders from everybody, too.", YES, flag=True, default=False
-    )
+    allow_no_token: bool = _cluster("Join a cluster that takes orders from everybody, too.", YES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

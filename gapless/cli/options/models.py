@@ -51,21 +51,11 @@ CheckOption = Annotated[bool, CHECK]
 EngineOption = Annotated[str | None, ENGINE]
 SecondsOption = Annotated[
     float,
-    said(
-        "Least time of each measurement.",
-        span_form("100ms", least="1ms", most="1min"),
-        heading=MEASURING,
-        shows_default=True,
-    ),
+    said("Least time of each measurement.", span_form("100ms", least="1ms", most="1min"), heading=MEASURING),
 ]
 RoundsOption = Annotated[
     int,
-    said(
-        "How often all of it is repeated; more even noise out.",
-        count_form(1, 1000),
-        heading=MEASURING,
-        shows_default=True,
-    ),
+    said("How often all of it is repeated; more even noise out.", count_form(1, 1000), heading=MEASURING),
 ]
 MOST_DIGITS = 4
 """Of a number of inferences that are served together."""

@@ -31,6 +31,7 @@ from gapless.question.subjects import (
     Running,
     Search,
 )
+from gapless.question.values import YES
 
 SAID: tuple[Said, ...] = (
     Opening(shape={"x": (1, 3)}, granularity=Granularity.PIECE, materialize=True),
@@ -102,6 +103,7 @@ def test_fields_have_a_heading_and_whole_sentences() -> None:
     for one in SAID:
         for each in one.own_fields():
             assert each.heading, each.name
+            assert (each.form is YES) == (each.flag is not None), "yes and no are flags"
             assert re.fullmatch(r"[A-Z].*[.]|race: .*[.]", each.help), each.name
 
 
