@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant
@@ -17,8 +17,14 @@ from ..formulations.objective import Objective
 from ..formulations.validation import MAX_NAME_LENGTH
 from .values import YES, Form, Place, text_form
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _UNITS = ("_us", "_nj", "_bytes", "_permille", "_s")
 """How the names of amounts end; their texts have the unit, so that names of options have none."""
+
+
+Made = TypeVar("Made", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +215,12 @@ class Said:
     def options(self, *names: str) -> list[str]:
         """Return the options of what is said; with names, of these fields only."""
         return [self.field_named(name).option for name, _ in self.said() if not names or name in names]
+
+    def made(self, kind: type[Made], **more: Any) -> Made:
+        """Return a dataclass with what is said of its fields; `more`: what something else says of others."""
+        own = {each.name for each in self.known_fields()} - set(more)
+        said = {each.name: self.value(each.name) for each in fields(kind) if each.name in own}
+        return kind(**said, **more)
 
     def __bool__(self) -> bool:
         """Whether anything is said."""

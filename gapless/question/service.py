@@ -179,8 +179,10 @@ class Play(Said):
     )
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
     noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)
-    rest: float | None = _served(
-        "Let units rest so far below the heat at which they are lost.", number_form("KELVIN", 0, 1000)
+    rest_kelvin: float | None = _served(
+        "Let units rest so far below the heat at which they are lost.",
+        number_form("KELVIN", 0, 1000),
+        called="--rest",
     )
     power: float | None = _served(
         "Start nothing beyond a power of the device.", number_form("WATT", 0.001, 1e6)

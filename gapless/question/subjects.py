@@ -206,15 +206,7 @@ class Search(Said):
         from ..solvers.protocol import SolveOptions
         from ..solvers.sources import start_mode
 
-        return SolveOptions(
-            top=self.top,
-            distance=self.distance,
-            time_limit_s=self.time_limit_s,
-            memory_limit_bytes=self.memory_limit_bytes,
-            seed=self.seed,
-            threads=self.threads,
-            start=start_mode(self.start),
-        )
+        return self.made(SolveOptions, start=start_mode(self.start))
 
 
 @dataclass(frozen=True, kw_only=True)

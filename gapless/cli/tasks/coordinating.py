@@ -194,13 +194,7 @@ def loaded(setting: Setting, play: Play) -> tuple[Setting, list[str]]:
 def serve(scenario: Scenario, setting: Setting, play: Play) -> Found:
     """Serve a scenario in simulated time."""
     noise = Noise(estimates_permille=play.noise_estimates_permille, times_permille=play.noise_times_permille)
-    conditions = Conditions(
-        late=play.late,
-        smoothing=play.smoothing,
-        noise=noise,
-        rest_kelvin=play.rest,
-        seed=scenario.seed,
-    )
+    conditions = play.made(Conditions, noise=noise, seed=scenario.seed)
     served_by: list[AskedPolicy] = [with_power(name, setting, play.power) for name in play.policy]
     with StepLine() as line:
         if play.multipliers is not None:
@@ -249,7 +243,7 @@ _SIMULATED = (
     "behaviour",
     "noise_estimates_permille",
     "noise_times_permille",
-    "rest",
+    "rest_kelvin",
     "power",
     "multipliers",
     "bound_s",

@@ -123,7 +123,7 @@ class Tuning:
             pareto=search.pareto,
             time_limit_s=search.time_limit_s,
             rules=() if self.rules is None else load_rules(self.rules),
-            options=TuningOptions(mode=race.mode, budget_s=race.budget_s, seed=search.seed),
+            options=race.made(TuningOptions, seed=search.seed),
             store=race.store or run.store,
             resume=run.resumed,
         )

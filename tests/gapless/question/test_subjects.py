@@ -14,9 +14,10 @@ from gapless.cli.base.declared import called, declared, expanded
 from gapless.cli.commands.planning import Compared
 from gapless.cli.options.cluster import ClusterChoice
 from gapless.executor.graph.choices import Granularity
-from gapless.executor.tuning.options import TuningMode
+from gapless.executor.tuning.options import TuningMode, TuningOptions
 from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.sessions import SessionChoice
+from gapless.formulations.coordination.simulation import Conditions
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Precision
 from gapless.question.fields import Only, Said, given
@@ -32,6 +33,8 @@ from gapless.question.subjects import (
     Search,
 )
 from gapless.question.values import YES
+from gapless.solvers.protocol import SolveOptions
+from gapless.solvers.sources import StartMode
 
 SAID: tuple[Said, ...] = (
     Opening(shape={"x": (1, 3)}, granularity=Granularity.PIECE, materialize=True),
@@ -56,7 +59,9 @@ SAID: tuple[Said, ...] = (
     ),
     Play(policy=("lst", "my.py:P"), platform="pixel4", problem="p", behaviour=Path("b"), split=2),
     Play(late=Late.DROP, seconds=0.5, pace=0.1, seed=3, smoothing=0.2, noise_estimates_permille=5),
-    Play(noise_times_permille=1000, rest=2.5, power=8.5, multipliers="1,2", here=True, cannot=("a=B",)),
+    Play(
+        noise_times_permille=1000, rest_kelvin=2.5, power=8.5, multipliers="1,2", here=True, cannot=("a=B",)
+    ),
     Play(bound_s=2.0, bound_frames=3, sessions=SessionChoice.ALL, session_memory_bytes=2**20),
     Service(sessions=SessionChoice.USEFUL, session_memory_bytes=200_000_000, state=("h=h_out",)),
     Service(max_batch=8, max_delay_s=0.002),
@@ -169,6 +174,25 @@ def test_a_default_of_a_command_is_told_a_board_only_where_another_one_is_said()
     group = declared({"search": parameter})["search"]
     assert not list(group.given(Search(top=10)))
     assert [(field.option, value) for field, value in group.given(Search(top=1))] == [("--top", 1)]
+
+
+def test_what_is_said_makes_the_options_of_what_does_it() -> None:
+    search = Search(
+        top=3, distance=2, time_limit_s=0.5, memory_limit_bytes=2**30, seed=4, threads=2, start="none"
+    )
+    assert search.solver_options == SolveOptions(
+        top=3,
+        distance=2,
+        time_limit_s=0.5,
+        memory_limit_bytes=2**30,
+        seed=4,
+        threads=2,
+        start=StartMode.NONE,
+    )
+    race = Race(mode=TuningMode.FIXED, budget_s=3.0)
+    assert race.made(TuningOptions, seed=7) == TuningOptions(mode=TuningMode.FIXED, budget_s=3.0, seed=7)
+    play = Play(late=Late.DROP, smoothing=0.5, rest_kelvin=2.0, seed=9)
+    assert play.made(Conditions, seed=1) == Conditions(late=Late.DROP, smoothing=0.5, rest_kelvin=2.0, seed=1)
 
 
 def test_what_python_says_of_fields_is_checked_or_refused() -> None:
