@@ -366,3 +366,42 @@ class Gantt:
         """First and last number of what is shown."""
         numbers = [block.number for row in self.rows for block in row.blocks]
         return min(numbers, default=0), max(numbers, default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatCell:
+    """A cell of a heat map.
+
+    `framed`: whether it stands out: "all" or "some" of what is shown is there, or "". `edges`: whether the
+    frame begins ("t") or ends ("b") here.
+    """
+
+    text: str
+    level: float | None  # its colour, from 0 to 1; None: there is nothing
+    value: float | None = None  # in the unit of the map
+    about: str = ""  # what a pointer on it is told
+    framed: str = ""
+    edges: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatRow:
+    """A row of a heat map: its name, what else is said of it, and a cell for each column."""
+
+    name: str
+    cells: tuple[HeatCell, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """Names against names, with a colour for each pair."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[HeatRow, ...]
+    low: str  # what the colours at both ends of the scale mean
+    high: str
+    unit: str = ""  # of the values
+    totals: tuple[str, ...] = ()  # of each column
+    hidden: int = 0  # rows that are left out

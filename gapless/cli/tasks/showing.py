@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from ...answers.charts import HeatMap
 from ...executor.pipeline.trace_check import check_trace
 from ...files.formats import file_format
 from ...files.plans import PLAN_KINDS, NamedPlan, named_plan, problem_of_plan
@@ -17,7 +18,6 @@ from ...formulations.files import load, load_problem
 from ...formulations.json_files import format_of, load_foreign, load_tree
 from ...formulations.judge import check
 from ...formulations.problem import Problem
-from ...view.terminal.heat_map import Grid
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
@@ -38,7 +38,7 @@ class Shown:
     kind: str
     document: Mapping[str, Any]  # all of it, for machines
     view: Callable[[], RenderableType]  # for people
-    grids: tuple[Grid, ...] = ()  # its heat maps of layer times, for a picture
+    grids: tuple[HeatMap, ...] = ()  # its heat maps of layer times, for a picture
     defects: tuple[str, ...] = ()  # what is wrong with it
     notes: tuple[str, ...] = ()  # what people should know besides
     takes_layers: bool = False  # whether a range of layers can be shown
@@ -111,7 +111,7 @@ def _plan(asked: _Asked) -> Shown:
 
     named = named_plan(asked.path)
     problem, notes = _problem_of(named, asked)
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[HeatMap, ...] = ()
     broken: tuple[str, ...] = ()
     if problem is not None and named.plans:
         broken = tuple(violation.message for violation in check(problem, named.plan))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from ...answers import explaining
-from ...answers.charts import Bars, Plane
+from ...answers.charts import Bars, HeatMap, Plane
+from ...answers.layers import layer_chart
 from ...answers.memory import memory_chart
 from ...answers.race import predicted_chart
 from ...answers.tuning import (
@@ -33,6 +34,7 @@ from ...answers.words import (
 )
 from ...executor.engine import SIMULATED, PlacementReceipt
 from ...executor.measurement import LinkTimes
+from ...executor.simulation import charged_for
 from ...executor.tuning.result import TuningResult
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
@@ -46,7 +48,6 @@ from ..presenter import presenter_of
 from .answers import Answers, answers, standing
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
-from .layers import MOST_ROWS, LayerHeatMap, heat_maps
 from .subject import Subject
 from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
@@ -367,7 +368,7 @@ class Contents:
     race: RaceSection | None
     answers: Answers | None
     memory: Memory | None
-    heat_maps: tuple[LayerHeatMap, ...]
+    heat_maps: tuple[HeatMap, ...]
     reasoning: Reasoning | None
     messages: Table | None
     receipts: Receipts | None
@@ -395,6 +396,30 @@ class Contents:
             ("origin", "Where this comes from", self.origin),
         )
         return tuple((f"{self.key}-{place}", title) for place, title, there in found if there)
+
+
+MOST_ROWS = 400
+"""Rows of all heat maps of one report together."""
+
+_LEAST_ROWS = 40
+
+
+def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[HeatMap, ...]:
+    """Return the times of all networks that a deployment runs."""
+    streams = subject.deployment.streams
+    used = {stream.network for stream in streams}
+    networks = [network for network in subject.problem.networks if network.name in used]
+    costs = charged_for(subject.problem, subject.deployment).costs
+    return tuple(
+        layer_chart(
+            network,
+            subject.problem.platform.unit_names,
+            costs.of(network.name).layer_us,
+            [stream.placed for stream in streams if stream.network == network.name],
+            most=max(_LEAST_ROWS, most // max(1, len(networks))),
+        )
+        for network in networks
+    )
 
 
 def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:

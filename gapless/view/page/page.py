@@ -16,8 +16,7 @@ from ...files.run_differences import Noise, RunDifferences, TimeDifference
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
-from .contents import Contents, comparison_table, contents
-from .layers import MOST_ROWS
+from .contents import MOST_ROWS, Contents, comparison_table, contents
 from .subject import Subject
 from .table import Table, TableCell, columns, numbers, table
 from .texts import GLOSSARY, clipped, prose, visible

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ...answers.charts import Axis as ChartAxis
-from ...answers.charts import Bars, Block, Colour, Gantt, Kind, Line, Plane, Stroke, Tone, Track
-from .canvas import BLUE, DARK, GREEN, IDLE, LOST, ORANGE, PALETTE, Look, legend, room, rows
+from ...answers.charts import Bars, Block, Colour, Gantt, HeatMap, Kind, Line, Plane, Stroke, Tone, Track
+from .canvas import BLUE, DARK, GREEN, IDLE, LOST, ORANGE, PALETTE, Look, legend, plain_decades, room, rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,3 +169,47 @@ def _line(axes: Axes, chart: Plane, line: Line, colour: str, *, label: str, gid:
         zorder=1,
         clip_on=False,
     )
+
+
+def draw_heat_map(
+    chart: HeatMap, axes: Axes, *, label: str, logarithmic: bool = False, turned: bool = False
+) -> None:
+    """Draw colours by value, what is framed, and texts where there is one colour a row.
+
+    `turned`: whether rows of the data are columns of the picture, which then has no texts.
+    """
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = [[math.nan if cell.value is None else cell.value for cell in row.cells] for row in chart.rows]
+    known = [value for row in values for value in row if not math.isnan(value)] or [1.0]
+    low, high = min(known), max(known)
+    norm = LogNorm(low, max(high, 1.01 * low)) if logarithmic else Normalize(0, high or 1.0)
+    shown = list(map(list, zip(*values, strict=True))) if turned else values
+    axes.patch.set(**IDLE)  # shows through where there is no value
+    image = axes.imshow(shown, aspect="auto", cmap="cividis", norm=norm, interpolation="nearest")
+    bar = axes.figure.colorbar(image, ax=axes, label=label, pad=0.02)
+    if logarithmic:
+        plain_decades(bar.ax.yaxis, low, high)
+    if turned:
+        _frames(chart, axes)
+        return
+    for number, row in enumerate(chart.rows):
+        for column, cell in enumerate(row.cells):
+            ink = "black" if (cell.level or 0) > 0.5 else "white"
+            axes.text(column, number, cell.text, ha="center", va="center", color=ink)
+
+
+def _frames(chart: HeatMap, axes: Axes) -> None:
+    """Draw frames that show on light and on dark cells, of a picture that is turned."""
+    from matplotlib.patches import Rectangle
+
+    for unit in range(len(chart.columns)):
+        edges = [(number, row.cells[unit].edges) for number, row in enumerate(chart.rows)]
+        starts = [number for number, edge in edges if "t" in edge]
+        stops = [number for number, edge in edges if "b" in edge]
+        for first, last in zip(starts, stops, strict=True):
+            for colour, width, gid in (("white", 4.0, "frame ground"), ("#D55E00", 2.0, "frame")):
+                place, length = (first - 0.5, unit - 0.5), last - first + 1
+                frame = Rectangle(place, length, 1, fill=False, edgecolor=colour, zorder=3, gid=gid)
+                frame.set_linewidth(width)
+                axes.add_patch(frame)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.charts import HeatCell, HeatRow
+from ...answers.charts import HeatMap as Grid
 from ..layout import plain_table
 
 if TYPE_CHECKING:  # presenters need the drawing, not what measures: it takes 50 ms to load
@@ -30,40 +31,14 @@ _CELL, _ROW, _GAP, _MARGIN = 84, 34, 3, 16
 _DENSE_ROW, _DENSE_FROM = 20, 25
 """Height of a row where there are so many of them."""
 
+_SWATCHES = 9
+"""Colours of the legend."""
+
 _CHARACTER = 8.2
 """Widths and heights in pixels; a character of 13 pixels is about that wide."""
 
 _LONGEST_LABEL, _LONGEST_NOTE = 28, 100
 """Characters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One cell of a grid."""
-
-    text: str  # what stands in it
-    colour: str  # its ground, #rrggbb
-    about: str  # what a pointer on it is told
-    framed: bool = False  # whether it stands out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """Cells by [row][column]; None: there is nothing to show."""
-
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: tuple[tuple[Cell | None, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """What colours mean: from `low` to `high`."""
-
-    colours: tuple[str, ...]
-    low: str
-    high: str
 
 
 def sign(ratio: float) -> str:
@@ -109,41 +84,39 @@ def _cell(ratio: float | None) -> Text:
 
 def heat_map_svg(heat_maps: Sequence[HeatMap], notes: Sequence[str]) -> str:
     """Return heat maps of ratios as a picture; as for `grid_svg`."""
-    return grid_svg([_ratio_grid(heat_map) for heat_map in heat_maps], notes, scale=_RATIOS)
+    return grid_svg([_ratio_grid(heat_map) for heat_map in heat_maps], notes)
 
 
 def _ratio_grid(heat_map: HeatMap) -> Grid:
+    def cell(row: str, column: str, ratio: float | None) -> HeatCell:
+        if ratio is None:
+            return HeatCell(text="", level=None)
+        level = min(max((math.log2(ratio) + 1) / 2, 0.0), 1.0)
+        return HeatCell(text=f"{ratio:.2f}", level=level, about=f"{row}, {column}: {ratio:.3f}")
+
     return Grid(
         title=heat_map.title,
-        rows=heat_map.rows,
         columns=heat_map.columns,
-        cells=tuple(
-            tuple(
-                None
-                if ratio is None
-                else Cell(text=f"{ratio:.2f}", colour=shade(ratio), about=f"{row}, {column}: {ratio:.3f}")
-                for column, ratio in zip(heat_map.columns, cells, strict=True)
+        rows=tuple(
+            HeatRow(
+                name=row,
+                cells=tuple(cell(row, *one) for one in zip(heat_map.columns, cells, strict=True)),
             )
             for row, cells in zip(heat_map.rows, heat_map.cells, strict=True)
         ),
+        low="half the time alone",
+        high="double",
     )
 
 
-_RATIOS = Scale(
-    colours=tuple(map(shade, (0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.35, 1.7, 2.0))),
-    low="half the time alone",
-    high="double",
-)
-
-
-def grid_svg(grids: Sequence[Grid], notes: Sequence[str], *, scale: Scale) -> str:
+def grid_svg(grids: Sequence[Grid], notes: Sequence[str]) -> str:
     """Return grids, one below the other, as a picture that is readable on light and dark ground."""
     top, widest, parts = _MARGIN, 0, []
     for grid in grids:
         drawn, width, height = _drawn(grid, top)
         parts += drawn
         top, widest = top + height, max(widest, width)
-    parts += _scale(scale, top)
+    parts += _scale(grids[0], top)
     top += 44
     for line in (line for note in notes for line in wrap(note, _LONGEST_NOTE)):
         parts.append(_text(_MARGIN, top, line, kind="note"))
@@ -174,7 +147,7 @@ _STYLE = (
 
 def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
     """Return the elements of one grid, its width and its height."""
-    rows, columns = map(_labels, (grid.rows, grid.columns))
+    rows, columns = _labels([row.name for row in grid.rows]), _labels(grid.columns)
     left = _MARGIN + 12 + round(_CHARACTER * max(map(len, rows)))
     cell = max(_CELL, 16 + round(_CHARACTER * max(map(len, columns))), _widest(grid))
     height = _ROW if len(rows) < _DENSE_FROM else _DENSE_ROW
@@ -184,17 +157,18 @@ def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
         _text(left + column * (cell + _GAP) + cell / 2, top + 12, label, anchor="middle")
         for column, label in enumerate(columns)
     ]
-    for row, (label, cells) in enumerate(zip(rows, grid.cells, strict=True)):
+    for row, (label, given) in enumerate(zip(rows, grid.rows, strict=True)):
         y = top + 20 + row * (height + _GAP)
         line = y + height // 2 + 5
         parts.append(_text(left - 10, line, label, anchor="end"))
-        for column, entry in enumerate(cells):
+        for column, entry in enumerate(given.cells):
             x = left + column * (cell + _GAP)
-            if entry is None:
+            if entry.level is None:
                 parts.append(_text(x + cell / 2, line, "-", anchor="middle"))
             else:
                 mark = ' class="framed"' if entry.framed else ""
-                box = f'x="{x}" y="{y}" width="{cell}" height="{height}" rx="4" fill="{entry.colour}"'
+                colour = blend(2 * entry.level - 1)
+                box = f'x="{x}" y="{y}" width="{cell}" height="{height}" rx="4" fill="{colour}"'
                 parts.append(f"<rect {box}{mark}><title>{escape(entry.about)}</title></rect>")
                 parts.append(_text(x + cell / 2, line, entry.text, kind="cell", anchor="middle"))
     width = max(left + len(columns) * (cell + _GAP), round(9 * len(grid.title)) + _MARGIN) + _MARGIN
@@ -203,19 +177,20 @@ def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
 
 def _widest(grid: Grid) -> int:
     return 16 + round(
-        _CHARACTER * max((len(cell.text) for cells in grid.cells for cell in cells if cell), default=0)
+        _CHARACTER * max((len(cell.text) for row in grid.rows for cell in row.cells), default=0)
     )
 
 
-def _scale(scale: Scale, top: int) -> list[str]:
+def _scale(grid: Grid, top: int) -> list[str]:
     """Return the legend."""
-    first = _MARGIN + 20 + round(6.6 * len(scale.low))
+    first = _MARGIN + 20 + round(6.6 * len(grid.low))
+    colours = (blend(2 * index / (_SWATCHES - 1) - 1) for index in range(_SWATCHES))
     swatches = [
         f'<rect x="{first + index * 18}" y="{top}" width="18" height="12" fill="{colour}"/>'
-        for index, colour in enumerate(scale.colours)
+        for index, colour in enumerate(colours)
     ]
-    end = first + len(scale.colours) * 18
-    return [*swatches, _text(_MARGIN, top + 11, scale.low), _text(end + 8, top + 11, scale.high)]
+    end = first + _SWATCHES * 18
+    return [*swatches, _text(_MARGIN, top + 11, grid.low), _text(end + 8, top + 11, grid.high)]
 
 
 def _labels(names: Sequence[str]) -> list[str]:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
+from ...answers.charts import HeatCell, HeatMap, HeatRow
 from ...answers.words import millis, size
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.plan import Plan
-from .heat_map import Cell, Grid, Scale, blend, grid_svg
+from .heat_map import blend, grid_svg
 
 MAX_ROWS_SHOWN = 60
 """Rows of a map; more layers than that are folded: neighbours share a row."""
@@ -120,25 +121,29 @@ def layer_map(
     )
 
 
-def layer_grid(found: LayerMap, *, title: str) -> Grid:
-    """Return a map as cells for `layer_svg`."""
-    return Grid(
+def layer_grid(found: LayerMap, *, title: str) -> HeatMap:
+    """Return a map as data, coloured by how many times as long as on the best unit it takes."""
+    return HeatMap(
         title=title,
-        rows=tuple(f"{row.label} {row.name}" for row in found.rows),
         columns=found.units,
-        cells=tuple(
-            tuple(_drawn(row, unit, name) for unit, name in enumerate(found.units)) for row in found.rows
+        rows=tuple(
+            HeatRow(
+                name=f"{row.label} {row.name}",
+                cells=tuple(_drawn(row, unit, name) for unit, name in enumerate(found.units)),
+            )
+            for row in found.rows
         ),
+        low="fastest unit of the layer",
+        high=f"{SLOWEST:.0f} times as long",
+        unit="ms",
     )
 
 
-def layer_svg(grids: Sequence[Grid], notes: Sequence[str]) -> str:
+def layer_svg(grids: Sequence[HeatMap], notes: Sequence[str]) -> str:
     """Return maps of layer times as a picture."""
-    colours = tuple(map(_colour, _LEGEND))
-    scale = Scale(colours=colours, low="fastest unit of the layer", high=f"{SLOWEST:.0f} times as long")
-    framed = any(cell.framed for grid in grids for row in grid.cells for cell in row if cell)
+    framed = any(cell.framed for grid in grids for row in grid.rows for cell in row.cells)
     words = "milliseconds; outlined: what the plan runs where" if framed else "milliseconds"
-    return grid_svg(grids, [words, *notes], scale=scale)
+    return grid_svg(grids, [words, *notes])
 
 
 def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop: int) -> LayerRange:
@@ -180,16 +185,21 @@ def _mark(ratio: float) -> str:
     return f"x{ratio:<3.0f}" if ratio < 999.5 else "x1k+"
 
 
+def _level(ratio: float) -> float:
+    return math.log(min(ratio, SLOWEST)) / math.log(SLOWEST)
+
+
 def _colour(ratio: float) -> str:
-    return blend(2 * math.log(min(ratio, SLOWEST)) / math.log(SLOWEST) - 1)
+    return blend(2 * _level(ratio) - 1)
 
 
-def _drawn(row: LayerRange, unit: int, name: str) -> Cell | None:
+def _drawn(row: LayerRange, unit: int, name: str) -> HeatCell:
     ratio, time = row.ratio(unit), row.times_us[unit]
     if ratio is None:
-        return None
+        return HeatCell(text="", level=None)
     about = f"{row.label} {row.name} on {name}: {millis(time)}, {_mark(ratio).strip()}"
-    return Cell(text=_digits(time), colour=_colour(ratio), about=about, framed=row.chosen == unit)
+    framed = "all" if row.chosen == unit else ""
+    return HeatCell(text=_digits(time), level=_level(ratio), about=about, framed=framed)
 
 
 def _notes(found: LayerMap) -> Iterator[Text]:

@@ -16,10 +16,9 @@ from gapless.formulations.scores import Violation
 from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers, standing
-from gapless.view.page.contents import memory, origin, race, reasoning, receipts
+from gapless.view.page.contents import heat_maps, memory, origin, race, reasoning, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
-from gapless.view.page.layers import heat_maps
 from gapless.view.page.subject import Subject
 from gapless.view.page.table import Table
 from gapless.view.page.utilisation import chunk_table, utilisation
@@ -258,27 +257,27 @@ def test_memory_steps_are_drawn_once_a_pixel_column() -> None:
 def test_the_heat_map_outlines_the_chunks() -> None:
     (found,) = heat_maps(samples.small())
     chosen = [
-        next(unit for unit, cell in zip(found.units, row.cells, strict=True) if cell.chosen)
+        next(unit for unit, cell in zip(found.columns, row.cells, strict=True) if cell.framed)
         for row in found.rows
     ]
     assert chosen == ["Big", "GPU", "GPU", "GPU", "Little", "Medium", "Medium", "Medium", "Medium"]
     edges = ["".join(cell.edges for cell in row.cells) for row in found.rows]
     assert edges == ["tb", "t", "", "b", "tb", "t", "", "", "b"]
-    shades = [cell.shade for row in found.rows for cell in row.cells]
-    assert min(s for s in shades if s is not None) == 0
-    assert max(s for s in shades if s is not None) == 9
+    levels = [cell.level for row in found.rows for cell in row.cells if cell.level is not None]
+    assert 0 < min(levels) < 0.1
+    assert max(levels) == 1
 
 
 def test_the_heat_map_says_where_layers_cannot_run_and_is_cut() -> None:
     yolo, *_ = heat_maps(samples.workload())
-    stuck = [cell for row in yolo.rows for cell in row.cells if cell.shade is None]
+    stuck = [cell for row in yolo.rows for cell in row.cells if cell.level is None]
     assert stuck
     assert all(cell.text == "" for cell in stuck)
     assert any(total.endswith("cannot run") for total in yolo.totals)
     few = heat_maps(samples.workload(), most=120)
     assert [len(one.rows) for one in few] == [40, 40, 40]
     assert few[0].hidden == 111 - 40
-    some = {cell.chosen for row in few[2].rows for cell in row.cells}
+    some = {cell.framed for row in few[2].rows for cell in row.cells}
     assert some <= {"", "all", "some"}
 
 

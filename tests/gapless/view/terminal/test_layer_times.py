@@ -16,6 +16,7 @@ from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.view.terminal.heat_map import blend
 from gapless.view.terminal.layer_times import (
     MAX_ROWS_SHOWN,
     MAX_UNITS_SHOWN,
@@ -120,6 +121,12 @@ def test_a_picture_has_a_cell_for_each_time_and_frames_the_plan() -> None:
     boxes = [e for e in root.iter() if e.tag.endswith("rect") and e.find("{*}title") is not None]
     assert len(boxes) == 60
     assert [box.get("class") for box in boxes].count("framed") == 30
+    colours = {
+        title.text.rpartition(", ")[2]: box.get("fill")
+        for box in boxes
+        if (title := box.find("{*}title")) is not None and title.text
+    }
+    assert colours["best"] == blend(-1), "the fastest unit is as green as it gets"
     texts = [e.text for e in root.iter() if e.tag.endswith("text")]
     assert "a & <b>" in texts
     assert "milliseconds; outlined: what the plan runs where" in texts
