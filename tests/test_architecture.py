@@ -70,8 +70,10 @@ LAYERS = (
     ("gapless.answers.explaining",),
     ("gapless.view.explaining",),
     ("gapless.view",),
-    ("gapless.answers.comparing", "gapless.answers.courses", "gapless.answers.sweeps"),  # of files, too
+    ("gapless.answers.standings",),
+    ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
+    ("gapless.answers.comparing",),  # of files, too
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files
     ("gapless.answers",),

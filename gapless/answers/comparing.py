@@ -32,7 +32,7 @@ GIVEN = "·"
 _SHORTEST_S = 1e-4
 """Where lines begin at the earliest: their scale is logarithmic."""
 
-STATUS = {
+_STATUS: dict[str, tuple[str, Tone, str]] = {
     SolveStatus.OPTIMAL: ("OPTIMAL", Tone.GOOD, "proved best"),
     SolveStatus.FEASIBLE: ("FEASIBLE", Tone.WARN, "found, not proved"),
     SolveStatus.INFEASIBLE: ("INFEASIBLE", Tone.BAD, "proved: none valid"),
@@ -294,9 +294,12 @@ def _value(info: TermInfo, place: int) -> Column[SolverAnswer]:
 
 
 def _status(one: SolverAnswer) -> Cell:
-    if one.failure:
-        return Cell("FAILED", Tone.BAD)
-    name, tone, words = STATUS[SolveStatus(one.status)]
+    return status_cell("" if one.failure else one.status)
+
+
+def status_cell(status: str) -> Cell:
+    """Return what is known by a status, with what it means; any other word: it failed."""
+    name, tone, words = _STATUS.get(status, ("FAILED", Tone.BAD, ""))
     return Cell(name, tone, words)
 
 

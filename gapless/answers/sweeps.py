@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 
 from ..solvers.protocol import SolveStatus
-from ..sweeps.findings import FAILED, RATE, BackendRecord, Contest, Growth, Topic, is_proof, records, size_of
+from ..sweeps.findings import (
+    FAILED,
+    RATE,
+    BackendRecord,
+    Contest,
+    Growth,
+    Stage,
+    Standing,
+    Topic,
+    contests,
+    disagreements,
+    growths,
+    is_proof,
+    records,
+    size_of,
+)
+from ..sweeps.run import SweepResult
+from ..sweeps.spec import Sweep
 from ..sweeps.table import SweepRow
+from . import blocks
+from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Unit, table
 from .charts import Axis, Bar, Bars, Facts, Kind, Mark, Part, Plane, Series, Tone, Track, share
-from .words import all_terms, gap, seconds, term_name, term_value
+from .comparing import status_cell
+from .words import all_terms, seconds, term_name, term_value
 
 _MOST_CLASSES = 2
 """Classes of plans that are named."""
 
-BACKEND_COLUMNS = (
-    "backend",
-    "plans",
-    "proved best",
-    "not proved",
-    "none valid",
-    "nothing found",
-    "failed",
-    "gap if not proved",
-    "time of proofs",
-    "largest proof",
-)
+_MOST = 6
+"""Tables of one kind in the terminal; the page has all."""
+
+_MOST_FAILED = 10
+MOST_ROWS = 300
+_SIZES = (32, 128, 512, 2048, 8192)
 
 _MOST_MARKS = 800
 _LEAST_S = 1e-5
@@ -185,13 +200,183 @@ def price_words(price: float | None, currency: str) -> str:
     return "-" if price is None else f"{price:,.10g} {currency}".rstrip()
 
 
-def backend_cells(record: BackendRecord) -> tuple[str, ...]:
-    """Return what one backend proved, by `BACKEND_COLUMNS`."""
-    return (
-        record.backend,
-        f"{record.tasks:,}",
-        *(f"{record.counts.get(status, 0):,}" for _, status, _ in OUTCOMES),
-        gap(record.gap),
-        "-" if record.proof_s is None else seconds(record.proof_s),
-        f"{record.largest:,}" if record.largest else "-",
+def sweep_blocks(found: SweepResult) -> Iterator[Block]:
+    """Yield what `gapless sweep` answers."""
+    failed = f"; {len(found.failed)} failed" if found.failed else ""
+    before = f"; {found.resumed:,} of them from before" if found.resumed else ""
+    yield Sentence(f"{before}{failed}", lead=f"{len(found.rows):,} of {found.total:,} plans")
+    compared = [platforms(one, found.sweep.currency) for one in contests(found.rows)]
+    yield from _tables("Which platform", compared)
+    yield from _tables("What one more device brings", [devices(one) for one in growths(found.rows)])
+    if any(row.backend for row in found.rows):
+        about = Sentence(class_words(found.rows), blocks.Tone.SOFT)
+        yield Section("Who proves what", (backends(found.rows), *([about] if about.text else [])))
+    for text in disagreements(found.rows):
+        yield Sentence(f"contradiction: {text}", blocks.Tone.BAD)
+    yield from failed_blocks(
+        [f"task {row.task}, {row.model} on {row.platform or '?'}: {row.error}" for row in found.failed]
     )
+
+
+def failed_blocks(lines: Sequence[str]) -> Iterator[Block]:
+    """Yield the first few of what failed."""
+    if lines:
+        more = len(lines) - _MOST_FAILED
+        rest = [Sentence(f"  ... and {more} more: see the table")] if more > 0 else []
+        yield Section("failed", (*(Sentence(f"  {line}") for line in lines[:_MOST_FAILED]), *rest))
+
+
+def _tables(title: str, tables: Sequence[Table]) -> Iterator[Block]:
+    hidden = len(tables) - _MOST
+    parts: list[Block] = [Section(f"  {one.title}", (one,)) for one in tables[:_MOST]]
+    parts += [Sentence(f"  ... and {hidden} more tables: see the page")] if hidden > 0 else []
+    yield Section(title, tuple(parts))
+
+
+def spec_blocks(sweep: Sweep) -> tuple[Block, ...]:
+    """Return what a sweep file asks for: the names on each of its axes."""
+    axes = {
+        "models": [one if isinstance(one, str) else one.name for one in sweep.models],
+        "platforms": [one if isinstance(one, str) else one.name for one in sweep.platforms],
+        "problems": [one if isinstance(one, str) else " ".join(one.values()) for one in sweep.problems],
+        "objectives": [text or "usual" for text in sweep.objectives],
+        "limits": [one.words or "none" for one in sweep.limits],
+        "backends": [name or "usual" for name in sweep.backends],
+    }
+    columns: list[Column[str]] = [
+        Column("what", Unit.NAME, lambda axis: axis),
+        Column("number", Unit.COUNT, lambda axis: len(axes[axis])),
+        Column("names", Unit.LONG, lambda axis: ", ".join(axes[axis])),
+    ]
+    asked = table("What the sweep asks for", columns, [axis for axis, names in axes.items() if names])
+    return Sentence("", lead=sweep.title or "Sweep"), asked
+
+
+def platforms(contest: Contest, currency: str) -> Table:
+    """Return what each platform reaches, the best first."""
+    first = contest.standings[0]
+
+    def price(one: Standing) -> str | None:
+        return price_words(one.row.price, currency) if first.for_price is not None else None
+
+    columns: list[Column[Standing]] = [
+        Column("platform", Unit.NAME, lambda one: one.row.platform),
+        Column("devices", Unit.NAME, lambda one: one.row.devices or f"{one.row.available} units"),
+        Column("reached", Unit.COUNT, lambda one: amount_words(contest.topic, one.row)),
+        Column("of the best", Unit.SHARE, lambda one: one.share),
+        Column("price", Unit.COUNT, price, optional=True),
+        Column("for its price", Unit.SHARE, lambda one: one.for_price, optional=True),
+        Column("status", Unit.TEXT, lambda one: status_cell(one.row.status)),
+        Column("plan", Unit.CODE, lambda one: one.row.plan, Shown.PAGES),
+    ]
+
+    def tone(one: Standing) -> blocks.Tone:
+        return blocks.Tone.STRONG if one is first else blocks.Tone.PLAIN
+
+    return table(topic_words(contest.topic), columns, contest.standings, tone=tone)
+
+
+def devices(growth: Growth) -> Table:
+    """Return what each number of devices reaches."""
+    topic, stages = growth.topic, growth.stages
+    before = dict(zip((id(stage) for stage in stages[1:]), (stage.row for stage in stages), strict=False))
+
+    def more(stage: Stage) -> str | None:
+        last = before.get(id(stage))
+        if topic.goal != RATE or last is None:
+            return None
+        apart = (stage.row.per_second or 0.0) - (last.per_second or 0.0)
+        return f"{'-' if apart < 0 else '+'}{rate_words(abs(apart))}"
+
+    columns: list[Column[Stage]] = [
+        Column("number", Unit.COUNT, lambda stage: stage.row.available),
+        Column("devices", Unit.NAME, lambda stage: stage.row.devices or None),
+        Column("reached", Unit.COUNT, lambda stage: amount_words(topic, stage.row)),
+        Column("more, share", Unit.CHANGE, lambda stage: stage.gain),
+        Column("more", Unit.COUNT, more, Shown.PAGES),
+        Column("status", Unit.TEXT, lambda stage: status_cell(stage.row.status)),
+        Column("plan", Unit.CODE, lambda stage: stage.row.plan, Shown.PAGES),
+    ]
+    return table(f"{growth.platform}: {topic_words(topic)}", columns, stages)
+
+
+def backends(rows: Sequence[SweepRow]) -> Table:
+    """Return what each backend proved."""
+
+    def count(status: str) -> Callable[[BackendRecord], int]:
+        return lambda record: record.counts.get(status, 0)
+
+    titles = ("proved best", "not proved", "none valid", "nothing found", "failed")
+    columns: list[Column[BackendRecord]] = [
+        Column("backend", Unit.NAME, lambda record: record.backend),
+        Column("plans", Unit.COUNT, lambda record: record.tasks),
+        *(
+            Column(title, Unit.COUNT, count(status))
+            for title, (_, status, _) in zip(titles, OUTCOMES, strict=True)
+        ),
+        Column("gap if not proved", Unit.SHARE, lambda record: record.gap, digits=2),
+        Column("time of proofs", Unit.SECONDS, lambda record: record.proof_s),
+        Column("largest proof", Unit.COUNT, lambda record: record.largest or None),
+    ]
+    return table("Backends", columns, records(rows))
+
+
+def sizes(rows: Sequence[SweepRow]) -> Table:
+    """Return for each backend and size of problem how much is proved, how fast, and the gap of the rest."""
+    Group = tuple[str, int, list[SweepRow]]
+    found: dict[tuple[str, int], list[SweepRow]] = {}
+    for row in rows:
+        if not row.failed:
+            place = sum(size_of(row) > most for most in _SIZES)
+            found.setdefault((row.backend, place), []).append(row)
+
+    def size(group: Group) -> str:
+        return f"up to {_SIZES[group[1]]:,}" if group[1] < len(_SIZES) else f"more than {_SIZES[-1]:,}"
+
+    def proofs(group: Group) -> list[float]:
+        return [row.runtime_s for row in group[2] if is_proof(row)]
+
+    def gaps(group: Group) -> list[float]:
+        return [row.gap for row in group[2] if row.gap is not None and not is_proof(row)]
+
+    columns: list[Column[Group]] = [
+        Column("backend", Unit.NAME, lambda group: group[0]),
+        Column("size", Unit.TEXT, size),
+        Column("plans", Unit.COUNT, lambda group: len(group[2])),
+        Column("proved", Unit.COUNT, lambda group: len(proofs(group))),
+        Column("median time of proofs", Unit.SECONDS, lambda group: median(proofs(group) or [0]) or None),
+        Column("median gap of others", Unit.SHARE, lambda g: median(gaps(g)) if gaps(g) else None, digits=2),
+    ]
+    return table("By backend and size", columns, [(*key, own) for key, own in sorted(found.items())])
+
+
+def failures(rows: Sequence[SweepRow]) -> Table:
+    """Return the tasks without an answer, and why."""
+    columns: list[Column[SweepRow]] = [
+        Column("task", Unit.COUNT, lambda row: row.task),
+        Column("tries", Unit.COUNT, lambda row: row.attempts),
+        Column("model", Unit.NAME, lambda row: row.model),
+        Column("platform", Unit.NAME, lambda row: row.platform or None),
+        Column("backend", Unit.NAME, lambda row: row.backend or None),
+        Column("why", Unit.LONG, lambda row: row.error),
+    ]
+    return table("Tasks without an answer", columns, rows, most=MOST_ROWS)
+
+
+def plans(rows: Sequence[SweepRow], currency: str) -> Table:
+    """Return every task and its plan."""
+    columns: list[Column[SweepRow]] = [
+        Column("task", Unit.COUNT, lambda row: row.task),
+        Column("model", Unit.NAME, lambda row: row.model),
+        Column("platform", Unit.NAME, lambda row: Cell(row.platform or None, note=row.devices)),
+        Column("objective", Unit.TEXT, lambda row: row.objective),
+        Column("limits", Unit.NAME, lambda row: row.limits or None),
+        Column("backend", Unit.NAME, lambda row: row.backend or None),
+        Column("status", Unit.TEXT, lambda row: status_cell(row.status)),
+        Column("inferences", Unit.COUNT, lambda row: rate_words(row.per_second)),
+        Column("price", Unit.COUNT, lambda row: price_words(row.price, currency)),
+        Column("gap", Unit.SHARE, lambda row: row.gap, digits=2),
+        Column("time", Unit.SECONDS, lambda row: row.total_s),
+        Column("plan", Unit.CODE, lambda row: row.plan or None),
+    ]
+    return table("All plans", columns, rows, most=MOST_ROWS)

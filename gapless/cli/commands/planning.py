@@ -157,11 +157,12 @@ def _many_compared(
     options: ProblemOptions, *, compared: Compared, search: Search, out: Path | None, json: bool
 ) -> Answer:
     """Answer for `compare --instances`."""
+    from ...answers.standings import contest_blocks
     from ...files.run import Entry
     from ...sweeps.contest_document import contest_document
     from ...sweeps.folder import CONTEST_FILE, CSV_FILE, SweepOptions
     from ...view.page.contest import write_instance_report
-    from ...view.terminal.contest import contest_view
+    from ...view.terminal.blocks import blocks_view
     from ..tasks.contest import contest_watched
 
     stray = [name for name in options.names if name != "--objective"]
@@ -194,7 +195,7 @@ def _many_compared(
         notes.append(f"interrupted: {left} answers are not there; the same command with --resume goes on")
     return Answer(
         document=lambda: contest_document(found),
-        view=lambda: contest_view(found),
+        view=lambda: blocks_view(contest_blocks(found)),
         code=ExitCode.INTERRUPTED
         if found.interrupted
         else ExitCode.VERIFICATION

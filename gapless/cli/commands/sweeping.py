@@ -92,13 +92,14 @@ def sweep(
     json: JsonOption = False,
 ) -> Answer:
     """Make many plans: which board to buy, what one more device brings, which backend proves what."""
+    from ...answers.sweeps import sweep_blocks
     from ...files.run import Entry
     from ...sweeps.findings import disagreements
     from ...sweeps.folder import CSV_FILE, PAGE_FILE, PARQUET_FILE, PLANS_FOLDER, SweepOptions
     from ...sweeps.run import run_sweep
     from ...sweeps.spec_file import load_sweep
     from ...view.page.sweep import write_sweep_report
-    from ...view.terminal.sweeps import sweep_view
+    from ...view.terminal.blocks import blocks_view
     from ..base.progress import StepLine
 
     options = SweepOptions(
@@ -128,7 +129,7 @@ def sweep(
         notes.append(f"interrupted: {left} plans are not made; the same command with --resume goes on")
     return Answer(
         document=lambda: _document(found, wrong),
-        view=lambda: sweep_view(found),
+        view=lambda: blocks_view(sweep_blocks(found), details=False),
         code=ExitCode.INTERRUPTED if found.interrupted else code,
         notes=notes,
     )

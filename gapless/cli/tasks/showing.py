@@ -277,9 +277,15 @@ def _view(kind: str) -> Callable[[Any], RenderableType] | None:
     view: Callable[[Any], RenderableType]
     match kind:
         case "gapless.sweep":
-            from ...view.terminal.sweeps import spec_view as view
+            from ...answers.sweeps import spec_blocks
+            from ...view.terminal.blocks import blocks_view
+
+            return lambda found: blocks_view(spec_blocks(found))
         case "gapless.instances":
-            from ...view.terminal.contest import instance_set_view as view
+            from ...answers.standings import instances_blocks
+            from ...view.terminal.blocks import blocks_view
+
+            return lambda found: blocks_view(instances_blocks(found))
         case "gapless.scenario":
             from ...view.terminal.scenarios import scenario_view as view
         case "gapless.behaviour":

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console, Group
 
 import gapless
-from gapless.answers import comparing, coordination, explaining, tuning
+from gapless.answers import comparing, coordination, explaining, standings, sweeps, tuning
 from gapless.answers import front as fronts
 from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
 from gapless.api.coordination import Coordination, coordinate
@@ -25,6 +25,9 @@ from gapless.view.page.table import grid
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import table_view
 from gapless.view.text import markdown_text, table_csv
+
+from ..sweeps.answers import FOUND
+from ..view.page.test_sweep import ROWS
 
 FAILURE = Failure(error="UnitLostError", message="it is\x1b[31m too | hot")
 
@@ -77,6 +80,11 @@ TABLES: dict[str, Callable[[], Table]] = {
     "evidence": lambda: tuning.evidence(tuned().result),
     "quality": lambda: tuning.quality(tuned().result),
     "front": front,
+    "standings": lambda: standings.standings_table(FOUND),
+    "instances": lambda: standings.answers(FOUND),
+    "sweep": lambda: sweeps.plans(ROWS, "EUR"),
+    "provers": lambda: sweeps.backends(ROWS),
+    "sizes": lambda: sweeps.sizes(ROWS),
     "cuts": lambda: explaining.cuts(*explained()),
     "units": lambda: explaining.units(*explained()),
     "sets": lambda: explaining.sets(*explained()),

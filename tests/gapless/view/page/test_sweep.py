@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gapless.answers.sweeps import proofs_chart
+from gapless.answers.sweeps import proofs_chart, sizes
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
-from gapless.view.page.sweep import proofs_by_size, sweep_page
+from gapless.view.page.sweep import sweep_page
+from gapless.view.page.table import grid
 from tests.gapless.sweeps.rows import row
 from tests.gapless.view.page.markup import Markup
 
@@ -122,7 +123,7 @@ def test_of_many_proofs_some_are_drawn() -> None:
 
 
 def test_sizes_are_told_by_backend() -> None:
-    cells = [[cell.text for cell in each.cells] for each in proofs_by_size(ROWS).rows]
+    cells = [[cell.text for cell in each.cells] for each in grid(sizes(ROWS)).rows]
     assert cells == [
         ["cpsat", "up to 32", "1", "0", "-", "50.00 %"],
         ["cpsat", "up to 2,048", "1", "1", "9.00 s", "-"],
