@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 from .errors import InvalidProblemError
 from .validation import STRICT, Defects
+
+T = TypeVar("T")
 
 MOST_SLOWDOWN_PERMILLE = 100_000
 """Largest slowdown that is believed: a hundred times slower."""
@@ -98,6 +101,19 @@ class NetworkCosts:
         if not defects.found:
             defects.check_count("the time of all layers and copies together, in us,", self._longest_us())
         defects.raise_as(InvalidProblemError)
+
+    def of_columns(self, columns: Sequence[int]) -> NetworkCosts:
+        """Return the costs on some of the units, in this order; a unit may be there several times."""
+
+        def kept(rows: Sequence[Sequence[T]]) -> tuple[tuple[T, ...], ...]:
+            return tuple(tuple(row[column] for column in columns) for row in rows)
+
+        return replace(
+            self,
+            layer_us=kept(self.layer_us),
+            transfer_in_us=kept(self.transfer_in_us),
+            transfer_out_us=kept(self.transfer_out_us),
+        )
 
     def _longest_us(self) -> int:
         slowest = sum(max((time for time in row if time is not None), default=0) for row in self.layer_us)

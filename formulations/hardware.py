@@ -111,6 +111,11 @@ class ProcessingUnit:
         Its power at work, and at most that while it waits, milliwatts; None: not known. What several units
         share (of a platform with overlapping sets of cores, say) one of them has in its idle power, and the
         others have not: idle powers of all units are added up.
+    workers
+        How many requests as they come may run on it at the same time, each by a worker with sessions of its
+        own (Band, 4.1). Plans run one chunk at a time, however many there are.
+    worker_of
+        The unit of which it is one worker (`Platform.by_worker`). Empty: it is a unit.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -126,6 +131,8 @@ class ProcessingUnit:
     unsupported: tuple[str, ...] = ()
     power_mw: int | None = None
     idle_mw: int | None = None
+    workers: int = 1
+    worker_of: str = ""
 
     def __post_init__(self) -> None:
         defects = Defects(f"processing unit {self.name!r}")
@@ -140,6 +147,10 @@ class ProcessingUnit:
             defects.check_count("memory_bytes", self.memory_bytes)
         if self.quota_permille is not None and not 1 <= self.quota_permille <= 1000:
             defects.add(f"quota_permille is {self.quota_permille}, must be between 1 and 1000")
+        if defects.check_count("workers", self.workers, least=1) and self.workers > MAX_WORKERS:
+            defects.add(f"workers is {self.workers}, more than the largest allowed {MAX_WORKERS}")
+        if self.workers > 1 and self.quota_permille is not None:
+            defects.add("a unit with a quota has one worker: each would have a quota of its own")
         for field in ("power_mw", "idle_mw"):
             power = getattr(self, field)
             if power is not None and defects.check_count(field, power) and power > MAX_POWER_MW:
@@ -223,8 +234,37 @@ class Platform:
         """Pairs of unit indices (lower first) that exclude each other: they share cores or an accelerator."""
         return _conflicts(
             tuple(unit.cores for unit in self.units),
+            self.places,
             tuple((unit.kind, unit.engine.name) if unit.drives_accelerator else None for unit in self.units),
         )
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """For each unit the first worker of the unit that it is a worker of: itself, if it is none."""
+        first: dict[str, int] = {}
+        return tuple(
+            first.setdefault(unit.worker_of, index) if unit.worker_of else index
+            for index, unit in enumerate(self.units)
+        )
+
+    @property
+    def worker_units(self) -> tuple[int, ...]:
+        """For each unit of `by_worker` the unit here that it is from."""
+        return tuple(index for index, unit in enumerate(self.units) for _ in range(unit.workers))
+
+    def by_worker(self) -> Platform:
+        """Return the same platform with a unit for each worker: of two on "npu", "npu" and "npu.2"."""
+        units = tuple(
+            replace(
+                unit,
+                name=f"{unit.name}.{number}" if number > 1 else unit.name,
+                workers=1,
+                worker_of=unit.name if unit.workers > 1 else unit.worker_of,
+            )
+            for unit in self.units
+            for number in range(1, unit.workers + 1)
+        )
+        return replace(self, units=units)
 
     def index_of(self, unit: str) -> int:
         """Return the index of a unit.
@@ -266,6 +306,9 @@ class Platform:
             excluded[v] |= 1 << u
         return _largest_free_set((1 << len(self.units)) - 1, tuple(excluded))
 
+
+MAX_WORKERS = 8
+"""Most workers of one unit."""
 
 MAX_POWER_MW = 10_000_000
 """Largest power of one unit: 10 kW."""
@@ -335,12 +378,15 @@ def _members(units: int) -> Iterator[int]:
 
 @cache
 def _conflicts(
-    cores: tuple[tuple[int, ...], ...], accelerators: tuple[tuple[UnitKind, str] | None, ...]
+    cores: tuple[tuple[int, ...], ...],
+    places: tuple[int, ...],
+    accelerators: tuple[tuple[UnitKind, str] | None, ...],
 ) -> tuple[tuple[int, int], ...]:
     return tuple(
         (u, v)
         for u in range(len(cores))
         for v in range(u + 1, len(cores))
+        if places[u] != places[v]
         if not set(cores[u]).isdisjoint(cores[v]) or _same_hardware(accelerators[u], accelerators[v])
     )
 

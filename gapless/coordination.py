@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .api.coordination import Coordination, coordinate_deadlines, with_sessions
+from .api.coordination import Coordination, coordinate_deadlines, with_sessions, with_workers
 from .api.coordination_bound import BoundedPart, CoordinationBound, bound_coordination
 from .api.coordination_live import coordinate_here
 from .api.coordinators import open_coordinator
@@ -55,4 +55,5 @@ __all__ = [
     "shipped_scenario",
     "shipped_setting",
     "with_sessions",
+    "with_workers",
 ]

@@ -44,6 +44,7 @@ PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "table1": units.table_1,
     "table2": units.table_2,
     "sessions": beyond.sessions,
+    "workers": beyond.workers,
     "families": families.families,
 }
 """Figures by number, tables, and what is ours."""

@@ -1,11 +1,11 @@
-"""Beyond the paper: what loaded sessions cost and save."""
+"""Beyond the paper: what loaded sessions cost and save, and a second worker on an accelerator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
 
-from gapless.api.coordination import with_sessions
+from gapless.api.coordination import with_sessions, with_workers
 
 from ..printing import Part, titled
 from .playing import GALAXY, PIXEL, REDMI, Study, phone, rates_on, scenario_for
@@ -40,3 +40,24 @@ def loaded(study: Study, name: str, platform: str) -> tuple[str, ...]:
         for policy in POLICIES
     ]
     return f"{all_count:,}", f"{count:,}", f"{all_size / 2**20:,.0f}", f"{size / 2**20:,.0f}", *pairs
+
+
+def workers(study: Study) -> Iterator[Part]:
+    """Yield frames a second of EagleEye with one worker on the NPU, and with two."""
+    table = titled(
+        "Workers (6.1: one on each accelerator): EagleEye, frames a second with 1 / 2 on the NPU",
+        "phone", "two InceptionV4 at once take", *POLICIES, "sel-whole",
+    )  # fmt: skip
+    for platform in (PIXEL, GALAXY, REDMI):
+        scenario = scenario_for(study, "eagleeye")
+        one = phone(platform, scenario)
+        shared = one.behaviours[one.platform.index_of("npu")].shared_permille(2)
+        cells = [
+            " / ".join(
+                f"{rates_on(study, scenario, place, policy).mean:.2f}"
+                for place in (one, with_workers(one, {"npu": 2}))
+            )
+            for policy in (*POLICIES, "sel-whole")
+        ]
+        table.add_row(platform, f"{shared / 1000:.3f}", *cells)
+    yield table

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean, stdev
-from typing import Any
 
 from gapless.api.coordination import Coordination, with_deadlines
 from gapless.api.coordination_bound import (
@@ -76,19 +75,7 @@ def spread(values: Sequence[float]) -> Spread:
 def of_units(setting: Setting, units: Sequence[str]) -> Setting:
     """Return a setting with some of its units only."""
     kept = [setting.platform.index_of(name) for name in units]
-
-    def columns(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
-        return tuple(tuple(row[unit] for unit in kept) for row in rows)
-
-    networks = tuple(
-        replace(
-            each,
-            layer_us=columns(each.layer_us),
-            transfer_in_us=columns(each.transfer_in_us),
-            transfer_out_us=columns(each.transfer_out_us),
-        )
-        for each in setting.costs.networks
-    )
+    networks = tuple(each.of_columns(kept) for each in setting.costs.networks)
     return replace(
         setting,
         platform=replace(setting.platform, units=tuple(setting.platform.units[unit] for unit in kept)),

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from statistics import median
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
@@ -62,7 +63,7 @@ class Coordinator:
     Parameters
     ----------
     platform
-        The units; each has one worker process.
+        The units; each has a worker process, or as many as it says (`workers`).
     engine
         Runs the chunks; on units that name another one, that does.
     policy
@@ -123,7 +124,9 @@ class Coordinator:
         if session_bytes is not None and (sessions is SessionChoice.ALL or policy.any_chunk):
             why = f"policy {policy.name!r} needs all" if policy.any_chunk else "all are to be loaded"
             raise InvalidInputError(f"sessions may have {session_bytes:,} bytes of memory, but {why}")
-        self.platform = platform
+        self.platform = platform.by_worker()
+        self._columns = platform.worker_units
+        platform = self.platform
         self.policy = policy
         self._engine = engine
         self._queue = queue
@@ -175,7 +178,7 @@ class Coordinator:
         deadline_us
             By when after their arrival requests have to be done; None: no deadline.
         costs
-            What its layers cost on the units; None: measured.
+            What its layers cost on the units, all workers of which are alike; None: measured.
         cannot
             By unit, rules about operators that it cannot run ("Resize", "ConvTranspose[stride>=4]"), besides
             those of the platform and what the costs say.
@@ -205,7 +208,7 @@ class Coordinator:
                     model=model,
                     name=name,
                     deadline_us=deadline_us,
-                    costs=costs,
+                    costs=costs and costs.of_columns(self._columns),
                     cannot=cannot or {},
                     borders=borders,
                     routes=routes,
@@ -216,7 +219,9 @@ class Coordinator:
     def _open(self, asked: Registration) -> Registered:
         chain = chain_of(asked.model, self.platform, asked.costs, asked.cannot)
         engines = engines_on(self.platform.units, self._engine)
-        offer = offer_of(asked.model, chain, borders=asked.borders, routes=asked.routes)
+        offer = offer_of(
+            asked.model, chain, borders=asked.borders, routes=asked.routes, places=self.platform.places
+        )
         network = index_of(self._loop, offer)
         if network is None or self._loop.networks[network].closed:
             known = chunk_times(chain, offer.sections) if asked.costs else None
@@ -435,8 +440,8 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self.platform.index_of(unit)
-        self._loop.call(lambda: self._loop.withdraw(seat, why)).result()
+        for seat in self._workers(unit):
+            self._loop.call(partial(self._loop.withdraw, seat, why)).result()
 
     def restore(self, unit: str, *, why: str = "withdrawn") -> None:
         """Give a unit back that was taken away for this reason; it is probed, and then joins again.
@@ -446,8 +451,13 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        seat = self.platform.index_of(unit)
-        self._loop.call(lambda: self._loop.restore(seat, why)).result()
+        for seat in self._workers(unit):
+            self._loop.call(partial(self._loop.restore, seat, why)).result()
+
+    def _workers(self, unit: str) -> list[int]:
+        """Return the workers of a unit, all of which come and go together."""
+        index, places = self.platform.index_of(unit), self.platform.places
+        return [worker for worker, place in enumerate(places) if place == places[index]]
 
     def expect(self, demand: Sequence[float]) -> None:
         """Tell the policy how many requests of each network come, relative to each other (`Policy.begin`)."""
@@ -460,7 +470,7 @@ class Coordinator:
         """
         loop = self._loop
         names = [network.held.name for network in loop.networks]
-        return loop.call(lambda: setting_of(self.platform, names, loop.dispatcher.times)).result()
+        return loop.call(lambda: setting_of(self.platform, names, loop.dispatcher.times).ideal).result()
 
     def statistics(self) -> Statistics:
         """Return what has happened so far."""

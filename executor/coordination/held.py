@@ -146,7 +146,7 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
         if unit not in names:
             raise InvalidInputError(f"no unit {shown(unit)} on {platform.name!r}; {meant(unit, names)}")
     rows = costs.layer_us if costs else ((1,) * len(names),) * len(network.layers)
-    rules = [(*unit.unsupported, *cannot.get(unit.name, ())) for unit in platform.units]
+    rules = [(*unit.unsupported, *cannot.get(unit.worker_of or unit.name, ())) for unit in platform.units]
     layer_us = tuple(
         tuple(
             None if excluded(layer.op_types, lacks) else time_us
@@ -166,9 +166,17 @@ def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, canno
     return build_chain(platform, network, known)
 
 
-def offer_of(model: Model, chain: Chain, *, borders: Collection[int] = (), routes: Routes = ()) -> Offer:
+def offer_of(
+    model: Model,
+    chain: Chain,
+    *,
+    borders: Collection[int] = (),
+    routes: Routes = (),
+    places: Sequence[int] = (),
+) -> Offer:
     """Return what a network could be served by.
 
+    `places`: for each unit the first worker of its unit; every worker can run what a plan has there.
     `borders`: cuts where a section ends although the same units can run both sides.
     Raises InvalidInputError: a border is no legal cut, or the chunks are not those of a plan that can run.
     """
@@ -176,6 +184,7 @@ def offer_of(model: Model, chain: Chain, *, borders: Collection[int] = (), route
     sections = sections_of(chain, {*borders, *ends})
     sizes = sessions_of(chain, sections)
     keys = frozenset[Key]().union(*(_route_keys(chain, sections, route) for route in routes))
+    keys |= {(*key[:2], unit) for key in keys for unit, place in enumerate(places) if place == key[2]}
     if tight := sorted(keys - sizes.keys()):
         start, stop, unit = tight[0]
         raise InvalidPlanError(

@@ -29,6 +29,7 @@ def play(
     not; or the policy decides what cannot be.
     """
     demand = demand_of(scenario)
+    setting = setting.served_by(policy)
     traffic = Traffic(setting, scenario)
     simulation = Simulation(
         setting,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -174,7 +174,7 @@ class Record:
     @cached_property
     def busy_us(self) -> tuple[float, ...]:
         """How long something ran on each unit; what ran side by side counts once."""
-        return tuple(_covered(self.ran, unit) for unit in range(len(self.units)))
+        return tuple(covered_us(self.ran, {unit}) for unit in range(len(self.units)))
 
     @property
     def utilisation(self) -> tuple[float, ...]:
@@ -245,9 +245,10 @@ def percentile(ascending: Sequence[float], permille: int) -> float | None:
     return ascending[max(0, -(-len(ascending) * permille // 1000) - 1)]
 
 
-def _covered(ran: Sequence[Ran], unit: int) -> float:
+def covered_us(ran: Iterable[Ran], units: Collection[int]) -> float:
+    """Return how long something ran on any of some units; what ran side by side counts once."""
     total, until = 0.0, 0.0
-    for start, end in sorted((each.start_us, each.end_us) for each in ran if each.unit == unit):
+    for start, end in sorted((each.start_us, each.end_us) for each in ran if each.unit in units):
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total

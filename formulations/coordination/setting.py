@@ -17,6 +17,7 @@ from ..network import Network
 from .behaviour import Behaviour, UnitBehaviour
 from .latency import shortest_latency_us
 from .policy import Conduct, Policy
+from .record import Ran, covered_us
 from .sections import Section, Session, sections_of, sessions_of
 from .times import NetworkTimes, Times, chunk_times, whole_times
 
@@ -112,6 +113,65 @@ class Setting:
         return tuple(sections_of(chain, self.borders.get(chain.network, ())) for chain in self.chains)
 
     @cached_property
+    def by_worker(self) -> Setting:
+        """The same with a unit for each worker (`Platform.by_worker`), all of which work at the same time."""
+        platform = self.platform
+        if all(unit.workers == 1 for unit in platform.units):
+            return self
+        columns, whole = platform.worker_units, platform.by_worker()
+        names = whole.unit_names
+        behaviour = self.behaviour and replace(
+            self.behaviour,
+            units=tuple(
+                replace(self.behaviours[column], unit=name)
+                for column, name in zip(columns, names, strict=True)
+            ),
+        )
+        interference = self.interference and replace(
+            self.interference,
+            units=names,
+            slowdown_permille=tuple(
+                tuple(self.interference.slowdown_permille[row][column] for column in columns)
+                for row in columns
+            ),
+        )
+        networks = tuple(costs.of_columns(columns) for costs in self.costs.networks)
+        return replace(
+            self,
+            platform=whole,
+            costs=replace(self.costs, units=names, networks=networks),
+            interference=interference,
+            behaviour=behaviour,
+            sessions={
+                network: frozenset(
+                    (start, stop, index)
+                    for start, stop, unit in kept
+                    for index, column in enumerate(columns)
+                    if column == unit
+                )
+                for network, kept in self.sessions.items()
+            },
+        )
+
+    def served_by(self, policy: Policy) -> Setting:
+        """Return the setting as a policy sees it: applications without coordination see no workers."""
+        return self if policy.conduct is Conduct.ALONE else self.by_worker
+
+    @property
+    def ideal(self) -> Setting:
+        """The same where nothing slows anything down, and units are always alike."""
+        places = self.platform.places
+        pairs = zip(self.platform.units, places, strict=True)
+        workers = [max(unit.workers, places.count(place)) for unit, place in pairs]
+        alike = tuple(
+            UnitBehaviour(unit=unit, sharing_permille=(1000,) * count)
+            for unit, count in zip(self.platform.unit_names, workers, strict=True)
+            if count > 1
+        )
+        behaviour = Behaviour(platform=self.platform.name, units=alike) if alike else None
+        return replace(self, behaviour=behaviour, interference=None)
+
+    @cached_property
     def behaviours(self) -> tuple[UnitBehaviour, ...]:
         """How each unit behaves."""
         known = self.behaviour or Behaviour(platform=self.platform.name)
@@ -194,17 +254,23 @@ class Setting:
                 found.append(chain.busy_us(0, chain.layer_count, unit) * tail // 1000)
         return min(found, default=self.isolated_us(network))
 
-    def energy_mj(self, busy_us: Sequence[float], time_us: float) -> float | None:
+    def energy_mj(self, ran: Sequence[Ran], time_us: float) -> float | None:
         """Return the energy of the device in millijoule; None: powers are not known.
+
+        A unit takes as much with several workers at work as with one.
 
         Parameters
         ----------
-        busy_us
-            How long something ran on each unit.
+        ran
+            What ran.
         time_us
             How long it took in all.
         """
-        powers = [(behaviour.busy_mw, behaviour.idle_mw) for behaviour in self.behaviours]
+        places = self.platform.places
+        units = [[u for u, first in enumerate(places) if first == place] for place in sorted(set(places))]
+        known = [self.behaviours[own[0]] for own in units]
+        powers = [(behaviour.busy_mw, behaviour.idle_mw) for behaviour in known]
+        busy_us = [covered_us(ran, own) for own in units]
         if all(busy is None for busy, _ in powers):
             return None
         base_mw = (self.behaviour.base_mw if self.behaviour else None) or 0

@@ -45,13 +45,17 @@ class UnitsAtWork:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
+        self._places = setting.platform.places
+        self._workers = [
+            [other for other, place in enumerate(self._places) if place == own] for own in self._places
+        ]
         self._tasks: list[list[Task]] = [[] for _ in setting.platform.units]
         self._idle_since_us = [0.0] * len(self._tasks)
         self._names = [network.name for network in setting.networks]
 
     def count(self, unit: int) -> int:
-        """Return how much runs on a unit."""
-        return len(self._tasks[unit])
+        """Return how much runs on a unit, by all its workers."""
+        return sum(len(self._tasks[worker]) for worker in self._workers[unit])
 
     def tasks(self) -> list[Task]:
         """Return all that runs."""
@@ -59,7 +63,7 @@ class UnitsAtWork:
 
     def idle_us(self, unit: int, now_us: float) -> float:
         """Return for how long a unit has had nothing to do."""
-        return 0.0 if self._tasks[unit] else now_us - self._idle_since_us[unit]
+        return 0.0 if self.count(unit) else now_us - self._idle_since_us[self._places[unit]]
 
     def begin(self, task: Task, unit: int, time_us: float, now_us: float) -> None:
         """Begin a leg of a task on a unit; alone it would take `time_us`."""
@@ -70,7 +74,7 @@ class UnitsAtWork:
     def stop(self, task: Task, now_us: float) -> None:
         """Take a task from its unit."""
         self._tasks[task.unit].remove(task)
-        self._idle_since_us[task.unit] = now_us
+        self._idle_since_us[self._places[task.unit]] = now_us
         self._set_paces()
 
     def next_us(self, now_us: float) -> float | None:
@@ -91,7 +95,7 @@ class UnitsAtWork:
     def _set_paces(self) -> None:
         for unit, tasks in enumerate(self._tasks):
             if tasks:
-                shared = self._setting.behaviours[unit].shared_permille(len(tasks)) / 1000
+                shared = self._setting.behaviours[unit].shared_permille(self.count(unit)) / 1000
                 for task in tasks:
                     task.pace = 1 / (shared * self._beside_others(task))
 
@@ -106,7 +110,7 @@ class UnitsAtWork:
         victim = self._names[task.start.request.network]
         lost = 0.0
         for other, tasks in enumerate(self._tasks):
-            if other != task.unit and tasks:
+            if self._places[other] != self._places[task.unit] and tasks:
                 names = {self._names[each.start.request.network] for each in tasks}
                 slower = max(interference.slowdown_of(victim, task.unit, name, other) for name in names)
                 lost += slower / (1000 + slower)
@@ -167,7 +171,9 @@ class Simulation:
         demand: Sequence[float] = (),
         ended: Callable[[Answered], None] = lambda _: None,
     ) -> None:
+        setting = setting.served_by(policy)
         self.setting = setting
+        self._places = setting.platform.places
         self.now_us = 0.0
         self.ran: list[Ran] = []
         self.away: list[UnitSpan] = []
@@ -192,7 +198,7 @@ class Simulation:
     def _warmths(self) -> dict[int, Warmth]:
         found = {}
         for unit, behaviour in enumerate(self.setting.behaviours):
-            if behaviour.heat is not None:
+            if behaviour.heat is not None and self._places[unit] == unit:
                 early = self._conditions.rest_kelvin or 0.0
                 found[unit] = Warmth(behaviour, behaviour.heat, behaviour.heat.limit_c - early)
         return found
@@ -236,7 +242,14 @@ class Simulation:
             self._begin(start)
 
     def lose(self, unit: int, cause: str) -> None:
-        """Take a unit away: what it runs is put back."""
+        """Take a unit away with all its workers: what they run is put back."""
+        for worker in self._workers(unit):
+            self._lose(worker, cause)
+
+    def _workers(self, unit: int) -> list[int]:
+        return [other for other, place in enumerate(self._places) if place == self._places[unit]]
+
+    def _lose(self, unit: int, cause: str) -> None:
         if not self.dispatcher.available(unit):
             return
         starts = {start.number: start for start in self.dispatcher.withdraw(unit)}
@@ -248,12 +261,12 @@ class Simulation:
         self.away.append(UnitSpan(unit=unit, start_us=self.now_us, end_us=None, cause=cause))
 
     def give_back(self, unit: int) -> None:
-        """Let a unit return."""
-        if self.dispatcher.available(unit):
-            return
-        self.dispatcher.restore(unit)
+        """Let a unit return with all its workers."""
+        for worker in self._workers(unit):
+            if not self.dispatcher.available(worker):
+                self.dispatcher.restore(worker)
         for index, span in enumerate(self.away):
-            if span.unit == unit and span.end_us is None:
+            if self._places[span.unit] == self._places[unit] and span.end_us is None:
                 self.away[index] = replace(span, end_us=self.now_us)
 
     def record(
@@ -275,7 +288,7 @@ class Simulation:
             away=tuple(self.away),
             decisions_ns=tuple(self.dispatcher.decisions_ns),
         )
-        return replace(record, energy_mj=setting.energy_mj(record.busy_us, record.end_us))
+        return replace(record, energy_mj=setting.energy_mj(self.ran, record.end_us))
 
     @property
     def unanswered(self) -> tuple[Answered, ...]:
@@ -284,7 +297,8 @@ class Simulation:
 
     def _too_hot(self, unit: int) -> None:
         if self._conditions.rest_kelvin is not None:  # what runs there goes on
-            self.dispatcher.withdraw(unit)
+            for worker in self._workers(unit):
+                self.dispatcher.withdraw(worker)
             self.away.append(UnitSpan(unit=unit, start_us=self.now_us, end_us=None, cause="rest"))
         else:
             self.lose(unit, "heat")
@@ -321,8 +335,9 @@ class Simulation:
         idle_us = self._work.idle_us(unit, self.now_us)
         luck = self._open[request.number].luck
         time_us = self._truth.time_us(luck, request.network, first, last, unit, idle_us)
-        if not self._work.count(unit) and unit in self._warmth:
-            self._warmth[unit].work(self.now_us, busy=True)
+        place = self._places[unit]
+        if not self._work.count(unit) and place in self._warmth:
+            self._warmth[place].work(self.now_us, busy=True)
         self._work.begin(task, unit, time_us, self.now_us)
 
     def _leg_ended(self, task: Task) -> None:
@@ -353,8 +368,9 @@ class Simulation:
 
     def _stop(self, task: Task) -> None:
         self._work.stop(task, self.now_us)
-        if not self._work.count(task.unit) and task.unit in self._warmth:
-            self._warmth[task.unit].work(self.now_us, busy=False)
+        place = self._places[task.unit]
+        if not self._work.count(task.unit) and place in self._warmth:
+            self._warmth[place].work(self.now_us, busy=False)
 
     def _answer(self, number: int, *, dropped: bool = False) -> None:
         """Answer a request; those that wait for it come now, or are dropped with it."""

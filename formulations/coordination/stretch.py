@@ -22,6 +22,7 @@ def problem_of(setting: Setting, jobs: Jobs, *terms: str) -> Problem:
     `setting`: the units, and what networks cost on them; slowdown and behaviour do not count, so that what is
     proved holds whatever they are.
     """
+    setting = setting.by_worker
     asked = {request.network for request in jobs.requests}
     networks = tuple(network for network in setting.networks if network.name in asked)
     borders = tuple(

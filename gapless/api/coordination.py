@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -19,8 +19,9 @@ from ..formulations.coordination.sessions import Loaded, loaded_within
 from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.simulation import Conditions
 from ..formulations.coordination.times import chunk_times
-from ..formulations.errors import InvalidInputError
+from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load
+from ..formulations.hardware import Platform
 from ..solvers.coordination.budget import PowerBudget
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 
@@ -170,6 +171,43 @@ def with_sessions(setting: Setting, limit_bytes: int | None = None) -> tuple[Set
         )
     kept = {network: frozenset(loaded.sessions) for network, loaded in found.items()}
     return replace(setting, sessions=kept), found
+
+
+def with_workers(setting: Setting, workers: Mapping[str, int]) -> Setting:
+    """Return a setting in which units have so many workers, by name (Band, 4.1).
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such unit, or it cannot have so many.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> phone = gapless.coordination.shipped_setting("galaxy-s20", ["fsrnet"])
+    >>> two = gapless.coordination.with_workers(phone, {"npu": 2})
+    >>> two.by_worker.platform.unit_names
+    ('cpu0', 'cpu1', 'gpu', 'dsp', 'npu', 'npu.2')
+    """
+    return replace(setting, platform=platform_with_workers(setting.platform, workers))
+
+
+def platform_with_workers(platform: Platform, workers: Mapping[str, int]) -> Platform:
+    """Return a platform whose units have so many workers, by name.
+
+    Raises InvalidInputError: there is no such unit, or it cannot have so many.
+    """
+    for unit in workers:
+        platform.index_of(unit)
+    try:
+        return replace(
+            platform,
+            units=tuple(
+                replace(unit, workers=workers.get(unit.name, unit.workers)) for unit in platform.units
+            ),
+        )
+    except InvalidProblemError as error:
+        raise InvalidInputError(f"workers cannot be as asked: {error}") from error
 
 
 def divided(setting: Setting, sections: int) -> Setting:

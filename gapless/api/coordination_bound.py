@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..executor.progress import Report, Step, silent
 from ..formulations.coordination.policy import Policy
@@ -108,7 +108,7 @@ def bound_coordination(
     """Solve parts of a scenario with everything known beforehand, and serve them by the policies.
 
     Slowdown, noise, cold and hot units do not count in these parts, for the policies neither: then the same
-    numbers hold for both. The bound is for whoever runs one chunk at a time on each unit.
+    numbers hold for both. The bound is for whoever runs one chunk at a time on each worker of a unit.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def bound_coordination(
     >>> all(best.bound <= best.best <= reached for reached in best.reached)
     True
     """
-    ideal = replace(found.setting, behaviour=None, interference=None)
+    ideal = found.setting.ideal
     parts = list(_parts(found, frames, most_requests))
     if not parts:
         raise InvalidInputError(

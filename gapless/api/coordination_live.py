@@ -42,6 +42,7 @@ def coordinate_here(
     *,
     models: Mapping[str, Model | str | Path] | None = None,
     platform: Platform | None = None,
+    workers: Mapping[str, int] | None = None,
     engine: str | Engine | None = None,
     cannot: Cannot | None = None,
     split: int = 1,
@@ -65,7 +66,7 @@ def coordinate_here(
         Who decides; policies that place requests whole are for simulations.
     models
         The model of each network; None, or left out: the built-in network of that name.
-    platform, engine, cannot, split, sessions, session_bytes
+    platform, workers, engine, cannot, split, sessions, session_bytes
         As for `open_coordinator`.
     late
         What becomes of requests that cannot meet their deadline any more.
@@ -104,6 +105,7 @@ def coordinate_here(
             opened,
             policy=policy,
             platform=platform,
+            workers=workers,
             engine=engine,
             cannot=cannot,
             split=split,

@@ -24,7 +24,7 @@ from ..formulations.hardware import Platform
 from ..formulations.nearness import meant, shown
 from ..formulations.problem import Problem
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
-from .coordination import further_borders
+from .coordination import further_borders, platform_with_workers
 from .execution import resolve_all
 from .problems import given_problem
 
@@ -40,6 +40,7 @@ class CoordinatorOptions(TypedDict, total=False):
     cannot: Cannot | None
     split: int
     platform: Platform | None
+    workers: Mapping[str, int] | None
     engine: str | Engine | None
     smoothing: float
     sessions: SessionChoice | str
@@ -61,6 +62,7 @@ def open_coordinator(
     cannot: Cannot | None = None,
     split: int = 1,
     platform: Platform | None = None,
+    workers: Mapping[str, int] | None = None,
     engine: str | Engine | None = None,
     smoothing: float = SMOOTHING,
     sessions: SessionChoice | str = SessionChoice.USEFUL,
@@ -93,6 +95,8 @@ def open_coordinator(
         Networks that run everywhere are divided into so many sections.
     platform
         The units; None: those of the problem, or all of this device.
+    workers
+        By unit, how many requests may run there at the same time; None: as the platform says.
     engine
         Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
     smoothing
@@ -134,6 +138,7 @@ def open_coordinator(
     asked = None if problem is None else given_problem(problem)
     units = asked.platform if asked is not None and platform is None else platform
     opened, found, units = resolve_all(models, engine, units)
+    units = platform_with_workers(units, workers or {})
     names = [model.network.name for model in opened]
     _check_names(deadlines_us or {}, names)
     table = None if asked is None else asked.costs

@@ -46,6 +46,15 @@ SESSION_MEMORY = said(
     SOME_SIZE,
     heading=SERVED,
 )
+SMOOTHED = said(
+    "Share of the last observation in an expected time.", number_form("NUMBER", 0, 1), heading=SERVED
+)
+WORKERS = said(
+    "Let so many requests run on a unit at the same time, each with sessions of its own, e.g. npu=2; can be "
+    "repeated.",
+    LINES.with_metavar("UNIT=N"),
+    heading=DEVICE,
+)
 CANNOT = said(
     "Operators that a unit cannot run, to emulate accelerators, e.g. core1=Softplus,Resize.",
     LINES.with_metavar("UNIT=RULE,..."),
@@ -104,6 +113,7 @@ class Service(Said):
     )
     sessions: SessionChoice | None = attribute(SESSIONS)
     session_memory_bytes: int | None = attribute(SESSION_MEMORY)
+    smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     max_batch: int | None = _served(
         "Run up to so many waiting requests of a model together, where that is measured to pay; its file "
         "leaves the first dimension of inputs open (--shape INPUT=1,...).",
@@ -133,6 +143,7 @@ class Service(Said):
         default=120.0,
     )
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
+    workers: tuple[str, ...] = attribute(WORKERS, default=())
     hot: tuple[str, ...] = _units(
         "Take a unit away while a thermal zone is hotter, e.g. core1=thermal_zone0:85.",
         LINES.with_metavar("UNIT=ZONE:CELSIUS"),
@@ -174,9 +185,7 @@ class Play(Said):
         default=1.0,
     )
     seed: int | None = _served("Of all that is drawn, instead of its own.", count_form(0))
-    smoothing: float = _served(
-        "Share of the last observation in an expected time.", number_form("NUMBER", 0, 1), default=SMOOTHING
-    )
+    smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
     noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)
     rest_kelvin: float | None = _served(
@@ -197,6 +206,7 @@ class Play(Said):
         YES,
     )
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
+    workers: tuple[str, ...] = attribute(WORKERS, default=())
     bound_s: float | None = _served(
         "Also solve the first frames, or the first requests, with everything known beforehand: so long each.",
         span_form("10s", least="100ms"),

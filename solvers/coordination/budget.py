@@ -20,6 +20,8 @@ class PowerBudget(Policy):
     """
 
     def __init__(self, policy: Policy, setting: Setting, limit_mw: int) -> None:
+        setting = setting.served_by(policy)
+        self._places = setting.platform.places
         powers = [(unit.idle_mw or 0, unit.busy_mw) for unit in setting.behaviours]
         if any(busy is None for _, busy in powers):
             raise InvalidInputError(
@@ -27,7 +29,8 @@ class PowerBudget(Policy):
             )
         base_mw = setting.behaviour.base_mw if setting.behaviour else None
         self._more_mw = [(busy or 0) - idle for idle, busy in powers]
-        self._spare_mw = limit_mw - (base_mw or 0) - sum(idle for idle, _ in powers)
+        idle_mw = sum(idle for unit, (idle, _) in enumerate(powers) if self._places[unit] == unit)
+        self._spare_mw = limit_mw - (base_mw or 0) - idle_mw
         if self._spare_mw < min(self._more_mw):
             least = limit_mw - self._spare_mw + min(self._more_mw)
             raise InvalidInputError(
@@ -42,12 +45,11 @@ class PowerBudget(Policy):
         self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
     ) -> Decision | None:
         """Return what the policy decides for the units that there is power for."""
-        left = self._spare_mw - sum(
-            more for more, state in zip(self._more_mw, units, strict=True) if state.running
-        )
+        at_work = {place for place, state in zip(self._places, units, strict=True) if state.running}
+        left = self._spare_mw - sum(self._more_mw[place] for place in at_work)
         seen = [
-            state._replace(available=False) if not state.running and more > left else state
-            for more, state in zip(self._more_mw, units, strict=True)
+            state._replace(available=False) if place not in at_work and more > left else state
+            for place, more, state in zip(self._places, self._more_mw, units, strict=True)
         ]
         return self._policy.next(now_us, queue, seen, times)
 

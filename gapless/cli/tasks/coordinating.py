@@ -19,6 +19,7 @@ from ...api.coordination import (
     given_setting,
     with_power,
     with_sessions,
+    with_workers,
 )
 from ...api.coordination_bound import CoordinationBound, bound_coordination
 from ...api.engines import DEFAULT_ENGINE
@@ -43,7 +44,7 @@ from ...view.terminal.blocks import blocks_view
 from ..base.answer import Answer, write_out
 from ..base.progress import StepLine
 from .measuring import platform_of
-from .serving import parse_cannot
+from .serving import parse_cannot, parse_workers
 
 
 def coordination_document(runs: Sequence[Coordination], bound: CoordinationBound | None = None) -> Document:
@@ -177,6 +178,7 @@ def place(scenario: Scenario, play: Play) -> Setting:
     else:
         known = None if play.behaviour is None else load(play.behaviour, BEHAVIOUR)
         found = Setting.of(given_problem(play.problem), known)
+    found = with_workers(found, parse_workers(play.workers))
     return found if play.split is None else divided(found, play.split)
 
 
@@ -274,6 +276,7 @@ def served_here(
             split=play.split or 1,
             sessions=play.sessions or SessionChoice.USEFUL,
             session_bytes=play.session_memory_bytes,
+            workers=parse_workers(play.workers),
             smoothing=play.smoothing,
             report=line.report,
         )

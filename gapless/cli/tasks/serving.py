@@ -43,6 +43,7 @@ from ..base.progress import StepLine
 from .measuring import platform_of
 
 _STATE = re.compile(r"([^=]+)=([^=]+)")
+_WORKERS = re.compile(r"([^=]+)=(\d{1,4})", re.ASCII)
 _CANNOT = re.compile(r"([^=]+)=(.+)")
 _RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
 _LOOK_S = 1.0
@@ -113,6 +114,8 @@ def opened(
                 split=service.split,
                 sessions=service.sessions or SessionChoice.USEFUL,
                 session_bytes=service.session_memory_bytes,
+                smoothing=service.smoothing,
+                workers=parse_workers(service.workers),
                 queue=service.queue,
                 restarts=service.restarts,
                 deadlines_us=service.deadline_us or {},
@@ -189,6 +192,12 @@ def parse_states(texts: Sequence[str] | None) -> dict[str, dict[str, str]]:
     pairs = _parsed(texts, _STATE, "--state", "an input and an output, e.g. h=h_out")
     found = {pair[0]: pair[1] for pair in pairs}
     return {"": found} if found else {}
+
+
+def parse_workers(texts: Sequence[str]) -> dict[str, int]:
+    """Return {unit: workers} from texts such as "npu=2"."""
+    found = _parsed(texts, _WORKERS, "--workers", "a unit and a number, e.g. npu=2")
+    return {unit: int(count) for unit, count in found}
 
 
 def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gapless
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.requests import Served
 from gapless.executor.coordination.tally import Fate
@@ -295,3 +296,32 @@ def test_what_a_unit_has_no_memory_for_is_no_session() -> None:
     small = replace(large, units=(large.units[0], replace(large.units[1], memory_bytes=sizes[0, 1, 1] - 1)))
     with Coordinator(small, FakeEngine(), LeastSlack(), sessions=SessionChoice.ALL) as opened:
         assert {key[2] for key in opened.register(model, costs=SPLIT).held.keys} == {0}
+
+
+def test_a_unit_with_two_workers_runs_two_at_once_and_leaves_with_both() -> None:
+    one = platform("a")
+    two = replace(one, units=(replace(one.units[0], workers=2),))
+    model = chain(("add", 1.0), ("scale", 2.0), name="net")
+    with Coordinator(two, FakeEngine(), LeastSlack()) as opened:
+        costs = NetworkCosts(network="net", layer_us=((50,), (50,)))
+        opened.register(model, costs=costs)
+        assert set(opened.pids) == {"a", "a.2"}
+        futures = [opened.submit("net", model.sample_inputs(seed)) for seed in range(40)]
+        assert all(right(model, future.result(), seed) for seed, future in enumerate(futures))
+        assert {chunk.unit for f in futures for chunk in f.result().chunks} == {"a", "a.2"}
+        opened.withdraw("a")
+        assert [unit.available for unit in opened.statistics().units] == [False, False]
+        opened.restore("a")
+        assert right(model, opened.run("net", model.sample_inputs(0)))
+        found = gapless.coordination.Setting.served_by(opened.setting(), LeastSlack())
+        assert [behaviour.shared_permille(2) for behaviour in found.behaviours] == [1000, 1000]
+
+
+def test_workers_of_a_unit_serve_what_a_plan_has_there() -> None:
+    one = platform("a", "b")
+    two = replace(one, units=(replace(one.units[0], workers=2), one.units[1]))
+    model = chain(("add", 1.0), ("scale", 2.0), name="net")
+    route = [Chunk(network="net", start=0, stop=1, unit="a"), Chunk(network="net", start=1, stop=2, unit="b")]
+    with Coordinator(two, FakeEngine(), LeastSlack()) as opened:
+        assert opened.register(model, routes=[route]).held.keys == {(0, 1, 0), (0, 1, 1), (1, 2, 2)}
+        assert opened.registered["net"].sessions == "the plan's 3 sessions are loaded"

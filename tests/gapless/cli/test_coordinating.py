@@ -148,3 +148,17 @@ def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
     both = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200MB", "--sessions", "all")
     assert both.code == 2
     assert "contradict" in both.err
+
+
+def test_a_unit_may_have_two_workers(cli: Cli) -> None:
+    run = cli("requests", "coordinate", "eagleeye", *SHORT, "--workers", "npu=2", "--json")
+    (found,) = run.document["runs"][0]["policies"]
+    assert list(found["utilisation"])[-2:] == ["npu", "npu.2"]
+    for wrong, words in (
+        ("npu", "a unit and a number"),
+        ("tpu=2", "no unit is called"),
+        ("npu=0", "workers"),
+    ):
+        refused = cli("requests", "coordinate", "eagleeye", *SHORT, "--workers", wrong)
+        assert refused.code == 2
+        assert words in refused.err

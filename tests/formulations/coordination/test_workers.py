@@ -1,0 +1,104 @@
+"""Units with several workers: in simulated time, under the bound, and within a budget of power."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import gapless
+from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
+from gapless.formulations.coordination.play import play
+from gapless.formulations.coordination.record import Record
+from gapless.formulations.coordination.scenario import Scenario, UnitChange, UnitEvent
+from gapless.formulations.coordination.setting import Setting
+from gapless.formulations.errors import InvalidProblemError
+from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.solvers.coordination.budget import PowerBudget
+from gapless.solvers.coordination.policies import make_policy
+
+
+def setting(workers: int = 2, sharing: tuple[int, ...] = (1000, 1200), **behaviour: object) -> Setting:
+    """Return one unit on which a network takes 100 us, and two at once as much longer as they say."""
+    plain = Setting.of(gapless.table_problem({"layer": [0.1]}, ["npu"], network="net"))
+    unit = UnitBehaviour(unit="npu", sharing_permille=sharing, busy_mw=2000, idle_mw=1000, **behaviour)  # type: ignore[arg-type]
+    (npu,) = plain.platform.units
+    platform = replace(plain.platform, units=(replace(npu, workers=workers, kind=UnitKind.CPU),))
+    return replace(
+        plain, platform=platform, behaviour=Behaviour(platform="table", units=(unit,), base_mw=500)
+    )
+
+
+def at_once(count: int, *events: UnitEvent) -> Scenario:
+    """Return requests that come at the same time."""
+    arrivals = gapless.coordination.Arrivals(at_us=(0,) * count)
+    asker = gapless.coordination.Application(name="one", network="net", arrivals=arrivals)
+    return Scenario(name="at once", duration_us=1, applications=(asker,), events=events)
+
+
+def ends(record: Record) -> list[float]:
+    return sorted(request.end_us or 0.0 for request in record.requests)
+
+
+def test_two_at_once_take_what_company_costs() -> None:
+    assert ends(play(setting(1), at_once(4), make_policy("lst"))) == pytest.approx([100, 200, 300, 400])
+    record = play(setting(2), at_once(4), make_policy("lst"))
+    assert record.units == ("npu", "npu.2")
+    assert ends(record) == pytest.approx([120, 120, 240, 240])
+    assert record.energy_mj == pytest.approx((500 + 2000) * 240 / 1e6)  # the unit is there once
+
+
+def test_applications_without_coordination_see_no_workers() -> None:
+    record = play(setting(2), at_once(2), make_policy("tflite-mp"))
+    assert record.units == ("npu",)
+    assert ends(record) == ends(play(setting(1), at_once(2), make_policy("tflite-mp")))
+
+
+def test_a_unit_leaves_and_returns_with_all_workers() -> None:
+    events = (
+        UnitEvent(at_us=60, unit="npu", change=UnitChange.LOST),
+        UnitEvent(at_us=1000, unit="npu", change=UnitChange.BACK),
+    )
+    record = play(setting(2), at_once(2, *events), make_policy("lst"))
+    assert [ran.cut_off for ran in record.ran] == [True, True, False, False]
+    assert ends(record) == pytest.approx([1120, 1120])
+
+
+def test_a_second_worker_of_a_unit_at_work_takes_no_more_power() -> None:
+    place = setting(2)
+    record = play(place, at_once(2), PowerBudget(make_policy("lst"), place, 2500))
+    assert ends(record) == pytest.approx([120, 120])
+
+
+def test_a_hot_unit_is_away_with_all_workers() -> None:
+    heat = HeatModel(kelvin_per_w=50, time_s=1e-3, limit_c=120, back_c=100)  # at work 125 degrees in the end
+    record = play(setting(2, heat=heat), at_once(100), make_policy("lst"))
+    assert {span.unit for span in record.away if span.cause == "heat"} == {0, 1}
+
+
+def test_nobody_does_better_than_the_bound_which_knows_workers() -> None:
+    scenario = gapless.coordination.Scenario(
+        name="frame",
+        duration_us=1,
+        workflows=(
+            gapless.coordination.Workflow(
+                name="frame",
+                steps=(gapless.coordination.FrameStep(name="a", network="net", mean=4.0, exact=True),),
+            ),
+        ),
+    )
+    for workers, least_us in ((1, 400), (2, 200)):
+        found = gapless.coordinate(scenario, setting(workers), ["lst"])
+        bound = gapless.coordination.bound_coordination(found, ["lst"], frames=1, time_limit_s=5)
+        assert (bound.bound, bound.best, bound.reached) == (least_us, least_us, (least_us,))
+
+
+def test_workers_of_one_unit_do_not_exclude_each_other_and_units_of_its_cores_do() -> None:
+    two = ProcessingUnit(name="a", kind=UnitKind.CPU, cores=(0, 1), threads=1, workers=2)
+    other = ProcessingUnit(name="b", kind=UnitKind.CPU, cores=(1,))
+    whole = Platform(name="cores", units=(two, other)).by_worker()
+    assert whole.unit_names == ("a", "a.2", "b")
+    assert whole.conflicts == ((0, 2), (1, 2))
+    assert whole.by_worker() == whole
+    with pytest.raises(InvalidProblemError, match="a unit with a quota has one worker"):
+        ProcessingUnit(name="a", kind=UnitKind.CPU, cores=(0,), quota_permille=500, workers=2)
