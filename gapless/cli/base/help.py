@@ -60,6 +60,9 @@ _RARE = frozenset(
         "--sustain",
         "--max-delay",
         "--restarts",
+        "--smoothing",
+        "--session-memory",
+        "--behaviour",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""
