@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..executor.coordination.coordinator import Coordinator
 from ..executor.coordination.registration import Registered
@@ -51,8 +51,15 @@ def variants_of(models: Mapping[str, Registered]) -> dict[str, dict[int, str]]:
     return found
 
 
-def worthwhile(coordinator: Coordinator, base: str, variants: Mapping[int, str]) -> dict[int, str]:
-    """Return the sizes of batches that pay, with 1, and the names of their models.
+class Sizes(NamedTuple):
+    """Sizes of batches."""
+
+    used: dict[int, str]  # those that pay, and 1, with the names of their models
+    each_us: dict[int, float]  # by size, used or not, what one inference takes
+
+
+def worthwhile(coordinator: Coordinator, base: str, variants: Mapping[int, str]) -> Sizes:
+    """Return the sizes of batches that pay.
 
     All are run on the same samples: what a batch gives has to be what the model gives alone.
     Raises InvalidInputError: a model is no batch of the other one. OutputMismatchError: its numbers differ.
@@ -66,7 +73,7 @@ def worthwhile(coordinator: Coordinator, base: str, variants: Mapping[int, str])
     samples = [alone.held.model.sample_inputs(seed) for seed in range(max(variants))]
     right = [coordinator.run(base, sample).outputs for sample in samples]
     best_us = _busy_us(coordinator, base, samples[0])
-    words = [f"1 takes {best_us / 1000:.3g} ms"]
+    each_us = {1: best_us}
     for size, key in sorted(variants.items()):
         inputs = {name: np.concatenate([sample[name] for sample in samples[:size]]) for name in samples[0]}
         made = coordinator.run(key, inputs).outputs
@@ -78,13 +85,13 @@ def worthwhile(coordinator: Coordinator, base: str, variants: Mapping[int, str])
                     f"{base!r} gives other numbers in a batch of {size} than alone: output {name!r} differs "
                     f"by more than {limit:.2g}. It mixes the inferences of a batch: leave --max-batch out"
                 )
-        each_us = _busy_us(coordinator, key, inputs) / size
-        words.append(f"{size} take {each_us / 1000:.3g} ms each")
-        if each_us <= _PAYS * best_us:
-            found[size], best_us = key, each_us
+        each_us[size] = _busy_us(coordinator, key, inputs) / size
+        if each_us[size] <= _PAYS * best_us:
+            found[size], best_us = key, each_us[size]
+    words = ", ".join(f"{size}: {time_us / 1000:.3g} ms" for size, time_us in sorted(each_us.items()))
     used = ", ".join(map(str, sorted(found)[1:])) or "none, so requests run alone"
-    _log.info("%s: of an inference in a batch of %s; used are: %s", base, ", ".join(words), used)
-    return found
+    _log.info("%s: an inference takes, by size of its batch, %s; used are %s", base, words, used)
+    return Sizes(found, each_us)
 
 
 def _check_shapes(alone: Registered, batch: Registered, size: int) -> None:

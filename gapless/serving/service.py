@@ -129,10 +129,10 @@ class Service:
                 raise InvalidInputError(
                     f"{name!r} keeps states (--state): it cannot run in batches (--max-batch)"
                 )
-            found = worthwhile(coordinator, name, sizes)
+            used = worthwhile(coordinator, name, sizes).used
             self.batches |= {key: (name, size) for size, key in sizes.items()}
             self._batchers[name] = Batcher(
-                found,
+                used,
                 self._run,
                 delay_s=max_delay_s or 0.0,
                 most=coordinator.queue,

@@ -106,6 +106,7 @@ def test_what_clients_see_is_one_model(app: App, opened: Coordinator) -> None:
     answers = sizes(opened)
     assert stats["inference_count"] == answers["slow"] + 2 * answers["slow*2"] + 4 * answers["slow*4"]
     assert stats["execution_count"] == sum(answers.values())
+    assert stats["inference_stats"]["compute_infer"]["count"] == stats["inference_count"]
     assert {each["batch_size"]: each["compute_infer"]["count"] for each in stats["batch_stats"]} == {
         1: answers["slow"],
         2: answers["slow*2"],
@@ -122,9 +123,10 @@ def test_only_sizes_that_pay_are_used(opened: Coordinator) -> None:
         "net": {4: "net*4"},
         "net:2": {2: "net:2*2"},
     }
-    assert worthwhile(opened, "slow", {2: "slow*2", 4: "slow*4"}) == {1: "slow", 2: "slow*2", 4: "slow*4"}
+    variants = {2: "slow*2", 4: "slow*4"}
+    assert worthwhile(opened, "slow", variants).used == {1: "slow", **variants}
     with coordinator(*places("linear", 2)) as own:
-        assert worthwhile(own, "linear", {2: "linear*2"}) == {1: "linear"}
+        assert worthwhile(own, "linear", {2: "linear*2"}).used == {1: "linear"}
 
 
 def test_models_that_mix_a_batch_and_batches_of_others_are_refused(opened: Coordinator) -> None:
@@ -202,7 +204,10 @@ def test_batches_are_loaded_and_unloaded_with_their_model(app: App, opened: Coor
     async def unload_meanwhile() -> list[Response]:
         tasks = [asyncio.ensure_future(asked(app, "POST", INFER, body(number))) for number in range(8)]
         await asyncio.sleep(0.005)
-        assert (await asked(app, "POST", "/v2/repository/models/slow/unload")).code == 200
+        leaving = asyncio.ensure_future(asked(app, "POST", "/v2/repository/models/slow/unload"))
+        await asyncio.sleep(0)
+        assert (await asked(app, "POST", INFER, body(1))).code == 503  # it takes no more while it leaves
+        assert (await leaving).code == 200
         assert all(task.done() for task in tasks)
         return await asyncio.gather(*tasks)
 
@@ -284,7 +289,7 @@ def test_a_network_with_a_free_batch_from_the_command_line(tmp_path: Path) -> No
     assert [model.network.name for model in asked_for.models] == ["conv", "conv*2", "conv*3"]
     with gapless.coordination.open_coordinator(asked_for.models) as own:
         found = worthwhile(own, "conv", {2: "conv*2", 3: "conv*3"})
-        assert found[1] == "conv"
+        assert (found.used[1], set(found.each_us)) == ("conv", {1, 2, 3})
         x = rng.normal(size=(3, 3, 8, 8)).astype(np.float32)
         made = own.run("conv*3", {"x": x}).outputs["y"]
         for index in range(3):
