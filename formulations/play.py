@@ -48,8 +48,7 @@ class Run(NamedTuple):
         return self.part[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One request to play."""
 
     chunks: tuple[Part, ...]
@@ -232,13 +231,13 @@ class _Play:
                 continue
             round_, turn = divmod(self._served[unit], len(queue))
             request, place = queue[turn]
+            job = self._jobs[request]
             if place:
-                if self._next.get((round_, request), 0) != place:
+                if self._next.get((round_, request)) != place:
                     continue
             elif not self._may_enter(round_, request):
                 continue
-            job = self._jobs[request]
-            if job.entry_us > now_us:
+            elif job.entry_us > now_us:
                 arrivals.append(job.entry_us)
                 continue
             self._served[unit] += 1
@@ -248,12 +247,13 @@ class _Play:
     def _may_enter(self, round_: int, request: int) -> bool:
         """Return whether what a job waits for is done, and it finds a task slot."""
         job, left = self._jobs[request], self._left
-        if round_ - left[request] >= default_task_slots(len(job.chunks)):
+        if round_ and round_ - left[request] >= default_task_slots(len(job.chunks)):
             return False
-        if any(left[other] <= round_ for other in job.after):
+        if job.after and any(left[other] <= round_ for other in job.after):
             return False
-        turn = round_ * len(self._jobs) + self._turn[request]
-        return self._slots is None or turn - sum(left) < self._slots
+        if self._slots is None:
+            return True
+        return round_ * len(self._jobs) + self._turn[request] - sum(left) < self._slots
 
 
 def play_columns(

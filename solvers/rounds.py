@@ -32,10 +32,10 @@ _SHARE = 0.1
 
 
 class Pool(Generic[CodeT]):
-    """The best valid plans of one problem."""
+    """The best valid plans of one problem, and some that break something."""
 
-    def __init__(self, problem: Problem, *, most: int = 1) -> None:
-        self._problem, self._most = problem, most
+    def __init__(self, problem: Problem, *, most: int = 1, most_broken: int | None = _MOST_BROKEN) -> None:
+        self._problem, self._most, self._most_broken = problem, most, most_broken
         self._kept: dict[CodeT, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.broken: dict[CodeT, None] = {}  # some plans that break something
         self.rejected = 0  # how many plans break opaque rules alone
@@ -52,7 +52,7 @@ class Pool(Generic[CodeT]):
         numbers, broken = examined(self._problem, code)
         if broken:
             self.rejected += {violation.rule for violation in broken} <= self._problem.opaque_demands
-            if len(self.broken) < _MOST_BROKEN:
+            if self._most_broken is None or len(self.broken) < self._most_broken:
                 self.broken[code] = None
             return False
         best = min(self._kept.values(), default=None)
@@ -64,10 +64,13 @@ class Pool(Generic[CodeT]):
 
     def meets(self, bound: int | None) -> bool:
         """Return whether a bound proves the best plan to be one, and no further ones are wanted."""
-        terms, best = self._problem.objective.terms, self.codes[:1]
-        if not best or len(terms) > 1 or self._most > 1:
-            return False
-        return bool(self._problem.formulation.numbers(self._problem, best[0]).values(terms) == (bound,))
+        return len(self._problem.objective.terms) == 1 == self._most and self.values == (bound,)
+
+    @property
+    def values(self) -> tuple[int, ...] | None:
+        """The terms of the best plan, if there is one."""
+        best = min(self._kept.values(), default=None)
+        return None if best is None else best[0][: len(self._problem.objective.terms)]
 
     def stopped(self, options: SolveOptions, deadline: Deadline) -> StopReason:
         """Return why a search ends that has proved nothing."""
@@ -88,15 +91,12 @@ class Pool(Generic[CodeT]):
         `stop` is why the search ended, if it has not proved its best plan.
         """
         problem, codes, proven = self._problem, self.codes, self.meets(bound)
-        values = None
-        if codes:
-            values = problem.formulation.numbers(problem, codes[0]).values(problem.objective.terms)
         status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
         return Claim(
             status=status if codes else SolveStatus.NO_SOLUTION,
             stop=StopReason.COMPLETE if proven else stop,
             plans=tuple(problem.formulation.plan(problem, code) for code in codes),
-            values=values,
+            values=self.values,
             bound=bound,
             proven=int(proven),
             handling=handling,

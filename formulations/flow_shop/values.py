@@ -35,6 +35,11 @@ class WorkloadValues(RequestValues):
         """Time of each request on each unit, without slowdown."""
         return tuple(self.tables.times_us(request, cuts) for request, cuts in enumerate(self.schedule.cuts))
 
+    @property
+    def makespan_us(self) -> int:
+        """End of the last request: nothing leaves later than it ends, so searches need not ask who it is."""
+        return max(run.end_us for run in self.runs)
+
     @cached_property
     def position(self) -> tuple[int, ...]:
         """Place of each request in the order."""
@@ -46,7 +51,8 @@ class WorkloadValues(RequestValues):
         """What ran when, one round of the workload."""
         workload = self.tables.workload
         plain = workload.execution is Execution.ASYNCHRONOUS and workload.task_slots is None
-        return super().runs if plain else tuple(self.play(1))
+        played = self.tables.played(self.code.order, self.code.parts) if plain else self.play(1)
+        return tuple(played)
 
     @cached_property
     def stream(self) -> tuple[Run, ...]:

@@ -166,13 +166,14 @@ class ScheduleTables(ServedTables):
 
     def jobs_of(self, parts: Parts) -> list[Job]:
         """Return requests with some chunks, to be played; without delays and turns of units."""
+        work_us, mark, entry_us, after = self.work_us, self.mark, self.entry_us, self.after
         return [
             Job(
                 chunks=tuple(own),
-                works_us=tuple(self.work_us(request, part) for part in own),
-                marks=tuple(self.mark(request, part) for part in own),
-                entry_us=self.entry_us[request][own[0][2]],
-                after=self.after[request],
+                works_us=tuple([work_us(request, part) for part in own]),
+                marks=tuple([mark(request, part) for part in own]),
+                entry_us=entry_us[request][own[0][2]],
+                after=after[request],
             )
             for request, own in enumerate(parts)
         ]

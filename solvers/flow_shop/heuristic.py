@@ -11,23 +11,22 @@ import numpy as np
 
 from ...formulations.availability import Availability
 from ...formulations.flow_shop.formulation import FORMULATION
-from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
-from ...formulations.judge import rank_key, score
-from ...formulations.plan import Plan
+from ...formulations.flow_shop.tables import FlowShop, Schedule
+from ...formulations.judge import examined
 from ...formulations.problem import Problem
-from ...formulations.scores import Score
 from ..protocol import (
     PROPOSING,
     Capabilities,
     Claim,
     Deadline,
     SolveOptions,
-    SolveStatus,
     Statistics,
     StopReason,
     handling_of,
 )
 from ..repairing import repair
+from ..rounds import Pool
+from ..showing import Showing
 from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
@@ -60,69 +59,37 @@ class WorkloadHeuristic(ABC):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best schedules that the judge finds valid."""
-        deadline = Deadline(options.time_limit_s, options.clock)
-        kept = _Kept(problem, options, self.capabilities)
+        deadline, showing = Deadline(options.time_limit_s, options.clock), Showing(options)
+        pool = Pool[Schedule](problem, most=options.top, most_broken=None)
+        handling, seen = handling_of(problem, self.capabilities), set[Schedule]()
         proposals = self.propose(problem, options, deadline)
         told: Statistics = {}
+
+        def claim(stop: StopReason) -> Claim:
+            statistics = {"proposed": len(seen), **told}
+            return pool.claim(bound=None, stop=stop, handling=handling, statistics=statistics)
+
+        def keep(schedule: Schedule) -> None:
+            seen.add(schedule)
+            if pool.offer(schedule):
+                showing.offer(lambda: claim(StopReason.TIME_LIMIT))
 
         def proposed() -> Iterator[Schedule]:
             nonlocal told
             told = yield from proposals
 
         for schedule in proposed():
-            kept.add(schedule)
+            keep(schedule)
             if deadline.passed:
                 break
-        repaired = repair(problem, kept.broken, deadline, kept.add)
+        repaired = repair(problem, [*pool.broken], deadline, keep)
         late = deadline.passed or told.get(UNFINISHED)
-        told = {**told, **({"repaired": repaired} if kept.broken else {})}
-        return kept.claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE, told)
-
-
-class _Kept:
-    """The proposals so far: those that are valid, and what the others break."""
-
-    def __init__(self, problem: Problem, options: SolveOptions, capabilities: Capabilities) -> None:
-        self._problem, self._options = problem, options
-        self._handling = handling_of(problem, capabilities)
-        self._valid: dict[Plan, tuple[tuple[object, ...], Score]] = {}
-        self._broken: dict[Schedule, str] = {}
-
-    @property
-    def broken(self) -> list[Schedule]:
-        """The schedules that break something."""
-        return list(self._broken)
-
-    def add(self, schedule: Schedule) -> None:
-        """Have the judge look at a schedule, and show the best plans if it is one of them."""
-        plan = shop_of(self._problem).plan(schedule)
-        judged = score(self._problem, plan)
-        if not judged.valid:
-            self._broken[schedule] = f"{judged.violations[0].rule}: {judged.violations[0].message}"
-        elif plan not in self._valid:
-            self._valid[plan] = rank_key(self._problem, judged), judged
-            if plan in self._best():
-                self._options.publish(self.claim(StopReason.TIME_LIMIT, {}))
-
-    def _best(self) -> list[Plan]:
-        ranked = sorted(self._valid, key=lambda plan: self._valid[plan][0])
-        return ranked[: self._options.top]
-
-    def claim(self, stop: StopReason, told: Statistics) -> Claim:
-        """Return the best plans."""
-        best = self._best()
-        statistics = {"proposed": len(self._valid) + len(self._broken), **told}
-        if self._broken and not best:
-            statistics["reason"] = next(iter(self._broken.values()))
-        terms = self._problem.objective.terms
-        return Claim(
-            status=SolveStatus.FEASIBLE if best else SolveStatus.NO_SOLUTION,
-            stop=stop,
-            plans=tuple(best),
-            values=self._valid[best[0]][1].values(terms) if best else None,
-            handling=self._handling,
-            statistics=statistics,
-        )
+        if pool.broken:
+            told = {**told, "repaired": repaired}
+        if pool.broken and not pool.codes:
+            wrong = examined(problem, next(iter(pool.broken)))[1][0]
+            told = {**told, "reason": f"{wrong.rule}: {wrong.message}"}
+        return claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE)
 
 
 def network_arrays(shop: FlowShop) -> list[ChainArrays]:
