@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from .chain import Chain, build_chain
 from .deployment import Deployment
@@ -206,9 +206,10 @@ class RequestOperation(Operation):
         assert deployment.plan is not None
         return list(self.ran(problem, deployment.plan, [stream.name for stream in deployment.streams]))
 
-    @abstractmethod
     def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
         """Yield what has run, once; `names`: the request of each stream."""
+        played: Any = problem.formulation.numbers(problem, problem.formulation.code(problem, plan))
+        yield from problem.tables.intervals(played.runs, names)
 
 
 def stream_of(plan: Plan, name: str, task_slots: int | None) -> Stream:

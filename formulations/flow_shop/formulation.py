@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import ClassVar
@@ -13,7 +13,7 @@ from ..deployment import Deployment, Mode, Rounds
 from ..energy import unknown_energy
 from ..errors import InvalidPlanError
 from ..formulation import of_tables
-from ..history import History, Interval, SteadyState, executed
+from ..history import History, SteadyState, executed
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
 from ..plan import Plan
@@ -73,12 +73,6 @@ class FlowShopOperation(RequestOperation):
     def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
         """Return the requests as schedules where a plan orders chunks and not requests."""
         return as_schedules(problem) if any(orders_chunks(plan) for plan in plans) else problem
-
-    def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
-        """Yield what has run, once; `names`: the request of each stream."""
-        shop = shop_of(problem)
-        values = WorkloadValues(shop, shop.schedule(plan))
-        return shop.intervals(values.runs, names)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time."""

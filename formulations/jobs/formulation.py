@@ -13,7 +13,7 @@ from ..demands import Demand
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
 from ..formulation import Formulation, TablesT, of_tables
-from ..history import History, Interval
+from ..history import History
 from ..job_requests import Cuts, Jobs
 from ..limits import OF_ONE_NETWORK
 from ..model import Encoded
@@ -71,12 +71,6 @@ class JobsOperation(RequestOperation):
         """Refuse requests that wait for others."""
         if any(request.after for request in jobs_of(problem).requests):
             raise InvalidInputError(_WAITS)
-
-    def ran(self, problem: Problem, plan: Plan, names: Sequence[str]) -> Iterator[Interval]:
-        """Yield what has run, once; `names`: the request of each stream."""
-        tables = tables_of(problem)
-        values = JobValues(tables, problem.formulation.code(problem, plan))
-        return tables.intervals(values.runs, names)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time: all chunks in use stay loaded."""
