@@ -73,7 +73,7 @@ LAYERS = (
     ("gapless.answers.standings",),
     ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
-    ("gapless.answers.comparing",),  # of files, too
+    ("gapless.answers.comparing", "gapless.answers.runs"),  # of files, too
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files
     ("gapless.answers",),

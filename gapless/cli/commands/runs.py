@@ -23,12 +23,13 @@ FoldersArgument = Annotated[
 @command
 def list_runs(folders: FoldersArgument = None, *, json: JsonOption = False) -> Answer:
     """List runs, the latest first: what was tuned or profiled, when, how far it came, and what won."""
+    from ...answers.runs import runs_blocks
     from ...files.runs import find_runs
-    from ...view.terminal.runs import runs_view
+    from ...view.terminal.blocks import blocks_view
 
     places = folders or ["."]
     found = find_runs(places)
     return Answer(
         document=lambda: {**documents.header("runs"), "runs": [documents.plain_data(run) for run in found]},
-        view=lambda: runs_view(found, places),
+        view=lambda: blocks_view(runs_blocks(found, places)),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ...answers.runs import differences_blocks
 from ...answers.words import size
 from ...api.asked import problem_of
 from ...api.comparison import Comparison
@@ -30,7 +31,7 @@ from ...view.page.front import write_front_report
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, subject, write_report
-from ...view.terminal.runs import differences_view
+from ...view.terminal.blocks import blocks_view
 from ..base.progress import StepLine
 from ..options.models import parse_names
 from .solving import compare_watched, plan_watched
@@ -171,4 +172,8 @@ def written_view(written: WrittenReport) -> RenderableType:
     head = Text(written.path, style="bold")
     head.append(f" ({size(written.size_bytes)}): open it in a browser; it needs no network", style="not bold")
     subjects = (Text(f"  {title}: {deployment}") for title, deployment in written.subjects)
-    return Group(head, *subjects, *map(differences_view, written.runs))
+    return Group(
+        head,
+        *subjects,
+        *(blocks_view(differences_blocks(one)) for one in written.runs),
+    )

@@ -10,22 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...answers.charts import Colour, Line, Plane, Tone
-from ...answers.words import interval_words, microseconds
-from ...executor.measurement import Spread
-from ...files.run_differences import Noise, RunDifferences, TimeDifference
+from ...answers.runs import facts, times
+from ...files.run_differences import RunDifferences
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
 from .contents import MOST_ROWS, Contents, comparison_table, contents
 from .subject import Subject
-from .table import Table, TableCell, columns, numbers, table
+from .table import Table, grid
 from .texts import GLOSSARY, clipped, prose, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-_KINDS = {Noise.BEYOND: "warn", Noise.WITHIN: "good", Noise.FEW: "soft", Noise.OTHER: "soft"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,36 +36,13 @@ class RunTables:
 
 def run_tables(found: RunDifferences) -> RunTables:
     """Return what the page shows of the differences of two runs."""
-    first, second = clipped(found.first.path), clipped(found.second.path)
-    facts = ([TableCell(text=one.name), _fact(one.first), _fact(one.second)] for one in found.facts)
-    titles = (*columns("what"), *numbers(first, second, "second against first"), *columns("that is"))
-    times = ([found.best] if found.best else []) + list(found.shared)
+    measured = times(found)
     return RunTables(
-        title=f"{second} against {first}",
-        facts=table("What differs", columns("what", first, second), facts),
+        title=f"{clipped(found.second.path)} against {clipped(found.first.path)}",
+        facts=grid(facts(found)),
         same=", ".join(found.same),
-        times=table("Times: median over the visits, fastest to slowest visit", titles, map(_row, times))
-        if times
-        else None,
+        times=grid(measured) if measured.rows else None,
     )
-
-
-def _fact(text: str) -> TableCell:
-    return TableCell(text=clipped(text) or "-", kind="text")
-
-
-def _row(one: TimeDifference) -> list[TableCell | str]:
-    return [
-        TableCell(text=clipped(one.what), kind="code"),
-        _time(one.first),
-        _time(one.second),
-        f"{one.percent:+.1f} %",
-        TableCell(text=one.noise, kind=_KINDS[one.noise]),
-    ]
-
-
-def _time(spread: Spread) -> TableCell:
-    return TableCell(text=microseconds(spread.median), note=interval_words(spread.least, spread.most))
 
 
 _SHAPES = (
