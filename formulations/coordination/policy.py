@@ -150,6 +150,9 @@ class Policy(ABC):
             What chunks are expected to take.
         """
 
+    def live(self) -> None:  # noqa: B027 - most need no time
+        """Take note that time passes while the policy thinks: it serves a device, not a simulation."""
+
     def begin(self, times: Times, demand: Sequence[float]) -> None:  # noqa: B027 - most keep nothing
         """Prepare for requests of these networks; called at the start, and when networks are added.
 

@@ -37,6 +37,12 @@ def _replan() -> Policy:
     return Replan()
 
 
+def _adaptive() -> Policy:
+    from .adaptive import Adaptive
+
+    return Adaptive()
+
+
 _WHOLE = Conduct.WHOLE
 _REST, _MOST = Fallback.REST, Fallback.BACK_AND_FORTH
 
@@ -54,6 +60,7 @@ SHIPPED = {
         partial(LongestFirst, conduct=_WHOLE), "sel on whole networks; layers fall back silently"
     ),
     "replan": PolicyInfo(_replan, "plans what waits with the native solver, again when it no longer fits"),
+    "adaptive": PolicyInfo(_adaptive, "a static plan; sel while it does not fit, and a new one is made"),
     "tflite": PolicyInfo(
         partial(TensorFlowLite, _REST),
         "one unit a network, loads spread; from the first fallen layer on a CPU, uncoordinated",

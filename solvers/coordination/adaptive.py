@@ -1,0 +1,384 @@
+"""A static plan that adapts: while it does not fit, a policy decides, and a new plan is made meanwhile.
+
+BetterTogether (VII-A) asks for it: a plan is the best one for what it was made for; a unit that leaves, times
+that drift and other requests make it wrong, and a policy that decides online is then better than it.
+
+The plan is the relaxation behind the bound of schedules (`solvers/jobs/bounds.py`): for each network some
+routes over the units, and which share of its requests takes each, so that the units need the least time for
+the mix of requests. Requests are dealt by their numbers, so nothing has to be kept about them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+
+from ...formulations.coordination.expected import expected_costs
+from ...formulations.coordination.policy import Decision, Place, Policy, UnitState, Waiting
+from ...formulations.coordination.times import Times
+from ...formulations.costs import CostTable
+from ...formulations.hardware import Platform, ProcessingUnit
+from ...formulations.job_requests import Cuts, JobRequest, Jobs
+from ...formulations.jobs.tables import tables_of
+from ...formulations.objective import Objective
+from ...formulations.problem import Problem
+from ..jobs.bounds import price_bound
+from ..jobs.instance import instance_of
+from ..protocol import Deadline
+from .dynamic import LeastSlack
+from .replan import DRIFT_PERMILLE
+
+PLANNING_US = 50_000
+"""How long a plan takes in simulated time."""
+
+_PLANNING_S = 0.5
+"""After this time the relaxation is not improved any more."""
+
+_SEEN, _MIXED = 100, 0.15
+"""The mix of requests is that of this number of the last ones; a plan no longer fits if the share of a
+network has changed by more than that."""
+
+_WINDOW = 16
+"""Requests of a plan, by their mix, and at least one of each network."""
+
+_LEAST_SHARE = 0.02
+"""Routes that fewer requests would take are left out."""
+
+_GOLDEN = 0.6180339887498949
+"""Multiples of it, without their whole part, are spread evenly."""
+
+_PILED_US, _CLEARED_US = 200_000, 50_000
+"""The plan decides from when the units need so long for what waits, until they need only the second one."""
+
+_MOST_PLANS = 16
+"""Plans that are kept, for when units are back."""
+
+Hop = tuple[int, int]
+"""Number of sections that are done behind a chunk, and its unit."""
+
+Route = tuple[Hop, ...]
+
+
+class Why(StrEnum):
+    """Why a plan is left."""
+
+    UNITS = "units"
+    DRIFT = "drift"
+    MIX = "mix"
+    NETWORKS = "networks"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A plan comes into force, or is left.
+
+    Attributes
+    ----------
+    at_us
+        When.
+    why
+        Why it is left; None: it is in force from then on.
+    work_us
+        How long the units need at least for the requests of its window, divided by their number; of a plan
+        that comes into force.
+    """
+
+    at_us: int
+    why: Why | None
+    work_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a plan is made for: the units that are there, and the mix of requests."""
+
+    units: tuple[int, ...]
+    mix: tuple[float, ...]  # share of each network
+
+    def differs(self, other: _Asked) -> bool:
+        """Return whether other requests come than another plan was made for."""
+        pairs = zip(self.mix, other.mix, strict=True)
+        return any(abs(mine - theirs) > _MIXED for mine, theirs in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """Routes for the requests of each network, and which share of them takes each.
+
+    Attributes
+    ----------
+    routes
+        By network; none: it is not planned.
+    until
+        By network and route: up to which share of the requests this and those before it take.
+    times_us
+        What chunks were expected to take, by network, first section, one past the last, and unit.
+    work_us
+        How long the units need at least per request.
+    """
+
+    routes: tuple[tuple[Route, ...], ...]
+    until: tuple[tuple[float, ...], ...]
+    times_us: Mapping[tuple[int, int, int, int], int]
+    work_us: float
+
+    def next(self, request: Waiting) -> Hop | None:
+        """Return the next chunk of a request; None: it is not where its route has a border."""
+        routes = self.routes[request.network]
+        if not routes:
+            return None
+        place = request.number * _GOLDEN % 1.0
+        until = self.until[request.network]
+        route = routes[next((n for n, share in enumerate(until) if place < share), -1)]
+        done = 0
+        for hop in route:
+            if done == request.done:
+                return hop
+            done = hop[0]
+        return None
+
+    def has_drifted(self, times: Times) -> bool:
+        """Return whether some chunk is expected to take much longer or shorter than it was planned with."""
+        for key, planned_us in self.times_us.items():
+            now_us = times.chunk_us(*key)
+            if now_us is None or abs(now_us - planned_us) * 1000 > DRIFT_PERMILLE * planned_us:
+                return True
+        return False
+
+
+class Adaptive(Policy):
+    """Follows a static plan of the stream, and lets another policy decide while there is none that fits.
+
+    A plan no longer fits when a unit leaves or returns, when the expected time of one of its chunks has
+    changed by more than `DRIFT_PERMILLE`, or when other requests come than it was made for. Then the other
+    policy decides at once, and a plan is made meanwhile; one that was made for the same units and fits is
+    taken again. The other policy also ends requests that are where the plan has no border.
+
+    A plan of the stream makes the most of the units, a policy the best of few requests. So the plan decides
+    only while requests pile up, unless it was given (`follow`).
+
+    Parameters
+    ----------
+    otherwise
+        Who decides while no plan fits; None: `lst`.
+
+    Attributes
+    ----------
+    changes
+        When plans came into force and were left: the last ones.
+    plans
+        How many plans were made.
+    """
+
+    name = "adaptive"
+
+    def __init__(self, otherwise: Policy | None = None) -> None:
+        self.changes: deque[Change] = deque(maxlen=1000)
+        self.plans = 0
+        self._otherwise = LeastSlack() if otherwise is None else otherwise
+        self._always = self._piled = False
+        self._planning = _Planning()
+        self._in_force: tuple[_Asked, StreamPlan] | None = None
+        self._known: dict[tuple[int, ...], tuple[_Asked, StreamPlan]] = {}
+        self._hopeless: set[tuple[int, ...]] = set()  # units that leave some network without a route
+        self._demand: tuple[float, ...] = ()
+        self._seen: deque[int] = deque(maxlen=_SEEN)  # networks of the last requests
+        self._newest = -1
+        self._version = -1
+        self._why: Why | None = None  # the plan in force is to be left
+
+    def live(self) -> None:
+        """Make plans in a thread: time passes by itself from now on."""
+        self._planning = _Planning(ThreadPoolExecutor(1, "gapless plans"))
+
+    def begin(self, times: Times, demand: Sequence[float]) -> None:
+        """Forget all plans: there are other networks, or requests."""
+        self._otherwise.begin(times, demand)
+        self._demand = tuple(demand)
+        self._known.clear()
+        self._hopeless.clear()
+        self._seen.clear()
+        self._why = Why.NETWORKS
+
+    def changed(self, units: Sequence[UnitState]) -> None:
+        """Leave the plan: it is for other units."""
+        self._otherwise.changed(units)
+        self._why = Why.UNITS
+
+    def requeue(self, request: Waiting) -> Place:
+        """Return what the other policy says; in a plan numbers decide."""
+        return self._otherwise.requeue(request)
+
+    def ended(self, request: Waiting) -> None:
+        """Tell the other policy."""
+        self._otherwise.ended(request)
+
+    def next(
+        self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
+    ) -> Decision | None:
+        """Return the next chunk of the earliest request that can go on; of strays as the other one says."""
+        self._count(queue)
+        plan = self._fitting(now_us, units, times)
+        if plan is None or not self._has_piled(len(queue) * plan.work_us):
+            return self._otherwise.next(now_us, queue, units, times)
+        for request in sorted(queue, key=lambda waiting: waiting.number):
+            hop = plan.next(request)
+            if hop is None:
+                decision = self._otherwise.next(now_us, [request], units, times)
+                if decision is not None:
+                    return decision
+            elif units[hop[1]].idle:
+                return Decision(request.number, *hop)
+        return None
+
+    def _has_piled(self, work_us: float) -> bool:
+        """Return whether the plan decides, by how long the units need for what waits."""
+        self._piled = self._always or work_us > (_CLEARED_US if self._piled else _PILED_US)
+        return self._piled
+
+    def _count(self, queue: Sequence[Waiting]) -> None:
+        """Take note of the networks of requests that are new."""
+        fresh = sorted(waiting for waiting in queue if waiting.number > self._newest)
+        self._seen.extend(waiting.network for waiting in fresh)
+        if fresh:
+            self._newest = fresh[-1].number
+
+    def _fitting(self, now_us: int, units: Sequence[UnitState], times: Times) -> StreamPlan | None:
+        """Return the plan in force if it fits; else have one made."""
+        asked = _Asked(
+            tuple(unit for unit, state in enumerate(units) if state.available), self._mix(times.network_count)
+        )
+        if self._in_force is not None:
+            made_for, plan = self._in_force
+            if self._why is None and asked.differs(made_for):
+                self._why = Why.MIX
+            if self._why is None and times.version != self._version:
+                self._why = Why.DRIFT if plan.has_drifted(times) else None
+                self._version = times.version
+            if self._why is None:
+                return plan
+            self.changes.append(Change(now_us, self._why))
+            self._in_force = None
+        self._why = None
+        self._take(now_us)
+        known = self._known.get(asked.units)
+        if known is not None and not asked.differs(known[0]) and not known[1].has_drifted(times):
+            self._in_force, self._version = known, times.version
+            self.changes.append(Change(now_us, None, known[1].work_us))
+            return known[1]
+        if not self._planning.busy and asked.units not in self._hopeless:
+            self._planning.begin(now_us, asked, times)
+        return None
+
+    def _take(self, now_us: int) -> None:
+        """Keep the plan that was made meanwhile, if one is ready."""
+        made = self._planning.take(now_us)
+        if made is None:
+            return
+        asked, plan = made
+        self._known.pop(asked.units, None)
+        if plan is None:
+            self._hopeless.add(asked.units)
+            return
+        self.plans += 1
+        self._known[asked.units] = asked, plan
+        if len(self._known) > _MOST_PLANS:
+            del self._known[next(iter(self._known))]
+
+    def _mix(self, networks: int) -> tuple[float, ...]:
+        """Return the share of each network among the last requests; before there are enough, as was told."""
+        counts = list(self._demand)
+        if len(self._seen) == _SEEN or len(counts) != networks or not sum(counts):
+            counts = [float(self._seen.count(network)) for network in range(networks)]
+        whole = sum(counts)
+        return tuple(count / whole for count in counts) if whole else (1 / networks,) * networks
+
+
+class _Planning:
+    """Makes one plan at a time: in a thread, or, without one, at once, to be ready after `PLANNING_US`."""
+
+    def __init__(self, threads: ThreadPoolExecutor | None = None) -> None:
+        self._threads = threads
+        self._asked: _Asked | None = None
+        self._made: Future[StreamPlan | None] = Future()
+        self._ready_us = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a plan is being made, or waits to be taken."""
+        return self._asked is not None
+
+    def begin(self, now_us: int, asked: _Asked, times: Times) -> None:
+        """Have a plan made for what times are now."""
+        problem = _stream_problem(asked, times)
+        self._asked, self._ready_us = asked, now_us + PLANNING_US
+        if self._threads is not None:
+            self._made, self._ready_us = self._threads.submit(_planned, problem, times), now_us
+            return
+        self._made = Future()
+        self._made.set_result(_planned(problem, times))
+
+    def take(self, now_us: int) -> tuple[_Asked, StreamPlan | None] | None:
+        """Return what is ready, and for what it was made; None: nothing."""
+        if self._asked is None or not self._made.done() or now_us < self._ready_us:
+            return None
+        asked, self._asked = self._asked, None
+        return asked, self._made.result()
+
+
+def _stream_problem(asked: _Asked, times: Times) -> Problem | None:
+    """Return requests by their mix, as they are expected to be now; None: one can run nowhere."""
+    found = [
+        (network, share, expected_costs(str(network), times, network, 0, asked.units))
+        for network, share in enumerate(asked.mix)
+        if share > 0
+    ]
+    requests, tables = [], []
+    for network, share, table in found:
+        if table is None:
+            return None
+        tables.append(table)
+        count = max(1, round(_WINDOW * share))
+        requests += [JobRequest(name=f"{network}.{n}", network=str(network)) for n in range(count)]
+    return Problem(
+        platform=Platform(name="now", units=tuple(ProcessingUnit(name=name) for name in times.units)),
+        networks=tuple(network for network, _ in tables),
+        costs=CostTable(units=times.units, networks=tuple(costs for _, costs in tables)),
+        objective=Objective(terms=("makespan",)),
+        data=Jobs(requests=tuple(requests), cuts=Cuts.ALL),
+    )
+
+
+def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:
+    """Return the routes of the relaxation; None: some request has none, or a chunk of it is not held."""
+    if problem is None:
+        return None
+    tables = tables_of(problem)
+    instance = instance_of(tables, range(tables.unit_count))
+    found = price_bound(instance, Deadline(_PLANNING_S))
+    if found is None:
+        return None
+    routes: list[tuple[Route, ...]] = [()] * times.network_count
+    until: list[tuple[float, ...]] = [()] * times.network_count
+    times_us: dict[tuple[int, int, int, int], int] = {}
+    for chain, passages, shares in zip(tables.chains, found.passages, found.shares, strict=True):
+        network = int(chain.network)
+        taken = [pair for pair in zip(passages, shares.tolist(), strict=True) if pair[1] > _LEAST_SHARE]
+        routes[network] = tuple(tuple((stop, unit) for _, stop, unit in passage) for passage, _ in taken)
+        whole = sum(share for _, share in taken)
+        until[network] = tuple(accumulate(share / whole for _, share in taken))
+        for start, stop, unit in {part for passage, _ in taken for part in passage}:
+            time_us = times.chunk_us(network, start, stop, unit)
+            if time_us is None:
+                return None
+            times_us[network, start, stop, unit] = time_us
+    return StreamPlan(
+        routes=tuple(routes),
+        until=tuple(until),
+        times_us=times_us,
+        work_us=found.bound_us / tables.request_count,
+    )
