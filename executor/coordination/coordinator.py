@@ -25,6 +25,7 @@ from ...formulations.errors import ExecutionError, InvalidInputError, RefusedReq
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
+from ...formulations.plan import Chunk
 from ..engine import Engine, PlacementReceipt
 from ..engines.registry import engines_on
 from ..model import Model
@@ -124,6 +125,7 @@ class Coordinator:
         if session_bytes is not None and (sessions is SessionChoice.ALL or policy.any_chunk):
             why = f"policy {policy.name!r} needs all" if policy.any_chunk else "all are to be loaded"
             raise InvalidInputError(f"sessions may have {session_bytes:,} bytes of memory, but {why}")
+        policy.live()
         self.platform = platform.by_worker()
         self._columns = platform.worker_units
         platform = self.platform
@@ -462,6 +464,31 @@ class Coordinator:
     def expect(self, demand: Sequence[float]) -> None:
         """Tell the policy how many requests of each network come, relative to each other (`Policy.begin`)."""
         self._loop.call(lambda: self._loop.dispatcher.prepare(demand)).result()
+
+    def follow(self, routes: Mapping[str, Sequence[Chunk]]) -> None:
+        """Have a policy that adapts plans follow one.
+
+        Parameters
+        ----------
+        routes
+            By name of the model, the chunks of its requests; they begin where it may be divided
+            (`register(borders=...)`).
+
+        Raises
+        ------
+        InvalidInputError
+            A chunk ends where the model is not divided.
+        """
+        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        for name, parts in routes.items():
+            known = self._registered[name]
+            done = {section.stop: n for n, section in enumerate(known.held.sections, 1)}
+            if any(part.stop not in done for part in parts):
+                raise InvalidInputError(f"{name!r} is not divided where the plan cuts it")
+            found[known.network] = tuple(
+                (done[part.stop], self.platform.index_of(part.unit)) for part in parts
+            )
+        self._loop.call(lambda: self.policy.follow(found, self._loop.dispatcher.times)).result()
 
     def setting(self) -> Setting:
         """Return the units, and what the networks are expected to take on them now, for simulations.

@@ -7,10 +7,11 @@ the simulation and on a device.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from ..errors import InvalidInputError
 from .sections import Fallback
 from .times import Times
 
@@ -149,6 +150,23 @@ class Policy(ABC):
         times
             What chunks are expected to take.
         """
+
+    adapts: ClassVar[bool] = False
+    """Whether it follows a plan that it is given (`follow`), and decides itself where that does not fit."""
+
+    def follow(self, routes: Mapping[int, tuple[tuple[int, int], ...]], times: Times) -> None:
+        """Follow a plan, if the policy adapts plans.
+
+        Parameters
+        ----------
+        routes
+            By index of the network, its chunks: number of sections that are done behind it, and unit.
+        times
+            What chunks are expected to take.
+        """
+        raise InvalidInputError(
+            f"policy {self.name!r} follows no plan; take `adaptive`, or serve the plan without a policy"
+        )
 
     def live(self) -> None:  # noqa: B027 - most need no time
         """Take note that time passes while the policy thinks: it serves a device, not a simulation."""

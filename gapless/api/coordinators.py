@@ -22,6 +22,7 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.nearness import meant, shown
+from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 from .coordination import further_borders, platform_with_workers
@@ -82,7 +83,8 @@ def open_coordinator(
         Its units serve, and its costs are taken for the networks that it has; None: what the largest chunk
         of each network takes on each unit is measured, and the rest estimated.
     plan
-        Every request of its networks takes its chunks; of several streams of a network, one of them.
+        Every request of its networks takes its chunks; of several streams of a network, one of them. With
+        the policy "adaptive" only while it fits: see `--policy` on the page about serving.
     policy
         Who decides: a name, "file.py:NAME" of one of your own, or a policy.
     late
@@ -142,10 +144,12 @@ def open_coordinator(
     names = [model.network.name for model in opened]
     _check_names(deadlines_us or {}, names)
     table = None if asked is None else asked.costs
+    decides = make_policy(policy) if isinstance(policy, str) else policy
+    followed: dict[str, Sequence[Chunk]] = {}
     coordinator = Coordinator(
         units,
         found,
-        make_policy(policy) if isinstance(policy, str) else policy,
+        decides,
         late=Late(late),
         smoothing=smoothing,
         sessions=SessionChoice(sessions),
@@ -159,15 +163,22 @@ def open_coordinator(
             name = model.network.name
             report(Step(text=f"opening {name}", done=number, total=len(opened)))
             costs = _costs(table, name, units)
+            borders = _borders(model, units, costs, cannot, split)
+            routes = _routes(plan, name)
+            if routes and decides.adapts:  # it may need other chunks than those of the plan
+                followed[name], routes = routes[0], ()
+                borders = tuple(sorted({*borders, *(chunk.stop for chunk in followed[name][:-1])}))
             coordinator.register(
                 model,
                 name,
                 deadline_us=(deadlines_us or {}).get(name),
                 costs=costs,
                 cannot=cannot,
-                borders=_borders(model, units, costs, cannot, split),
-                routes=_routes(plan, name),
+                borders=borders,
+                routes=routes,
             )
+        if followed:
+            coordinator.follow(followed)
     except BaseException:
         coordinator.close(patience_s=0.0)
         raise

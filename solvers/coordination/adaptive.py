@@ -10,10 +10,11 @@ the mix of requests. Requests are dealt by their numbers, so nothing has to be k
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 
@@ -31,6 +32,8 @@ from ..jobs.instance import instance_of
 from ..protocol import Deadline
 from .dynamic import LeastSlack
 from .replan import DRIFT_PERMILLE
+
+_log = logging.getLogger(__name__)
 
 PLANNING_US = 50_000
 """How long a plan takes in simulated time."""
@@ -53,6 +56,9 @@ _GOLDEN = 0.6180339887498949
 
 _PILED_US, _CLEARED_US = 200_000, 50_000
 """The plan decides from when the units need so long for what waits, until they need only the second one."""
+
+_SETTLING, _SETTLING_PERMILLE = 100, 1000
+"""Chunks that run before times count as those of a plan in force; until then it may be so much off."""
 
 _MOST_PLANS = 16
 """Plans that are kept, for when units are back."""
@@ -91,6 +97,12 @@ class Change:
     why: Why | None
     work_us: float = 0.0
 
+    def __str__(self) -> str:
+        if self.why is not None:
+            return f"the plan is left ({self.why}); a policy decides"
+        needs = f": units need {self.work_us / 1000:.3g} ms per request" if self.work_us else ""
+        return f"a plan is in force{needs}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -103,6 +115,11 @@ class _Asked:
         """Return whether other requests come than another plan was made for."""
         pairs = zip(self.mix, other.mix, strict=True)
         return any(abs(mine - theirs) > _MIXED for mine, theirs in pairs)
+
+
+def _with_starts(route: Route) -> Iterator[tuple[int, Hop]]:
+    """Yield how many sections are done before each chunk, and the chunk."""
+    yield from zip((0, *(stop for stop, _ in route)), route, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +135,18 @@ class StreamPlan:
     times_us
         What chunks were expected to take, by network, first section, one past the last, and unit.
     work_us
-        How long the units need at least per request.
+        How long the units need at least per request; 0: not known.
     """
 
     routes: tuple[tuple[Route, ...], ...]
     until: tuple[tuple[float, ...], ...]
     times_us: Mapping[tuple[int, int, int, int], int]
-    work_us: float
+    work_us: float = 0.0
+
+    @property
+    def units(self) -> frozenset[int]:
+        """The units that it uses."""
+        return frozenset(unit for *_, unit in self.times_us)
 
     def next(self, request: Waiting) -> Hop | None:
         """Return the next chunk of a request; None: it is not where its route has a border."""
@@ -134,20 +156,19 @@ class StreamPlan:
         place = request.number * _GOLDEN % 1.0
         until = self.until[request.network]
         route = routes[next((n for n, share in enumerate(until) if place < share), -1)]
-        done = 0
-        for hop in route:
-            if done == request.done:
-                return hop
-            done = hop[0]
-        return None
+        return next((hop for start, hop in _with_starts(route) if start == request.done), None)
 
-    def has_drifted(self, times: Times) -> bool:
+    def has_drifted(self, times: Times, permille: int = DRIFT_PERMILLE) -> bool:
         """Return whether some chunk is expected to take much longer or shorter than it was planned with."""
         for key, planned_us in self.times_us.items():
             now_us = times.chunk_us(*key)
-            if now_us is None or abs(now_us - planned_us) * 1000 > DRIFT_PERMILLE * planned_us:
+            if now_us is None or abs(now_us - planned_us) * 1000 > permille * planned_us:
                 return True
         return False
+
+    def settled(self, times: Times) -> StreamPlan:
+        """Return the plan with what its chunks take while it is followed: beside each other, for one."""
+        return replace(self, times_us={key: times.chunk_us(*key) or 0 for key in self.times_us})
 
 
 class Adaptive(Policy):
@@ -174,13 +195,14 @@ class Adaptive(Policy):
         How many plans were made.
     """
 
-    name = "adaptive"
+    name, adapts, any_chunk = "adaptive", True, True
 
     def __init__(self, otherwise: Policy | None = None) -> None:
         self.changes: deque[Change] = deque(maxlen=1000)
         self.plans = 0
         self._otherwise = LeastSlack() if otherwise is None else otherwise
         self._always = self._piled = False
+        self._given: StreamPlan | None = None
         self._planning = _Planning()
         self._in_force: tuple[_Asked, StreamPlan] | None = None
         self._known: dict[tuple[int, ...], tuple[_Asked, StreamPlan]] = {}
@@ -188,17 +210,36 @@ class Adaptive(Policy):
         self._demand: tuple[float, ...] = ()
         self._seen: deque[int] = deque(maxlen=_SEEN)  # networks of the last requests
         self._newest = -1
-        self._version = -1
+        self._version = self._settled_at = -1
         self._why: Why | None = None  # the plan in force is to be left
 
     def live(self) -> None:
         """Make plans in a thread: time passes by itself from now on."""
         self._planning = _Planning(ThreadPoolExecutor(1, "gapless plans"))
 
+    def follow(self, routes: Mapping[int, Route], times: Times) -> None:
+        """Follow a plan that was made before, whenever its units are there and its times have not changed.
+
+        Parameters
+        ----------
+        routes
+            By index of the network, the chunks that each of its requests takes.
+        times
+            What chunks are expected to take.
+        """
+        chunks = [(n, start, *hop) for n, route in routes.items() for start, hop in _with_starts(route)]
+        self._always, self._why = True, Why.NETWORKS
+        self._given = StreamPlan(
+            routes=tuple((routes[n],) if n in routes else () for n in range(times.network_count)),
+            until=tuple((1.0,) if n in routes else () for n in range(times.network_count)),
+            times_us={chunk: times.chunk_us(*chunk) or 0 for chunk in chunks},
+        )
+
     def begin(self, times: Times, demand: Sequence[float]) -> None:
         """Forget all plans: there are other networks, or requests."""
         self._otherwise.begin(times, demand)
         self._demand = tuple(demand)
+        self._given = None
         self._known.clear()
         self._hopeless.clear()
         self._seen.clear()
@@ -235,6 +276,10 @@ class Adaptive(Policy):
                 return Decision(request.number, *hop)
         return None
 
+    def _note(self, change: Change) -> None:
+        self.changes.append(change)
+        _log.info("%s", change)
+
     def _has_piled(self, work_us: float) -> bool:
         """Return whether the plan decides, by how long the units need for what waits."""
         self._piled = self._always or work_us > (_CLEARED_US if self._piled else _PILED_US)
@@ -257,22 +302,37 @@ class Adaptive(Policy):
             if self._why is None and asked.differs(made_for):
                 self._why = Why.MIX
             if self._why is None and times.version != self._version:
-                self._why = Why.DRIFT if plan.has_drifted(times) else None
-                self._version = times.version
+                self._watch(made_for, plan, times)
             if self._why is None:
-                return plan
-            self.changes.append(Change(now_us, self._why))
+                return self._in_force[1]
+            self._note(Change(now_us, self._why))
             self._in_force = None
         self._why = None
         self._take(now_us)
         known = self._known.get(asked.units)
+        if self._given is not None and self._given.units <= set(asked.units):
+            known = asked, self._given
         if known is not None and not asked.differs(known[0]) and not known[1].has_drifted(times):
             self._in_force, self._version = known, times.version
-            self.changes.append(Change(now_us, None, known[1].work_us))
+            self._settled_at = times.version + _SETTLING
+            self._note(Change(now_us, None, known[1].work_us))
             return known[1]
         if not self._planning.busy and asked.units not in self._hopeless:
             self._planning.begin(now_us, asked, times)
         return None
+
+    def _watch(self, made_for: _Asked, plan: StreamPlan, times: Times) -> None:
+        """Look whether the plan in force has drifted; settle it when enough of its chunks have run."""
+        settling = self._settled_at > self._version
+        if plan.has_drifted(times, _SETTLING_PERMILLE if settling else DRIFT_PERMILLE):
+            self._why = Why.DRIFT
+        elif settling and times.version >= self._settled_at:
+            self._in_force = made_for, plan.settled(times)
+            if plan is self._given:
+                self._given = self._in_force[1]
+            else:
+                self._known[made_for.units] = self._in_force
+        self._version = times.version
 
     def _take(self, now_us: int) -> None:
         """Keep the plan that was made meanwhile, if one is ready."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -255,6 +256,35 @@ def test_a_plan_is_served_as_it_is() -> None:
     other = platform("a", "c")
     with pytest.raises(InvalidInputError, match="the costs are for the units a, b, but a, c serve"):
         gapless.coordination.open_coordinator([model], problem=problem, platform=other, engine=engine)
+
+
+@pytest.mark.slow
+def test_a_plan_that_adapts_is_left_with_its_unit_and_taken_again() -> None:
+    model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
+    units, engine = platform("a", "b"), FakeEngine()
+    costs = NetworkCosts(network="net", layer_us=((1, 9), (1, 9), (1, 9)))
+    problem = gapless.Problem(
+        platform=units, networks=(model.network,), costs=CostTable(units=("a", "b"), networks=(costs,))
+    )
+    chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
+    plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+    with gapless.coordination.open_coordinator(
+        [model], problem=problem, plan=plan, policy="adaptive", smoothing=0.0, engine=engine
+    ) as coordinator:
+
+        def units_of(count: int) -> set[tuple[str, ...]]:
+            answers = [coordinator.run("net", {"x": vector(1.0)}) for _ in range(count)]
+            assert all(served.outputs["t2"][0] == 5.0 for served in answers)
+            return {tuple(chunk.unit for chunk in served.chunks) for served in answers}
+
+        assert units_of(3) == {("b", "a")}
+        coordinator.withdraw("b")
+        assert units_of(3) == {("a",)}
+        coordinator.restore("b")
+        patience = iter(range(1_000))
+        while units_of(1) != {("b", "a")}:  # the unit is probed first
+            next(patience)
+            sleep(0.01)
 
 
 def test_words_of_the_command_line(tmp_path: Path) -> None:

@@ -1,0 +1,190 @@
+"""A static plan that adapts: it decides where requests pile up, is left when it is wrong, and is back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gapless.formulations.coordination.play import play
+from gapless.formulations.coordination.policy import Decision, UnitState, Waiting
+from gapless.formulations.coordination.record import Record
+from gapless.formulations.coordination.scenario import UnitChange, UnitEvent
+from gapless.formulations.coordination.times import NetworkTimes, Times
+from gapless.formulations.errors import InvalidInputError
+from gapless.solvers.coordination import adaptive
+from gapless.solvers.coordination.adaptive import Adaptive, Change, Why
+from gapless.solvers.coordination.policies import make_policy
+
+from ...formulations.coordination.cases import setting
+from ...formulations.coordination.test_play import at, scenario
+
+TWO = {"net": ((4_000, 1_000), (1_000, 4_000))}
+"""Each unit is good at one half: a request needs 1 ms of each of them."""
+
+
+def crowd(policy: Adaptive, *events: UnitEvent, count: int = 1_000) -> Record:
+    """Play requests that come every 1.25 ms: the plan keeps up with that, others do not."""
+    board = setting(("cpu", "npu"), TWO, borders={"net": (1,)})
+    return play(board, scenario(at("net", *range(0, 1_250 * count, 1_250)), events=events), policy)
+
+
+def whys(policy: Adaptive) -> list[Why | None]:
+    return [change.why for change in policy.changes]
+
+
+def test_the_plan_decides_where_requests_pile_up() -> None:
+    """Requests that all come at once: two halves on the right units make 1 ms each; nothing is faster."""
+    board = setting(("cpu", "npu"), TWO, borders={"net": (1,)})
+    policy = Adaptive()
+    record = play(board, scenario(at("net", *[0] * 400, *[60_000] * 600)), policy)
+    assert all(request.end_us is not None for request in record.requests)
+    assert whys(policy) == [None]
+    assert policy.plans == 1
+    assert policy.changes[0].work_us == pytest.approx(1_000, rel=0.01)
+    meanwhile = [ran for ran in record.ran if 70_000 < ran.start_us < 900_000]
+    assert len(meanwhile) > 1_600
+    assert {(ran.unit, ran.first) for ran in meanwhile} == {(1, 0), (0, 1)}
+    assert record.end_us < 0.8 * play(board, scenario(at("net", *[0] * 1_000)), make_policy("lst")).end_us
+
+
+def test_few_requests_are_left_to_the_policy() -> None:
+    """A plan would send some of them to the slower unit, although the faster one is free."""
+    policy, board = Adaptive(), setting(("cpu", "npu"), {"net": ((1_500, 1_000),)})
+    record = play(board, scenario(at("net", *range(0, 300_000, 3_000))), policy)
+    assert whys(policy) == [None]
+    assert {ran.unit for ran in record.ran} == {1}
+
+
+def test_a_unit_that_leaves_and_returns_takes_the_plan_along() -> None:
+    policy = Adaptive()
+    lost = UnitEvent(at_us=300_000, unit="npu", change=UnitChange.LOST)
+    back = UnitEvent(at_us=600_000, unit="npu", change=UnitChange.BACK)
+    record = crowd(policy, lost, back)
+    assert all(request.end_us is not None for request in record.requests)
+    assert whys(policy) == [None, Why.UNITS, None, Why.UNITS, None]
+    times_us = [change.at_us for change in policy.changes]
+    assert times_us[2] >= times_us[1] + adaptive.PLANNING_US
+    assert times_us[4] == times_us[3]  # the first plan is known, and fits again
+    assert policy.plans == 2
+
+
+def asked(times: Times, *units: UnitState, count: int = 300) -> tuple[Adaptive, list[Waiting]]:
+    """Return a policy with a plan in force, and what waits."""
+    policy = Adaptive()
+    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(count)]
+    policy.begin(times, (1.0,))
+    policy.next(0, queue, units, times)
+    policy.next(adaptive.PLANNING_US, queue, units, times)
+    assert whys(policy) == [None]
+    return policy, queue
+
+
+def halves() -> Times:
+    chunks = {(0, 1, 0): 100, (1, 2, 1): 100, (0, 1, 1): 400, (1, 2, 0): 400, (0, 2, 0): 500, (0, 2, 1): 500}
+    return Times(["a", "b"], [NetworkTimes(sections=2, chunk_us={k: 10 * v for k, v in chunks.items()})])
+
+
+def test_times_that_drift_end_a_plan_and_make_another() -> None:
+    times, there = halves(), (UnitState(), UnitState())
+    policy, queue = asked(times, *there)
+    times.expect(0, 0, 1, 0, 1_900)  # while it settles, twice the time is no reason
+    policy.next(60_000, queue, there, times)
+    assert whys(policy) == [None]
+    times.expect(0, 0, 1, 0, 9_000)
+    policy.next(60_001, queue, there, times)
+    assert whys(policy) == [None, Why.DRIFT]
+    policy.next(60_001 + adaptive.PLANNING_US, queue, there, times)
+    assert whys(policy) == [None, Why.DRIFT, None]
+    assert policy.changes[-1].work_us > policy.changes[0].work_us
+
+
+def test_what_a_plan_takes_while_it_is_followed_is_no_drift() -> None:
+    times, there = halves(), (UnitState(), UnitState())
+    policy, queue = asked(times, *there)
+    for time_us in [1_800] * 101:
+        times.expect(0, 0, 1, 0, time_us)
+        policy.next(60_000, queue, there, times)
+    times.expect(0, 0, 1, 0, 2_200)
+    policy.next(60_001, queue, there, times)
+    assert whys(policy) == [None]
+    times.expect(0, 0, 1, 0, 2_300)
+    policy.next(60_002, queue, there, times)
+    assert whys(policy) == [None, Why.DRIFT]
+
+
+def test_other_requests_than_it_was_made_for_end_a_plan() -> None:
+    network = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 1_000})
+    times, there = Times(["a", "b"], [network, network]), (UnitState(), UnitState())
+    policy = Adaptive()
+    policy.begin(times, (1.0, 1.0))
+    queue = [Waiting(number=n, network=n % 2, application=0, arrival_us=0) for n in range(300)]
+    policy.next(0, queue, there, times)
+    policy.next(adaptive.PLANNING_US, queue, there, times)
+    queue += [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(300, 400)]
+    policy.next(60_000, queue, there, times)
+    assert whys(policy) == [None, Why.MIX]
+
+
+def test_networks_that_nothing_can_run_leave_it_to_the_policy() -> None:
+    times = Times(["a", "b"], [NetworkTimes(sections=1, chunk_us={(0, 1, 1): 1_000})])
+    policy, there = Adaptive(), (UnitState(), UnitState(available=False))
+    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(300)]
+    for now_us in (0, 60_000, 120_000):
+        assert policy.next(now_us, queue, there, times) is None
+    assert policy.plans == 0
+    assert not policy._planning.busy  # it is not tried again and again
+    assert policy.next(180_000, queue, (UnitState(), UnitState()), times) == (0, 1, 1)
+
+
+def test_a_given_plan_is_followed_from_the_first_request() -> None:
+    times, there = halves(), [UnitState(), UnitState()]
+    policy, one = Adaptive(), [Waiting(number=7, network=0, application=0, arrival_us=0)]
+    policy.begin(times, (1.0,))
+    policy.follow({0: ((1, 1), (2, 1))}, times)  # not what anybody else would do
+    assert policy.next(0, one, there, times) == Decision(7, 1, 1)
+    assert policy.next(0, [replace_done(one[0], 1)], there, times) == Decision(7, 2, 1)
+    busy = [UnitState(), UnitState(running=1, wait_us=100)]
+    assert policy.next(0, one, busy, times) is None
+    gone = [UnitState(), UnitState(available=False)]
+    policy.changed(gone)
+    assert policy.next(10, one, gone, times) == Decision(7, 2, 0)
+    policy.changed(there)
+    assert policy.next(20, one, there, times) == Decision(7, 1, 1)
+    assert whys(policy) == [None, Why.UNITS, None]
+
+
+def replace_done(request: Waiting, done: int) -> Waiting:
+    return request._replace(done=done)
+
+
+def test_requests_are_dealt_evenly() -> None:
+    network = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 3_000})
+    times, there = Times(["a", "b"], [network]), (UnitState(), UnitState())
+    policy, queue = asked(times, *there)
+    plan = policy._in_force
+    assert plan is not None
+    units = [hop[1] for request in queue if (hop := plan[1].next(request)) is not None]
+    assert len(units) == len(queue)
+    for first in range(0, 280, 20):
+        assert units[first : first + 20].count(1) in {4, 5, 6}
+
+
+def test_it_is_told_what_it_says() -> None:
+    assert str(Change(0, None, 1_234.0)) == "a plan is in force: units need 1.23 ms per request"
+    assert str(Change(0, Why.DRIFT)) == "the plan is left (drift); a policy decides"
+    with pytest.raises(InvalidInputError, match="'lst' follows no plan"):
+        make_policy("lst").follow({}, halves())
+
+
+@pytest.mark.parametrize("backlog", [10, 300])
+def test_a_thread_makes_plans_of_live_policies(backlog: int) -> None:
+    times, there = halves(), (UnitState(), UnitState())
+    policy = Adaptive()
+    policy.live()
+    policy.begin(times, (1.0,))
+    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(backlog)]
+    policy.next(0, queue, there, times)
+    policy._planning._made.result(10)
+    policy.next(1, queue, there, times)
+    assert [replace(change, work_us=0.0) for change in policy.changes] == [Change(1, None)]
