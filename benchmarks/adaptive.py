@@ -152,11 +152,13 @@ def _here(console: Console, options: argparse.Namespace) -> None:
             [options.model], problem=problem, plan=held, policy=policy, check=False
         ) as coordinator:
             begun_us, served, asked = _stream(coordinator, options.model, rate, options.seconds)
-            thirds: list[list[int]] = [[], [], []]
+            thirds: list[list[float]] = [[], [], []]
             for answer in served:
                 place = int(3 * (answer.arrival_ns / 1000 - begun_us) / 1e6 / options.seconds)
                 thirds[min(2, place)].append(answer.latency_us)
-            cells = [f"{median(t) / 1000:.1f} / {percentile(t, 0.99) / 1000:.1f}" for t in thirds]
+            cells = [
+                f"{median(t) / 1000:.1f} / {(percentile(sorted(t), 990) or 0) / 1000:.1f}" for t in thirds
+            ]
             table.add_row(said, *cells, f"{len(served):,} of {asked:,}")
             if isinstance(coordinator.policy, Adaptive):
                 for change in coordinator.policy.changes:

@@ -24,11 +24,9 @@ from ...formulations.coordination.times import Times
 from ...formulations.costs import CostTable
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.job_requests import Cuts, JobRequest, Jobs
-from ...formulations.jobs.tables import tables_of
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
-from ..jobs.bounds import price_bound
-from ..jobs.instance import instance_of
+from ..jobs.bounds import shares_of
 from ..protocol import Deadline
 from .dynamic import LeastSlack
 from .replan import DRIFT_PERMILLE
@@ -417,17 +415,16 @@ def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:
     """Return the routes of the relaxation; None: some request has none, or a chunk of it is not held."""
     if problem is None:
         return None
-    tables = tables_of(problem)
-    instance = instance_of(tables, range(tables.unit_count))
-    found = price_bound(instance, Deadline(_PLANNING_S))
+    found = shares_of(problem, Deadline(_PLANNING_S))
     if found is None:
         return None
+    bound_us, shares = found
+    assert isinstance(problem.data, Jobs)
     routes: list[tuple[Route, ...]] = [()] * times.network_count
     until: list[tuple[float, ...]] = [()] * times.network_count
     times_us: dict[tuple[int, int, int, int], int] = {}
-    for chain, passages, shares in zip(tables.chains, found.passages, found.shares, strict=True):
-        network = int(chain.network)
-        taken = [pair for pair in zip(passages, shares.tolist(), strict=True) if pair[1] > _LEAST_SHARE]
+    for name, own in shares.items():
+        network, taken = int(name), [pair for pair in own.items() if pair[1] > _LEAST_SHARE]
         routes[network] = tuple(tuple((stop, unit) for _, stop, unit in passage) for passage, _ in taken)
         whole = sum(share for _, share in taken)
         until[network] = tuple(accumulate(share / whole for _, share in taken))
@@ -440,5 +437,5 @@ def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:
         routes=tuple(routes),
         until=tuple(until),
         times_us=times_us,
-        work_us=found.bound_us / tables.request_count,
+        work_us=bound_us / len(problem.data.requests),
     )

@@ -105,6 +105,24 @@ def price_bound(instance: Instance, deadline: Deadline = NEVER) -> PriceBound | 
     )
 
 
+def shares_of(
+    problem: Problem, deadline: Deadline = NEVER
+) -> tuple[int, dict[str, dict[Passage, float]]] | None:
+    """Return the bound of a problem, and by network which share of its requests takes each passage in it.
+
+    None: some network cannot run.
+    """
+    tables = tables_of(problem)
+    found = price_bound(instance_of(tables, range(tables.unit_count)), deadline)
+    if found is None:
+        return None
+    shares = {
+        chain.network: dict(zip(passages, own.tolist(), strict=True))
+        for chain, passages, own in zip(tables.chains, found.passages, found.shares, strict=True)
+    }
+    return found.bound_us, shares
+
+
 @dataclass(frozen=True, slots=True)
 class _Free:
     """Requests of a network, each with any passage."""
