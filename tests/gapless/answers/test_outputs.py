@@ -14,7 +14,19 @@ from rich.console import Console, Group
 import gapless
 from gapless.answers import comparing, coordination, explaining, standings, sweeps, tuning
 from gapless.answers import front as fronts
-from gapless.answers.blocks import Cell, Column, Shown, Table, Tone, Unit, said, table
+from gapless.answers.blocks import (
+    Block,
+    Cell,
+    Column,
+    Section,
+    Sentence,
+    Shown,
+    Table,
+    Tone,
+    Unit,
+    said,
+    table,
+)
 from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.tuning.trials import Failure
@@ -23,7 +35,7 @@ from gapless.view.explaining.explain import explain
 from gapless.view.explaining.explanation import Explanation
 from gapless.view.page.table import grid
 from gapless.view.presenter import presenter_of
-from gapless.view.terminal.blocks import table_view
+from gapless.view.terminal.blocks import blocks_view, table_view
 from gapless.view.text import markdown_text, table_csv
 
 from ..sweeps.answers import FOUND
@@ -206,3 +218,58 @@ def follow(line: str, words: list[str]) -> None:
         found = line.find(word, at)
         assert found >= 0, f"{word!r} is not behind {line[:at]!r} in {line!r}"
         at = found + len(word)
+
+
+def test_distances_are_from_the_best_answer_here() -> None:
+    problem = gapless.load_problem("pixel7a/octree")
+    best, worse, _ = answers()
+    assert best.objective is not None
+    twice = replace(worse, objective=2 * best.objective, bound=best.objective, gap=0.5)
+    given = comparing.backends([best, twice], [problem.formulation.terms["period"]])
+    shown = dict(zip([c.title for c in given.columns], zip(*texts(given), strict=True), strict=True))
+    assert shown["above"] == ("0.0 %", "100.0 %")
+    assert shown["gap"] == ("0.00 %", "50.00 %")
+    assert [row.tone for row in given.rows] == [Tone.STRONG, Tone.PLAIN]
+
+
+def test_folded_sections_are_details() -> None:
+    columns: list[Column[str]] = [
+        Column("name", Unit.NAME, lambda name: Cell(name, note="at length"), note="what it is called"),
+        Column("more", Unit.TEXT, lambda name: "m", Shown.DETAILS),
+    ]
+    rows = table("names", columns, ["x", "y"], most=1)
+    blocks: list[Block] = [
+        Sentence("first"),
+        rows,
+        Sentence("about it", Tone.SOFT),
+        Section("why", (Sentence("because"),), folded=True),
+        Sentence("in brief only", shown=Shown.BRIEF),
+    ]
+    assert told(blocks, details=False) == [
+        "first",
+        "",
+        "  name",
+        "  x",
+        "  ... and 1 more (--json shows all)",
+        "name: what it is called",
+        "about it",
+        "in brief only",
+    ]
+    assert told(blocks, details=True) == [
+        "first",
+        "",
+        "  name         more",
+        "  x at length  m",
+        "  ... and 1 more (--json shows all)",
+        "name: what it is called",
+        "about it",
+        "",
+        "why",
+        "because",
+    ]
+
+
+def told(blocks: list[Block], *, details: bool) -> list[str]:
+    out = StringIO()
+    Console(file=out, width=60).print(blocks_view(blocks, details=details))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
