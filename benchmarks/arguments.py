@@ -43,3 +43,8 @@ def parse_emulation(texts: Sequence[str] | None) -> dict[str, int]:
     """Return {unit: permille} from texts such as "core1=50%", as `gapless` takes them."""
     found: dict[str, int] = SHARES.read(Place("--emulate"), " ".join(texts)) if texts else {}
     return found
+
+
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Return the names of a comma-separated list; empty without one."""
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()

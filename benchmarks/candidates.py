@@ -36,9 +36,8 @@ from statistics import fmean, median
 from rich.console import Console, Group, RenderableType
 
 import gapless
-from benchmarks.arguments import parse_emulation
+from benchmarks.arguments import parse_emulation, parse_names
 from benchmarks.instances import SPREADS, distorted, random_problem
-from gapless.cli.options.models import parse_names
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner

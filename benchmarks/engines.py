@@ -34,7 +34,7 @@ from statistics import median
 from rich.console import Console
 
 import gapless
-from gapless.cli.options.models import parse_names
+from benchmarks.arguments import parse_names
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.model import Model

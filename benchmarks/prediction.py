@@ -36,9 +36,8 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from benchmarks.arguments import parse_emulation
+from benchmarks.arguments import parse_emulation, parse_names
 from gapless.api.execution import profiled_problem
-from gapless.cli.options.models import parse_names
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.measurement import Measurement

@@ -118,7 +118,7 @@ class ProfileOptions(_ModelOptions, total=False):
     """What `profile` is told."""
 
     side_by_side: bool
-    batch: str | None
+    batch: Sequence[int] | str
     steady: bool
     item_seconds: float | str | None
     accept_noise: bool

@@ -23,6 +23,7 @@ from .values import (
     PERCENT,
     SHAPES,
     SHARES,
+    SIZES_OF_BATCHES,
     SOME_SIZE,
     YES,
     Names,
@@ -277,11 +278,12 @@ class Measuring(Said):
         "without --chain; of one model, to be requested several times.",
         YES,
     )
-    batch: str | None = _model(
+    batch: tuple[int, ...] = _model(
         "Sizes of batches, e.g. 1,2,4: each is measured as a network of its own (net*4), of which "
         "`plan --workload net*4x2` and `plan --batches 1,2,4` speak. Implies --side-by-side; the model "
         "leaves the first dimension open, and --shape says 1.",
-        text_form("SIZES"),
+        SIZES_OF_BATCHES,
+        default=(),
     )
     steady: bool = _measuring(
         "Warm each layer up until its times stop drifting: clocks and temperatures have settled then. At "

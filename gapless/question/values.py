@@ -166,6 +166,10 @@ def _list(place: Place, text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _sizes(place: Place, text: str) -> tuple[int, ...]:
+    return tuple(_count(place, part.strip(), least=1, most=9999) for part in text.split(","))
+
+
 def _shares(place: Place, text: str) -> dict[str, int]:
     """Read a percentage for each of several names, in permille."""
     found: dict[str, int] = {}
@@ -364,6 +368,9 @@ WINDOWS = Form(metavar="NAME=FROM..TO", read=_windows, write=_windows_text, repe
 SHARES = Form(metavar="UNIT=PERCENT", read=_shares, write=_shares_text, repeated=True)
 DEADLINES = Form(metavar="NAME=TIME", read=_deadlines, write=_deadlines_text, repeated=True)
 LIST = Form(metavar="NAME,NAME", read=_list, write=",".join)
+SIZES_OF_BATCHES = Form(
+    metavar="SIZES", read=_sizes, write=lambda sizes: ",".join(map(str, sizes)), example="1,2,4"
+)
 LINES = Form(
     metavar=None,
     read=lambda place, text: tuple(text.splitlines()),

@@ -10,11 +10,12 @@ import typer
 
 from ...files import documents
 from ...profiler.learned.predictors import PredictionMethod
-from ...question.fields import Only
+from ...question.fields import Only, said
 from ...question.subjects import Machine, Opening
+from ...question.values import LIST
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, heading
-from ..options.models import ModelArgument, parse_names
+from ..options.models import ModelArgument
 from ..options.problem import OutOption, check_writable
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ MeasuredOption = Annotated[
     ),
 ]
 NetworksOption = Annotated[
-    str | None,
-    _learning_option(
-        metavar="NAME,NAME",
-        help="Networks to run: built-in ones, or ONNX files; otherwise a usual selection.",
+    tuple[str, ...],
+    said(
+        "Networks to run: built-in ones, or ONNX files; otherwise a usual selection.",
+        LIST,
+        heading="How to learn",
     ),
 ]
 FolderArgument = Annotated[
@@ -64,7 +66,7 @@ FolderArgument = Annotated[
 @command
 def device_describe(
     *,
-    networks: NetworksOption = None,
+    networks: NetworksOption = (),
     machine: Machine,
     out: OutOption = None,
     json: JsonOption = False,
@@ -86,7 +88,7 @@ def device_describe(
         found = estimates.describe_device(
             platform=measuring.platform_of(machine, chosen),
             engine=chosen,
-            networks=parse_names(networks) or YARDSTICKS,
+            networks=networks or YARDSTICKS,
             report=line.report,
         )
     return Answer(
@@ -146,10 +148,11 @@ def costs_predict(
 def costs_learn(
     folder: FolderArgument,
     *,
-    networks: NetworksOption = None,
-    engines: Annotated[
-        str, _learning_option(metavar="NAME,NAME", help="Who runs them.", show_default=True)
-    ] = "mnn,onnxruntime",
+    networks: NetworksOption = (),
+    engines: Annotated[tuple[str, ...], said("Who runs them.", LIST, heading="How to learn")] = (
+        "mnn",
+        "onnxruntime",
+    ),
     measure: Annotated[
         bool, _learning_option(help="Measure what the folder does not hold yet.", show_default=True)
     ] = True,
@@ -168,8 +171,8 @@ def costs_learn(
     with StepLine() as line:
         found = estimates.learn_costs(
             folder,
-            networks=parse_names(networks) or None,
-            engines=parse_names(engines),
+            networks=networks or None,
+            engines=engines,
             measure=measure,
             train=train,
             report=line.report,

@@ -11,9 +11,10 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...question.fields import Only
 from ...question.subjects import Machine, Opening
+from ...question.values import LIST, Place
 from ..base.answer import Answer, command, write_out
 from ..base.general_options import JsonOption, output_option
-from ..options.models import RoundsOption, SecondsOption, measuring_option, parse_names
+from ..options.models import RoundsOption, SecondsOption, measuring_option
 from ..options.problem import OutOption, check_writable
 
 _NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
@@ -90,7 +91,7 @@ def costs_interference(
         subjects=subjects,
         machine=machine,
         opening=opening,
-        beside=[parse_names(text) for text in beside or ()],
+        beside=[LIST.read(Place("--beside"), text) for text in beside or ()],
         plans=plan or [],
         measured=measured or [],
         options=InterferenceOptions(rounds=rounds, seconds_per_item=seconds),

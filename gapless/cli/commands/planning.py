@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ...question.fields import Only, Said, attributes, said
 from ...question.subjects import SOLVING, Search
-from ...question.values import TIME, YES, count_form, text_form
+from ...question.values import SIZES_OF_BATCHES, TIME, YES, count_form, text_form
 from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
@@ -110,14 +111,14 @@ def plan(
         ),
     ] = None,
     batches: Annotated[
-        str | None,
+        tuple[int, ...],
         _solving(
             "Sizes of batches to choose from for each network of --workload, e.g. 1,2,4,8; of a problem file "
             "those whose costs it has, as networks of their own (net*4). A time limit is for all choices "
             "together.",
-            text_form("SIZES"),
+            SIZES_OF_BATCHES,
         ),
-    ] = None,
+    ] = (),
     search: Search,
     out: OutOption = None,
     json: JsonOption = False,
@@ -127,7 +128,7 @@ def plan(
     from ..tasks.solving import class_notes, plan_watched, slots_notes
 
     check_writable(out)
-    if batches is not None:
+    if batches:
         return _in_batches(asked, batches, backend, search, out)
     problem = asked.problem
     if search.pareto is not None:
@@ -233,7 +234,9 @@ def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out:
     )
 
 
-def _in_batches(asked: Asked, batches: str, backend: str | None, search: Search, out: Path | None) -> Answer:
+def _in_batches(
+    asked: Asked, batches: Sequence[int], backend: str | None, search: Search, out: Path | None
+) -> Answer:
     """Answer for `plan --batches`."""
     from ...view.terminal.batches import batches_view
     from ..tasks.solving import batches_watched

@@ -11,9 +11,10 @@ import typer
 
 from ...files import documents
 from ...formulations.problem import Problem
-from ...question.fields import Only
+from ...question.fields import Only, said
 from ...question.question import Question
 from ...question.subjects import Search
+from ...question.values import LIST
 from ...solvers.result import SolveResult
 from ..base.answer import Answer, command
 from ..base.exits import code_of_result
@@ -41,10 +42,12 @@ RequestsOption = Annotated[
     ),
 ]
 BackendsOption = Annotated[
-    str | None,
-    _report_option(
-        help='Backends that are compared on the problem, comma-separated, or "none"; otherwise the usual '
-        "ones, unless a comparison is given."
+    tuple[str, ...],
+    said(
+        'Backends that are compared on the problem, comma-separated, or "none"; otherwise the usual ones, '
+        "unless a comparison is given.",
+        LIST,
+        heading="What is shown",
     ),
 ]
 ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it is.", show_default=True)]
@@ -60,7 +63,7 @@ def report(
     question: Annotated[Question, Only.of("objective")],
     rules: RulesOption = None,
     requests: RequestsOption = None,
-    backends: BackendsOption = None,
+    backends: BackendsOption = (),
     search: Annotated[Search, Only.of("time_limit_s", "start")] = Search(time_limit_s=2.0, start="native"),
     explain: ExplainOption = True,
     json: JsonOption = False,

@@ -29,7 +29,7 @@ from ..base.answer import Answer, command
 from ..base.general_options import JsonOption, output_option
 from ..options.boards import on_boards
 from ..options.cluster import ClusterChoice, ClusterFileOption
-from ..options.models import SIMULATED, CheckOption, EngineOption, ModelsArgument, is_chain, parse_sizes
+from ..options.models import SIMULATED, CheckOption, EngineOption, ModelsArgument, is_chain
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
@@ -90,13 +90,15 @@ def profile(
     return _profiled(found, notes)
 
 
-def _subject(models: list[str], opening: Opening, batch: str | None, *, chained: bool) -> Model | list[Model]:
+def _subject(
+    models: list[str], opening: Opening, batch: Sequence[int], *, chained: bool
+) -> Model | list[Model]:
     """Return what to profile: one network, or several that share the units; batches are several."""
     from ...api.models import in_batches, open_all
     from ...executor.joined import join
 
-    if batch is not None:
-        models, shapes = in_batches(models, opening.shape or {}, parse_sizes("--batch", batch))
+    if batch:
+        models, shapes = in_batches(models, opening.shape or {}, batch)
         opening = replace(opening, shape=shapes)
     opened = open_all(models, opening)
     return join(opened) if chained else opened

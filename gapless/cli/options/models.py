@@ -57,8 +57,6 @@ RoundsOption = Annotated[
     int,
     said("How often all of it is repeated; more even noise out.", count_form(1, 1000), heading=MEASURING),
 ]
-MOST_DIGITS = 4
-"""Of a number of inferences that are served together."""
 
 
 def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
@@ -71,16 +69,3 @@ def is_chain(models: Sequence[str], *, chain: bool, shared: str) -> bool:
             f"--chain makes one network of the models, {shared} has them share the units: leave one out"
         )
     return not shared and (chain or len(models) == 1)
-
-
-def parse_names(text: str | None) -> tuple[str, ...]:
-    """Return the names of a comma-separated list; empty without one."""
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
-
-
-def parse_sizes(option: str, text: str) -> list[int]:
-    """Return whole numbers from a text such as "1,2,4"; `option` is who is told."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
-        raise InvalidInputError(f"{option} is {text!r}, must be whole numbers with commas, e.g. 1,2,4")
-    return [int(part) for part in parts]

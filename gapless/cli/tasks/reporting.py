@@ -33,7 +33,6 @@ from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, subject, write_report
 from ...view.terminal.blocks import blocks_view
 from ..base.progress import StepLine
-from ..options.models import parse_names
 from .solving import compare_watched, plan_watched
 
 NO_BACKENDS = "none"
@@ -55,7 +54,7 @@ class ReportOptions:
     objective: str | None
     rules: Path | None
     requests: int | None  # of the predicted trace, or None
-    backends: str | None  # names, "none", or None for the usual ones
+    backends: tuple[str, ...]  # names, or "none"; empty: the usual ones
     solving: SolveOptions
     explain: bool  # whether to say why
     command: str  # how the page was made
@@ -93,8 +92,8 @@ def report_watched(given: Sequence[str], asked: ReportOptions, out: Path) -> tup
     subjects = []
     for known in found:
         key = known.problem.fingerprint
-        told = known.answers or (known.compared and asked.backends is None)
-        if not told and asked.backends != NO_BACKENDS and key not in compared:
+        told = known.answers or (known.compared and not asked.backends)
+        if not told and asked.backends != (NO_BACKENDS,) and key not in compared:
             compared[key] = _compared(known.problem, asked)
         subjects.append(_subject(known, compared.get(key), asked))
     folders = [Path(name) for name in given if is_run(Path(name))]
@@ -134,7 +133,7 @@ def front_reported(
 
 
 def _compared(problem: Problem, asked: ReportOptions) -> Comparison:
-    names = default_backends(problem).names if asked.backends is None else parse_names(asked.backends)
+    names = asked.backends or default_backends(problem).names
     comparison, _ = compare_watched(problem, names, asked.solving)
     return comparison
 

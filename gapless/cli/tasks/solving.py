@@ -23,7 +23,6 @@ from ...solvers.result import SolveResult
 from ...solvers.session import solve
 from ...solvers.sources import label_of
 from ..base.progress import Progress, StepLine
-from ..options.models import parse_sizes
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
@@ -152,13 +151,13 @@ def compare_watched(
 
 
 def batches_watched(
-    asked: Asked, sizes: str, backend: str | None, options: SolveOptions
+    asked: Asked, sizes: Sequence[int], backend: str | None, options: SolveOptions
 ) -> tuple[BatchChoice, ...]:
-    """Choose sizes of batches with progress; `sizes`: numbers with commas."""
+    """Choose sizes of batches with progress."""
     from ...api.batches import batchings, compared
     from ...api.problems import load_problem
 
-    question, numbers = asked.question, parse_sizes("--batches", sizes)
+    question = asked.question
     if question.workload is None:
         raise InvalidInputError("--batches is about the requests of a workload: give --workload")
     if asked.problem.rules:
@@ -167,7 +166,7 @@ def batches_watched(
     if question.problem is not None:
         costs = load_problem(question.problem, costs=question.costs)
         known = [network.name for network in costs.networks]
-    texts = batchings(question.workload, numbers, known)
+    texts = batchings(question.workload, sizes, known)
     with StepLine() as line:
         return compared(
             texts,

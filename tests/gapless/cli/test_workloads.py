@@ -238,7 +238,10 @@ def test_sizes_of_batches_are_chosen_and_the_plan_remembers_them(cli: Cli, tmp_p
     ("arguments", "words"),
     [
         (("pixel7a/octree", "--batches", "1,2"), "give --workload"),
-        (("--workload", "bert", "--platform", "kirin990", "--batches", "x"), "whole numbers"),
+        (
+            ("--workload", "bert", "--platform", "kirin990", "--batches", "x"),
+            "--batches is 'x', must be a whole number",
+        ),
         (("--workload", "bert", "--platform", "kirin990", "--window", "bert"), "--window is 'bert'"),
         (("--workload", "bert", "--platform", "kirin990", "--window", "vit=1ms.."), "no request 'vit'"),
         (("pixel7a/octree", "--window", "a=1ms..2ms"), "is about a workload"),
