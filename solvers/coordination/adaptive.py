@@ -39,6 +39,9 @@ PLANNING_US = 50_000
 _PLANNING_S = 0.5
 """After this time the relaxation is not improved any more."""
 
+PAUSE_US = 1_000_000
+"""Between two plans for the same units: where times never rest, planning would take the units' own cores."""
+
 _SEEN, _MIXED = 100, 0.15
 """The mix of requests is that of this number of the last ones; a plan no longer fits if the share of a
 network has changed by more than that."""
@@ -315,7 +318,7 @@ class Adaptive(Policy):
             self._settled_at = times.version + _SETTLING
             self._note(Change(now_us, None, known[1].work_us))
             return known[1]
-        if not self._planning.busy and asked.units not in self._hopeless:
+        if asked.units not in self._hopeless and self._planning.may_begin(now_us, asked.units):
             self._planning.begin(now_us, asked, times)
         return None
 
@@ -362,18 +365,20 @@ class _Planning:
     def __init__(self, threads: ThreadPoolExecutor | None = None) -> None:
         self._threads = threads
         self._asked: _Asked | None = None
+        self._rests: tuple[tuple[int, ...], int] = ((), 0)
+        """For which units the last plan was made, and until when no other one is."""
         self._made: Future[StreamPlan | None] = Future()
         self._ready_us = 0
 
-    @property
-    def busy(self) -> bool:
-        """Whether a plan is being made, or waits to be taken."""
-        return self._asked is not None
+    def may_begin(self, now_us: int, units: tuple[int, ...]) -> bool:
+        """Return whether no plan is being made, and the last one for these units was a while ago."""
+        return self._asked is None and (units != self._rests[0] or now_us >= self._rests[1])
 
     def begin(self, now_us: int, asked: _Asked, times: Times) -> None:
         """Have a plan made for what times are now."""
         problem = _stream_problem(asked, times)
         self._asked, self._ready_us = asked, now_us + PLANNING_US
+        self._rests = asked.units, now_us + PAUSE_US
         if self._threads is not None:
             self._made, self._ready_us = self._threads.submit(_planned, problem, times), now_us
             return

@@ -95,6 +95,9 @@ def test_times_that_drift_end_a_plan_and_make_another() -> None:
     policy.next(60_001, queue, there, times)
     assert whys(policy) == [None, Why.DRIFT]
     policy.next(60_001 + adaptive.PLANNING_US, queue, there, times)
+    assert policy.plans == 1  # not again and again where times never rest
+    policy.next(adaptive.PAUSE_US, queue, there, times)
+    policy.next(adaptive.PAUSE_US + adaptive.PLANNING_US, queue, there, times)
     assert whys(policy) == [None, Why.DRIFT, None]
     assert policy.changes[-1].work_us > policy.changes[0].work_us
 
@@ -130,11 +133,11 @@ def test_networks_that_nothing_can_run_leave_it_to_the_policy() -> None:
     times = Times(["a", "b"], [NetworkTimes(sections=1, chunk_us={(0, 1, 1): 1_000})])
     policy, there = Adaptive(), (UnitState(), UnitState(available=False))
     queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(300)]
-    for now_us in (0, 60_000, 120_000):
+    for now_us in (0, 60_000, 2_000_000):
         assert policy.next(now_us, queue, there, times) is None
     assert policy.plans == 0
-    assert not policy._planning.busy  # it is not tried again and again
-    assert policy.next(180_000, queue, (UnitState(), UnitState()), times) == (0, 1, 1)
+    assert policy._planning.may_begin(2_000_000, (0,))  # it is not tried again
+    assert policy.next(3_000_000, queue, (UnitState(), UnitState()), times) == (0, 1, 1)
 
 
 def test_a_given_plan_is_followed_from_the_first_request() -> None:
