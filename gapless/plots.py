@@ -12,13 +12,23 @@ They need `pip install 'gapless[plots]'`; nothing else in gapless does. `import 
 
 from __future__ import annotations
 
-from .view.plots.answers import plot_answers, plot_comparison, plot_front, plot_solve_times
-from .view.plots.coordination import plot_deadlines, plot_record
-from .view.plots.courses import plot_courses, plot_profile
-from .view.plots.layers import plot_layer_times, plot_slowdown
-from .view.plots.streams import plot_task_stream
-from .view.plots.traces import plot_busy, plot_trace
-from .view.plots.tuning import plot_candidates, plot_predicted
+from .view.plots.pictures import (
+    plot_answers,
+    plot_busy,
+    plot_candidates,
+    plot_comparison,
+    plot_courses,
+    plot_deadlines,
+    plot_front,
+    plot_layer_times,
+    plot_predicted,
+    plot_profile,
+    plot_record,
+    plot_slowdown,
+    plot_solve_times,
+    plot_task_stream,
+    plot_trace,
+)
 
 __all__ = [
     "plot_answers",

@@ -92,7 +92,7 @@ def requests_stream(
     document = documents.stream_document(found, ran)
     notes += write_out(out, lambda: documents.json_text(document))
     if picture is not None:
-        from ...view.plots.streams import save_stream
+        from ...view.plots.pictures import save_stream
 
         save_stream(found, picture)
         notes.append(f"wrote {picture}")

@@ -225,7 +225,7 @@ def shown(
     document = coordination_document(runs, bound)
     notes = [*said, *write_out(out, lambda: documents.json_text(document))]
     if picture is not None:
-        from ...view.plots.coordination import save_coordination
+        from ...view.plots.pictures import save_coordination
 
         save_coordination(runs, picture)
         notes.append(f"wrote {picture}")
@@ -283,7 +283,7 @@ def served_here(
     document = here_document(measured, simulated)
     notes = write_out(out, lambda: documents.json_text(document))
     if picture is not None:
-        from ...view.plots.coordination import save_coordination
+        from ...view.plots.pictures import save_coordination
 
         records = [
             replace(record, policy=f"{record.policy}, {how_so}")

@@ -22,7 +22,7 @@ from gapless.view.page.subject import Subject
 from gapless.view.page.subjects import subject
 from gapless.view.page.timeline import timeline
 from gapless.view.page.utilisation import chunk_table, utilisation
-from gapless.view.plots.traces import plot_trace
+from gapless.view.plots.pictures import plot_trace
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.tables import simulation_view
 from tests.pipeline_boards import TWO, one_board, six_devices
