@@ -83,10 +83,25 @@ def opened(tmp_path: Path) -> Open:
 def test_pages_open_without_errors(opened: Open, name: str) -> None:
     found = opened(
         report_page([samples.SAMPLES[name]()]),
-        "found.wide = document.documentElement.scrollWidth > innerWidth; found.title = document.title;",
+        """
+        found.wide = document.documentElement.scrollWidth > innerWidth; found.title = document.title;
+        found.ticks = 0; found.overlaps = [];
+        for (const chart of all('.plot > svg, .bars svg.axis')) {
+          const boxes = [...chart.querySelectorAll('text:not(.name)')]
+            .map(text => [text.textContent, text.getBoundingClientRect()]).filter(([, box]) => box.width);
+          found.ticks += boxes.length;
+          boxes.forEach(([one, a], n) => boxes.slice(n + 1).forEach(([other, b]) => {
+            if (a.left < b.right && b.left < a.right && a.top < b.bottom - 3 && b.top < a.bottom - 3) {
+              found.overlaps.push([one, other]);
+            }
+          }));
+        }
+        """,
         width=500,
     )
     assert found["wide"] is False
+    assert found["ticks"] > 4 or name.startswith("hostile")
+    assert found["overlaps"] == []
     if name.startswith("hostile"):
         assert found["title"].startswith(samples.HOSTILE)
 
