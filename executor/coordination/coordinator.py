@@ -432,10 +432,19 @@ class Coordinator:
         with suppress(RefusedRequestError):
             self._loop.call(lambda: self._loop.abandon(answer))
 
-    def withdraw(self, unit: str, *, why: str = "withdrawn") -> None:
+    def withdraw(self, unit: str, *, why: str = "withdrawn", finish: bool = False) -> None:
         """Take a unit away: what it runs is put back and runs elsewhere, if anywhere.
 
         Requests that only this unit can run wait until it is back.
+
+        Parameters
+        ----------
+        unit
+            Its name.
+        why
+            In words; it is given back for the same reason.
+        finish
+            Whether what it runs goes on to its end there: it rests from then on.
 
         Raises
         ------
@@ -443,7 +452,7 @@ class Coordinator:
             There is no such unit.
         """
         for seat in self._workers(unit):
-            self._loop.call(partial(self._loop.withdraw, seat, why)).result()
+            self._loop.call(partial(self._loop.withdraw, seat, why, finish=finish)).result()
 
     def restore(self, unit: str, *, why: str = "withdrawn") -> None:
         """Give a unit back that was taken away for this reason; it is probed, and then joins again.

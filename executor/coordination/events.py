@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Protocol, Self
 
+from ...formulations.coordination.behaviour import Behaviour
+from ...formulations.coordination.truth import Warmth
 from ...formulations.errors import InvalidInputError, RefusedRequestError
 from ..machine.kernel_files import read_text
 from ..progress import Report, Step, silent
@@ -26,6 +29,9 @@ class Source(Protocol):
     why: str
     """In words."""
 
+    finish: bool
+    """Whether what units run goes on to its end when they leave."""
+
     def away(self) -> set[str]:
         """Return their names."""
         ...
@@ -37,6 +43,7 @@ class ControlFile:
 
     path: Path
     why: str = "named in the control file"
+    finish: bool = False
 
     def away(self) -> set[str]:
         """Return the names in the file."""
@@ -55,18 +62,28 @@ class HotZone:
     limit_c: float
     back_c: float
     why: str = "too hot"
+    finish: bool = False
     _hot: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, unit: str, zone: str, limit_c: float, *, root: Path = Path("/")) -> Self:
-        """Return the zone of a name, e.g. "thermal_zone0", or of a type, e.g. "cpu-big-thermal"."""
+    def of(
+        cls, unit: str, zone: str, limit_c: float, rest_kelvin: float | None = None, *, root: Path = Path("/")
+    ) -> Self:
+        """Return the zone of a name, e.g. "thermal_zone0", or of a type, e.g. "cpu-big-thermal".
+
+        `rest_kelvin`: so far below the limit the unit rests; None: it is lost at the limit.
+        """
         zones = sorted((root / "sys/class/thermal").glob("thermal_zone*"))
         names = {(read_text(path / "type") or "").strip(): path for path in reversed(zones)}
         names |= {path.name: path for path in zones}
         if zone not in names or read_text(names[zone] / "temp") is None:
             there = ", ".join(sorted(names)) or "none at all"
             raise InvalidInputError(f"no thermal zone {zone!r} that tells its temperature; there are {there}")
-        return cls(unit, names[zone] / "temp", limit_c, limit_c - COOLER_C)
+        temperature = names[zone] / "temp"
+        if rest_kelvin is None:
+            return cls(unit, temperature, limit_c, limit_c - COOLER_C)
+        early_c = limit_c - rest_kelvin
+        return cls(unit, temperature, early_c, early_c - COOLER_C, why="rests", finish=True)
 
     def away(self) -> set[str]:
         """Return the unit while it is too hot."""
@@ -74,6 +91,50 @@ class HotZone:
         if text.lstrip("-").isdigit():
             self._hot = int(text) / 1000 >= (self.back_c if self._hot else self.limit_c)
         return {self.unit} if self._hot else set()
+
+
+class ModelledHeat:
+    """Units that are too hot by a model: their temperatures follow what they have worked (`HeatModel`).
+
+    `rest_kelvin`: so far below the limit a unit rests; None: it is lost at the limit.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        behaviour: Behaviour,
+        rest_kelvin: float | None = None,
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.why = "too hot by its model" if rest_kelvin is None else "rests"
+        self.finish = rest_kelvin is not None
+        self._coordinator, self._clock = coordinator, clock
+        self._at_s = self._begin_s = clock()
+        self._warmth: dict[str, Warmth] = {}
+        self._busy_us: dict[str, float] = {}
+        platform = coordinator.platform
+        for unit, place in zip(platform.units, platform.places, strict=True):
+            own = behaviour.of(unit.worker_of or unit.name)
+            if own.heat is not None and platform.units[place] is unit:
+                self._warmth[unit.name] = Warmth(own, own.heat, own.heat.limit_c - (rest_kelvin or 0.0))
+
+    def away(self) -> set[str]:
+        """Return the units that are too hot now."""
+        platform, now_s = self._coordinator.platform, self._clock()
+        busy_us = dict.fromkeys(self._warmth, 0.0)
+        for counts, place in zip(self._coordinator.statistics().units, platform.places, strict=True):
+            if (name := platform.unit_names[place]) in busy_us:
+                busy_us[name] += counts.busy_us
+        for name, warmth in self._warmth.items():
+            worked_us = min(busy_us[name] - self._busy_us.get(name, 0.0), 1e6 * (now_s - self._at_s))
+            before_us = 1e6 * (self._at_s - self._begin_s)
+            warmth.work(before_us, busy=True)
+            warmth.work(before_us + worked_us, busy=False)
+            now_c = warmth.at(1e6 * (now_s - self._begin_s))
+            warmth.hot = now_c >= (warmth.back_c if warmth.hot else warmth.limit_c)
+        self._busy_us, self._at_s = busy_us, now_s
+        return {name for name, warmth in self._warmth.items() if warmth.hot}
 
 
 class UnitWatch:
@@ -91,7 +152,7 @@ class UnitWatch:
         self._sources = sources
         self._interval_s = interval_s
         self._report = report
-        self._away: dict[str, set[str]] = {}
+        self._away: dict[int, set[str]] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="gapless units", daemon=True)
         self._thread.start()
@@ -110,21 +171,23 @@ class UnitWatch:
     def _work(self) -> None:
         try:
             while True:
-                for source in self._sources:
-                    self._look(source)
+                for number, source in enumerate(self._sources):
+                    self._look(number, source)
                 if self._ended.wait(self._interval_s if self._sources else None):
                     return
         except RefusedRequestError:
             return  # the coordinator is closed
 
-    def _look(self, source: Source) -> None:
-        before, now = self._away.get(source.why, set()), source.away()
-        self._away[source.why] = now
+    def _look(self, number: int, source: Source) -> None:
+        before, now = self._away.get(number, set()), source.away()
+        self._away[number] = now
         for unit in sorted(before ^ now):
             leaves = unit in now
             try:
-                change = self._coordinator.withdraw if leaves else self._coordinator.restore
-                change(unit, why=source.why)
+                if leaves:
+                    self._coordinator.withdraw(unit, why=source.why, finish=source.finish)
+                else:
+                    self._coordinator.restore(unit, why=source.why)
             except InvalidInputError as error:
                 self._report(Step(text=f"{source.why}: {error}"))
             else:

@@ -180,12 +180,13 @@ class Loop:
         with suppress(ExecutionError):
             self._leave_word(shut)
 
-    def withdraw(self, seat: int, why: str) -> None:
-        """Take a unit away; what it runs is put back where other units can run it."""
+    def withdraw(self, seat: int, why: str, *, finish: bool = False) -> None:
+        """Take a unit away; what it runs is put back where other units can run it, or goes on (`finish`)."""
         self.seats[seat].reasons.add(why)
         self._settle(self.seats[seat])
         task = self.seats[seat].task
-        if isinstance(task, Run) and not task.stale and self._runs(task.start, self._free()):
+        putting_back = isinstance(task, Run) and not task.stale and not finish
+        if isinstance(task, Run) and putting_back and self._runs(task.start, self._free()):
             slots = self.networks[task.start.request.network].slots
             task.stale = True
             task.request.slot = slots.take()  # the worker still writes to the old one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,6 +143,20 @@ class Behaviour:
         if self.base_mw is not None:
             defects.check_count("base_mw", self.base_mw)
         defects.raise_as(InvalidProblemError)
+
+    def energy_mj(self, busy_us: Mapping[str, float], time_us: float) -> float | None:
+        """Return the energy of the device in millijoule; None: powers are not known.
+
+        `busy_us`: how long something ran on each unit. `time_us`: how long it took in all.
+        """
+        units = [self.of(unit) for unit in busy_us]
+        if all(unit.busy_mw is None for unit in units):
+            return None
+        worked = sum(
+            (unit.busy_mw or 0) * busy_us[unit.unit] + (unit.idle_mw or 0) * (time_us - busy_us[unit.unit])
+            for unit in units
+        )
+        return ((self.base_mw or 0) * time_us + worked) / 1e6
 
     def of(self, unit: str) -> UnitBehaviour:
         """Return the behaviour of a unit."""

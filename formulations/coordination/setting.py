@@ -266,16 +266,9 @@ class Setting:
         time_us
             How long it took in all.
         """
-        places = self.platform.places
-        units = [[u for u, first in enumerate(places) if first == place] for place in sorted(set(places))]
-        known = [self.behaviours[own[0]] for own in units]
-        powers = [(behaviour.busy_mw, behaviour.idle_mw) for behaviour in known]
-        busy_us = [covered_us(ran, own) for own in units]
-        if all(busy is None for busy, _ in powers):
-            return None
-        base_mw = (self.behaviour.base_mw if self.behaviour else None) or 0
-        worked = sum(
-            (busy_mw or 0) * busy + (idle_mw or 0) * (time_us - busy)
-            for (busy_mw, idle_mw), busy in zip(powers, busy_us, strict=True)
-        )
-        return (base_mw * time_us + worked) / 1e6
+        places, names = self.platform.places, self.platform.unit_names
+        busy_us = {
+            names[place]: covered_us(ran, {unit for unit, first in enumerate(places) if first == place})
+            for place in sorted(set(places))
+        }
+        return (self.behaviour or Behaviour(platform=self.platform.name)).energy_mj(busy_us, time_us)

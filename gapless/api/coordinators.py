@@ -12,10 +12,12 @@ from ..executor.coordination.restarts import RESTARTS
 from ..executor.engine import Engine
 from ..executor.model import Model
 from ..executor.progress import Report, Step, silent
+from ..formulations.coordination.behaviour import Behaviour, UnitBehaviour
 from ..formulations.coordination.dispatch import Late
 from ..formulations.coordination.policy import Policy
 from ..formulations.coordination.sections import sections_of
 from ..formulations.coordination.sessions import SessionChoice
+from ..formulations.coordination.setting import Setting
 from ..formulations.coordination.times import SMOOTHING
 from ..formulations.costs import CostTable, NetworkCosts
 from ..formulations.deployment import Deployment
@@ -24,6 +26,7 @@ from ..formulations.hardware import Platform
 from ..formulations.nearness import meant, shown
 from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
+from ..solvers.coordination.budget import PowerBudget
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 from .coordination import further_borders, platform_with_workers
 from .execution import resolve_all
@@ -43,6 +46,8 @@ class CoordinatorOptions(TypedDict, total=False):
     platform: Platform | None
     workers: Mapping[str, int] | None
     engine: str | Engine | None
+    behaviour: Behaviour | None
+    power_w: float | None
     smoothing: float
     sessions: SessionChoice | str
     session_bytes: int | None
@@ -65,6 +70,8 @@ def open_coordinator(
     platform: Platform | None = None,
     workers: Mapping[str, int] | None = None,
     engine: str | Engine | None = None,
+    behaviour: Behaviour | None = None,
+    power_w: float | None = None,
     smoothing: float = SMOOTHING,
     sessions: SessionChoice | str = SessionChoice.USEFUL,
     session_bytes: int | None = None,
@@ -101,6 +108,10 @@ def open_coordinator(
         By unit, how many requests may run there at the same time; None: as the platform says.
     engine
         Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
+    behaviour
+        Powers of the units and of the device, for `power_w`; None: those of the platform's units.
+    power_w
+        Start nothing beyond this power of the device, as far as powers are known; None: no limit.
     smoothing
         Share of the last observation in an expected time.
     sessions
@@ -144,7 +155,7 @@ def open_coordinator(
     names = [model.network.name for model in opened]
     _check_names(deadlines_us or {}, names)
     table = None if asked is None else asked.costs
-    decides = make_policy(policy) if isinstance(policy, str) else policy
+    decides = limited(policy, units, behaviour, power_w)
     followed: dict[str, Sequence[Chunk]] = {}
     coordinator = Coordinator(
         units,
@@ -183,6 +194,34 @@ def open_coordinator(
         coordinator.close(patience_s=0.0)
         raise
     return coordinator
+
+
+def limited(
+    policy: str | Policy, platform: Platform, behaviour: Behaviour | None, power_w: float | None
+) -> Policy:
+    """Return a policy that starts nothing beyond a power of the device; None: no limit."""
+    made = make_policy(policy) if isinstance(policy, str) else policy
+    if power_w is None:
+        return made
+    known = behaviour or powers_of(platform)
+    if strange := sorted({unit.unit for unit in known.units} - set(platform.unit_names)):
+        raise InvalidInputError(
+            f"the behaviour has a unit {shown(strange[0])}; {meant(strange[0], platform.unit_names)}"
+        )
+    nothing = CostTable(units=platform.unit_names, networks=())
+    place = Setting(platform=platform, networks=(), costs=nothing, behaviour=known)
+    return PowerBudget(made, place, round(1000 * power_w))
+
+
+def powers_of(platform: Platform) -> Behaviour:
+    """Return what a platform says of the powers of its units."""
+    return Behaviour(
+        platform=platform.name,
+        units=tuple(
+            UnitBehaviour(unit=unit.name, busy_mw=unit.power_mw, idle_mw=unit.idle_mw)
+            for unit in platform.units
+        ),
+    )
 
 
 def _check_names(given: Iterable[str], names: Sequence[str]) -> None:

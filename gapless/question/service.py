@@ -49,6 +49,13 @@ SESSION_MEMORY = said(
 SMOOTHED = said(
     "Share of the last observation in an expected time.", number_form("NUMBER", 0, 1), heading=SERVED
 )
+REST = said(
+    "Let units rest so far below the heat at which they are lost.",
+    number_form("KELVIN", 0, 1000),
+    heading=SERVED,
+    called="--rest",
+)
+POWER = said("Start nothing beyond a power of the device.", number_form("WATT", 0.001, 1e6), heading=SERVED)
 WORKERS = said(
     "Let so many requests run on a unit at the same time, each with sessions of its own, e.g. npu=2; can be "
     "repeated.",
@@ -114,6 +121,9 @@ class Service(Said):
     sessions: SessionChoice | None = attribute(SESSIONS)
     session_memory_bytes: int | None = attribute(SESSION_MEMORY)
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
+    rest_kelvin: float | None = attribute(REST)
+    power: float | None = attribute(POWER)
+    behaviour: Path | None = _served("A file on how its units behave (powers, heat, ...).", file_form("PATH"))
     max_batch: int | None = _served(
         "Run up to so many waiting requests of a model together, where that is measured to pay; its file "
         "leaves the first dimension of inputs open (--shape INPUT=1,...).",
@@ -188,14 +198,8 @@ class Play(Said):
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
     noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)
-    rest_kelvin: float | None = _served(
-        "Let units rest so far below the heat at which they are lost.",
-        number_form("KELVIN", 0, 1000),
-        called="--rest",
-    )
-    power: float | None = _served(
-        "Start nothing beyond a power of the device.", number_form("WATT", 0.001, 1e6)
-    )
+    rest_kelvin: float | None = attribute(REST)
+    power: float | None = attribute(POWER)
     multipliers: str | None = _served(
         "Serve it once for each deadline: so many times the 99th percentile of the time alone.",
         text_form("X,..."),

@@ -63,6 +63,8 @@ _RARE = frozenset(
         "--smoothing",
         "--session-memory",
         "--behaviour",
+        "--rest",
+        "--power",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""

@@ -15,20 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from ...answers.words import microseconds
-from ...api.coordinators import open_coordinator
+from ...api.coordinators import open_coordinator, powers_of
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
 from ...api.models import in_batches, open_all, opening_notes
 from ...api.problems import load_problem
 from ...executor.coordination.coordinator import Coordinator
-from ...executor.coordination.events import ControlFile, HotZone, Source, UnitWatch
-from ...executor.coordination.tally import Statistics
+from ...executor.coordination.events import ControlFile, HotZone, ModelledHeat, Source, UnitWatch
+from ...executor.coordination.tally import Fate, Statistics
+from ...executor.machine.state import PowerMeter, power_source
 from ...executor.model import Model
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
+from ...formulations.coordination.behaviour import Behaviour
+from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, NothingLeftError
+from ...formulations.files import load
 from ...formulations.operation import operation_of
 from ...formulations.printing import printable
 from ...formulations.problem import Problem
@@ -114,6 +118,8 @@ def opened(
                 split=service.split,
                 sessions=service.sessions or SessionChoice.USEFUL,
                 session_bytes=service.session_memory_bytes,
+                behaviour=behaviour_of(service),
+                power_w=service.power,
                 smoothing=service.smoothing,
                 workers=parse_workers(service.workers),
                 queue=service.queue,
@@ -206,11 +212,59 @@ def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
     return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
 
 
-def _sources_of(control: Path | None, hot: Sequence[str]) -> list[Source]:
-    """Return what takes units away: a file, and zones from texts such as "core1=thermal_zone0:85"."""
-    zones = _parsed(hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
-    found: list[Source] = [HotZone.of(unit, zone, float(limit)) for unit, zone, limit in zones]
-    return found if control is None else [ControlFile(control), *found]
+def behaviour_of(service: Service) -> Behaviour | None:
+    """Return how the units behave, if a file says it."""
+    return None if service.behaviour is None else load(service.behaviour, BEHAVIOUR)
+
+
+def _sources_of(service: Service, coordinator: Coordinator) -> list[Source]:
+    """Return what takes units away: a file, zones from texts such as "core1=thermal_zone0:85", and models."""
+    zones = _parsed(service.hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
+    rest, behaviour = service.rest_kelvin, behaviour_of(service)
+    found: list[Source] = [HotZone.of(unit, zone, float(limit), rest) for unit, zone, limit in zones]
+    modelled = behaviour is not None and any(unit.heat for unit in behaviour.units)
+    if behaviour is not None and modelled:
+        found.append(ModelledHeat(coordinator, behaviour, rest))
+    if rest is not None and not found:
+        raise InvalidInputError("--rest needs a heat to stay below: give --hot, or --behaviour with heat")
+    return found if service.control is None else [ControlFile(service.control), *found]
+
+
+class Energy:
+    """What serving takes: as the machine tells it, or else by the powers of its units, simulated."""
+
+    def __init__(self, coordinator: Coordinator, behaviour: Behaviour | None) -> None:
+        self._coordinator = coordinator
+        self._behaviour = behaviour or powers_of(coordinator.platform)
+        self._source = power_source()
+        self._meter = None if self._source is None else PowerMeter(self._source)
+        self.look()
+
+    def look(self) -> None:
+        """Read what the machine tells; now and then."""
+        if self._meter is not None:
+            self._meter.look()
+
+    def words(self, seconds: float) -> str | None:
+        """Return the energy and that of a request, and where it comes from; None: nothing is known."""
+        statistics = self._coordinator.statistics()
+        if self._source is not None and self._meter is not None and self._meter.watts is not None:
+            joules: float | None = self._meter.watts * seconds
+            how = f"measured by {self._source.name}: the whole machine"
+        else:
+            platform = self._coordinator.platform
+            busy_us = dict.fromkeys((platform.unit_names[place] for place in platform.places), 0.0)
+            for counts, place in zip(statistics.units, platform.places, strict=True):
+                name = platform.unit_names[place]
+                busy_us[name] = min(1e6 * seconds, busy_us[name] + counts.busy_us)
+            energy_mj = self._behaviour.energy_mj(busy_us, 1e6 * seconds)
+            joules = None if energy_mj is None else energy_mj / 1000
+            how = "simulated by the powers of the units; neither RAPL nor hwmon tells it here"
+        answered = statistics.total(Fate.ANSWERED) + statistics.total(Fate.LATE)
+        if joules is None:
+            return None
+        each = f", {1000 * joules / answered:.1f} mJ for each request" if answered else ""
+        return f"energy: {joules:.3g} J{each}; {how}"
 
 
 def _parsed(
@@ -232,10 +286,12 @@ def serve_until(
     messages it has left out.
     Returns what happened, and what the user should know.
     """
-    sources, seconds = _sources_of(service.control, service.hot), service.seconds
+    seconds = service.seconds
     with ExitStack() as stack:
         stack.callback(server.close)
         stop = stack.enter_context(_stopped_by_signals())
+        energy = Energy(server.coordinator, behaviour_of(service))
+        sources = _sources_of(service, server.coordinator)
         watch = stack.enter_context(
             UnitWatch(server.coordinator, sources, report=lambda step: say(step.text))
         )
@@ -245,14 +301,17 @@ def serve_until(
             if _left_s(seconds, began) <= 0:
                 break
             given_up = _nothing_left(server, service.give_up_s)
+            energy.look()
             if log is not None:
                 log.tell_left_out()
         served_s = time.monotonic() - began
         watch.close()
         unanswered = server.close()
+        spent = energy.words(served_s)
         models = server.coordinator.registered
         notes = [f"{name}: {model.numbers}" for name, model in models.items() if not model.compared]
         notes += [f"{request} was not answered" for request in unanswered]
+        notes += [] if spent is None else [spent]
         history = server.coordinator.history()
         if trace is not None:
             if history is None:

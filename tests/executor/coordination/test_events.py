@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from gapless.executor.coordination.events import ControlFile, HotZone, UnitWatch
+from gapless.executor.coordination.events import ControlFile, HotZone, ModelledHeat, UnitWatch
 from gapless.executor.progress import Step
+from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.hardware import Platform, ProcessingUnit
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.processes import soon
@@ -51,3 +56,68 @@ def test_a_zone_that_is_too_hot_takes_its_unit_away_until_it_is_cooler(tmp_path:
     assert hot.away() == set()
     with pytest.raises(InvalidInputError, match="no thermal zone 'x' that tells its temperature"):
         HotZone.of("a", "x", 80.0, root=tmp_path)
+
+
+def test_zones_of_two_units_do_not_bring_each_other_back(tmp_path: Path) -> None:
+    for number, millicelsius in ((0, "90000"), (1, "50000")):
+        zone = tmp_path / f"sys/class/thermal/thermal_zone{number}"
+        zone.mkdir(parents=True)
+        (zone / "temp").write_text(millicelsius)
+    zones = [HotZone.of(unit, f"thermal_zone{n}", 80.0, root=tmp_path) for n, unit in enumerate("ab")]
+    with coordinator("a", "b") as opened, UnitWatch(opened, zones, interval_s=0.01):
+        assert soon(lambda: not opened.statistics().units[0].available)
+        for _ in range(20):
+            time.sleep(0.01)
+            assert [unit.available for unit in opened.statistics().units] == [False, True]
+
+
+def test_a_unit_rests_below_its_limit_if_asked_to(tmp_path: Path) -> None:
+    zone = tmp_path / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (zone / "temp").write_text("77000")
+    lost = HotZone.of("a", "thermal_zone0", 80.0, root=tmp_path)
+    rests = HotZone.of("a", "thermal_zone0", 80.0, 5.0, root=tmp_path)
+    assert (lost.away(), rests.away()) == (set(), {"a"})
+    assert (lost.finish, rests.finish) == (False, True)
+
+
+class Worked:
+    """A coordinator of which only the units, and how long they have worked, are asked for."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self.busy_us = [0.0] * len(platform.units)
+
+    def statistics(self) -> Any:
+        return SimpleNamespace(units=[SimpleNamespace(busy_us=busy_us) for busy_us in self.busy_us])
+
+
+def test_temperatures_by_a_model_follow_what_units_work() -> None:
+    heat = HeatModel(kelvin_per_w=20, time_s=10, limit_c=70, back_c=60)  # at work 105 degrees in the end
+    behaviour = Behaviour(
+        platform="p", units=(UnitBehaviour(unit="npu", busy_mw=4000, idle_mw=0, heat=heat),)
+    )
+    unit = ProcessingUnit(name="npu", workers=2)
+    found = Worked(Platform(name="p", units=(unit, ProcessingUnit(name="cpu"))).by_worker())
+    times = {"now": 0.0}
+
+    def left_at(rest_kelvin: float | None) -> tuple[int | None, int | None]:
+        """Return after how many seconds at work it leaves, and after how many without it is back."""
+        times["now"], found.busy_us = 0.0, [0.0] * 3
+        model = ModelledHeat(found, behaviour, rest_kelvin, clock=lambda: times["now"])  # type: ignore[arg-type]
+        left = back = None
+        for second in range(1, 60):
+            times["now"] += 1.0
+            if left is None:
+                found.busy_us[0] += 5e5
+                found.busy_us[1] += 5e5
+                left = second if model.away() == {"npu"} else None
+            elif back is None:
+                back = second - left if not model.away() else None
+        return left, back
+
+    assert left_at(None) == (
+        9,
+        4,
+    )  # 80 (1 - exp(-t / 10)) is 45 K after 8.3 s; from 47.5 to 35 K it takes 3.05
+    assert left_at(5.0)[0] == 7  # 40 K after 6.9 s

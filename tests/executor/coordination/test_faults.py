@@ -355,3 +355,16 @@ def test_a_worker_that_is_killed_while_a_network_is_registered() -> None:
         assert soon(lambda: all(unit.available for unit in opened.statistics().units))
         opened.register(chain("add", name="more"), "more")
         assert opened.run("more", MODEL.sample_inputs(0))
+
+
+def test_what_a_resting_unit_runs_goes_on_there() -> None:
+    model = chain(("sleep", 0.1), name="net")
+    with coordinator("a", "b") as opened:
+        opened.register(model, "net")
+        future = opened.submit("net", model.sample_inputs(0))
+        assert soon(lambda: any(seat.task for seat in opened._loop.seats))
+        busy = next(seat.unit.name for seat in opened._loop.seats if seat.task)
+        opened.withdraw(busy, why="rests", finish=True)
+        assert [chunk.unit for chunk in future.result(timeout=60).chunks] == [busy]
+        other = opened.run("net", model.sample_inputs(0))
+        assert [chunk.unit for chunk in other.chunks] == ["b" if busy == "a" else "a"]

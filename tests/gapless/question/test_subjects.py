@@ -67,6 +67,7 @@ SAID: tuple[Said, ...] = (
     Service(sessions=SessionChoice.USEFUL, session_memory_bytes=200_000_000, state=("h=h_out",)),
     Service(max_batch=8, max_delay_s=0.002),
     Service(smoothing=0.5, workers=("core0=2", "core1=3")),
+    Service(rest_kelvin=5.0, power=7.5, behaviour=Path("b")),
     ClusterChoice(local="2"),
     ClusterChoice(address="h:1", allow_no_token=True),
     Compared(backends="a,b", backend="c", kinds="all", layer_orders="all", instances="f", jobs=2),
