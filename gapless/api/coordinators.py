@@ -203,6 +203,10 @@ def limited(
     made = make_policy(policy) if isinstance(policy, str) else policy
     if power_w is None:
         return made
+    if made.adapts:
+        raise InvalidInputError(
+            f"policy {made.name!r} takes no budget of power: units without power would count as lost for it"
+        )
     known = behaviour or powers_of(platform)
     if strange := sorted({unit.unit for unit in known.units} - set(platform.unit_names)):
         raise InvalidInputError(

@@ -53,6 +53,10 @@ class PowerBudget(Policy):
         ]
         return self._policy.next(now_us, queue, seen, times)
 
+    def live(self) -> None:
+        """Tell the policy."""
+        self._policy.live()
+
     def begin(self, times: Times, demand: Sequence[float]) -> None:
         """Prepare the policy."""
         self._policy.begin(times, demand)

@@ -65,6 +65,7 @@ _RARE = frozenset(
         "--behaviour",
         "--rest",
         "--power",
+        "--control",
     ]
 )
 """What few people ask for: of commands with many options only its names are shown."""

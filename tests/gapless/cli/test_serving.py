@@ -36,6 +36,8 @@ def test_a_budget_takes_powers_of_a_file_or_of_the_platform() -> None:
         limited("lst", place, known, 7.0)
     with pytest.raises(InvalidInputError, match="the behaviour has a unit 'npu'"):
         limited("lst", place, Behaviour(platform="p", units=(UnitBehaviour(unit="npu"),)), 9.0)
+    with pytest.raises(InvalidInputError, match="'adaptive' takes no budget of power"):
+        limited("adaptive", place, None, 9.0)
     bare = Platform(name="p", units=(ProcessingUnit(name="a"),))
     with pytest.raises(InvalidInputError, match="needs the powers of all units"):
         limited("lst", bare, None, 9.0)
