@@ -198,8 +198,9 @@ def _kills(server: gapless.running.Server, options: argparse.Namespace) -> Table
         time.sleep(drawn.uniform(0.05, 0.3))
         unit = drawn.choice(names)
         if drawn.random() < 0.5:
-            os.kill(coordinator.pids[unit], signal.SIGKILL)
-            counts["killed"] += 1
+            if (pid := coordinator.pids.get(unit)) is not None:  # else it is between two workers
+                os.kill(pid, signal.SIGKILL)
+                counts["killed"] += 1
         else:
             coordinator.withdraw(unit)
             time.sleep(drawn.uniform(0.0, 0.2))

@@ -366,10 +366,12 @@ class Coordinator:
         QueueFullError
             As many requests as are allowed wait for their answers.
         RefusedRequestError
-            The coordinator is closed, or no unit that is there can run it.
+            The coordinator is closed, the model is unloaded, or no unit that is there can run it.
         """
         arrival_ns = monotonic_ns()
         known = self._registered.get(name)
+        if known is None and name in self._known:
+            raise _unloaded(name)
         if known is None:
             raise InvalidInputError(f"no model {shown(name)}; {meant(name, self._registered)}")
         if defects := check_inputs(known.held.model.inputs, inputs):
@@ -380,7 +382,7 @@ class Coordinator:
         try:
             with self._lock:
                 if self._registered.get(name) is not known:  # it was unloaded meanwhile
-                    raise RefusedRequestError(f"a request of {name!r} is not taken: the model is unloaded")
+                    raise _unloaded(name)
                 admit(self._loop, known, self._queue, is_open=self.is_open)
         except RefusedRequestError:
             self._loop.requests.tally.count(name, Fate.REFUSED)
@@ -596,3 +598,7 @@ class Coordinator:
 def _check_deadline(deadline_us: int | None) -> None:
     if deadline_us is not None and deadline_us < 1:
         raise InvalidInputError(f"deadline_us is {deadline_us}, must be at least 1")
+
+
+def _unloaded(name: str) -> RefusedRequestError:
+    return RefusedRequestError(f"a request of {name!r} is not taken: the model is unloaded")

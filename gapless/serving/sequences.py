@@ -101,11 +101,13 @@ class Turn:
 class Sequences:
     """The sequences of one model; all in one event loop.
 
-    `states`: what it keeps; `specs`: the inputs of the model.
+    `states`: what it keeps; `specs`: the inputs of the model; `queue`: most requests that wait or run.
     """
 
-    def __init__(self, model: str, states: States, specs: Sequence[TensorSpec]) -> None:
+    def __init__(self, model: str, states: States, specs: Sequence[TensorSpec], *, queue: int) -> None:
         self.states = states
+        self._queue = queue
+        self._waiting = 0
         self._model = model
         self._specs = [spec for spec in specs if spec.name in states]
         size = sum(spec.bytes for spec in self._specs)
@@ -124,8 +126,9 @@ class Sequences:
         request before it has failed.
         """
         name, known = self._sequence(wishes)
-        failures = known.failures
+        failures, ended = known.failures, False
         known.waiting += 1
+        self._waiting += 1
         try:
             async with known.turn:
                 if known.failures != failures:
@@ -142,10 +145,11 @@ class Sequences:
                     if turn.after is None:
                         known.failures += 1
                     else:
-                        known.tensors = turn.after
+                        known.tensors, ended = turn.after, wishes.ends
         finally:
             known.waiting -= 1
-            if wishes.ends and not known.waiting and self._known.get(name) is known:
+            self._waiting -= 1
+            if ended and not known.waiting and self._known.get(name) is known:
                 del self._known[name]
 
     def _sequence(self, wishes: Wishes) -> tuple[str, _Known]:
@@ -155,6 +159,12 @@ class Sequences:
                 400,
                 f"{self._model!r} keeps a state for each sequence of requests: give sequence_id, and "
                 "sequence_start with the first one",
+            )
+        if self._waiting >= self._queue:
+            raise Refusal(
+                429,
+                f"a request of {self._model!r} is not taken: {self._queue} requests wait for their answers, "
+                "and no more are allowed; try again later",
             )
         found = self._known.get(name)
         if found is not None and not found.waiting and monotonic() - found.used_s > IDLE_S:

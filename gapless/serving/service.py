@@ -121,7 +121,7 @@ class Service:
         for name, pairs in states_by_model(states or {}, coordinator.registered).items():
             model = coordinator.registered[name]
             check_states(model, pairs)
-            self._sequences[name] = Sequences(name, pairs, model.held.model.inputs)
+            self._sequences[name] = Sequences(name, pairs, model.held.model.inputs, queue=coordinator.queue)
         self._coordinator = coordinator
         variants = {} if max_delay_s is None else variants_of(coordinator.registered)
         for name, sizes in variants.items():

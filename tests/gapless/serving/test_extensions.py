@@ -235,7 +235,7 @@ def test_a_model_whose_requests_take_too_long_stays() -> None:
         assert answer.result().outputs
         own.unload("slow")
         own.unload("slow")  # it stays so
-        with pytest.raises(InvalidInputError, match="no model 'slow'"):
+        with pytest.raises(RefusedRequestError, match="the model is unloaded"):
             own.submit("slow", {"x": vector(1.0)})
         with pytest.raises(InvalidInputError, match="no model 'slo'"):
             own.load("slo")

@@ -149,8 +149,24 @@ def test_sequences_are_bounded_and_forgotten(app: App, monkeypatch: pytest.Monke
 
 def test_the_memory_of_states_bounds_their_number() -> None:
     spec = TensorSpec(name="h", shape=(1 << 20,))  # 4 MiB
-    assert Sequences("net", {"h": "h_out"}, [spec])._most == 64
-    assert Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(4,))])._most == 1024
+    assert Sequences("net", {"h": "h_out"}, [spec], queue=1)._most == 64
+    assert Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(4,))], queue=1)._most == 1024
+
+
+def test_requests_that_wait_for_states_are_bounded(app: App) -> None:
+    async def many() -> list[int]:
+        await asked(app, "POST", INFER, body(0, sequence_id=6, sequence_start=True))
+        found = await asyncio.gather(*(asked(app, "POST", INFER, body(1, sequence_id=6)) for _ in range(70)))
+        return [each.code for each in found]
+
+    assert sorted(asyncio.run(many())) == [200] * 64 + [429] * 6
+
+
+def test_an_end_that_failed_can_be_sent_again(app: App) -> None:
+    assert value(ask(app, "POST", INFER, body(1, sequence_id=7, sequence_start=True))) == 1
+    assert ask(app, "POST", INFER, body(-1, sequence_id=7, sequence_end=True)).code == 500
+    assert value(ask(app, "POST", INFER, body(2, sequence_id=7, sequence_end=True))) == 3
+    assert ask(app, "POST", INFER, body(1, sequence_id=7)).code == 400
 
 
 def test_unloading_ends_sequences(app: App) -> None:
