@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Both sides must have the same."""
 
 GREETING = b"gapless-board "
