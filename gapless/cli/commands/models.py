@@ -126,16 +126,17 @@ def _spatial(opened: Model) -> SpatialNetwork:
 
 
 def _support(opened: Model, where: str, sections: int | None, limit_bytes: int | None) -> Answer:
+    from ...answers.support import support_blocks
     from ...api.support import model_support
     from ...executor.graph.onnx_model import OnnxModel
-    from ...view.terminal.support import support_view
+    from ...view.terminal.blocks import blocks_view
 
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(f"{opened.network.name} is no ONNX model: its functions say where they run")
     found = model_support(opened, where, sections=sections, session_bytes=limit_bytes)
     return Answer(
         document=lambda: {**documents.header("support"), **documents.plain_data(found)},
-        view=lambda: support_view(found, limited=limit_bytes is not None),
+        view=lambda: blocks_view(support_blocks(found, limited=limit_bytes is not None)),
     )
 
 
