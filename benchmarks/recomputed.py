@@ -29,7 +29,10 @@ COMMANDS = {
         *("--parts", "4,6,7,14,15,16,17,18,19,table1,table2"),
     ),
     "band-families": ("benchmarks.band", "--parts", "families"),
-    "band-beyond": ("benchmarks.band", "--simulated", "10", "--runs", "3", "--parts", "sessions,workers"),
+    "band-beyond": (
+        *("benchmarks.band", "--simulated", "10", "--runs", "3"),
+        *("--parts", "sessions,workers,mapping,support,sweep"),
+    ),
     "bettertogether": ("benchmarks.bettertogether",),
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),
     "hetero2pipe-limited": (

@@ -76,6 +76,24 @@ def test_useful_sessions_are_few_and_cost_little() -> None:
     assert few == pytest.approx(every, rel=0.03)
 
 
+def test_with_the_mapping_of_the_paper_the_baseline_is_slower() -> None:
+    ours, papers, sel = beyond.mapped(SMALL, "eagleeye")
+    assert papers[1] < 0.8 * ours[1]
+    assert 2 < sel / papers[1] < 3
+
+
+def test_what_accelerators_lack_is_counted_by_operators() -> None:
+    assert beyond.runs("fsrnet", PIXEL, "gpu") == 1
+    assert 0.9 < beyond.runs("fsrnet", PIXEL, "npu") < 1
+    assert beyond.runs("mobilenetv1", PIXEL, "npu") == 1
+
+
+def test_the_more_networks_cost_each_other_the_later_the_baseline() -> None:
+    (four, lst, table_1), (turns, _, late) = (deadlines._swept(SMALL, permille) for permille in (0, 1000))
+    assert (four, turns) == (pytest.approx(2252, abs=1), 4000)
+    assert late < table_1 < lst
+
+
 def test_plans_that_are_played_take_what_the_judge_says() -> None:
     name = phone_names()[0]
     found = families.outcomes(name, random_workloads(name, 1, seed=0)[0])

@@ -45,6 +45,9 @@ PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "table2": units.table_2,
     "sessions": beyond.sessions,
     "workers": beyond.workers,
+    "mapping": beyond.mapping,
+    "support": beyond.support,
+    "sweep": deadlines.sweep,
     "families": families.families,
 }
 """Figures by number, tables, and what is ours."""

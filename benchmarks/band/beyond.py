@@ -1,13 +1,17 @@
-"""Beyond the paper: what loaded sessions cost and save, and a second worker on an accelerator."""
+"""Sessions, a second worker on an accelerator, the mapping of 6.2, and which operators units can run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 from gapless.api.coordination import with_sessions, with_workers
+from gapless.formulations.coordination.sections import Fallback
+from gapless.formulations.operators import excluded
+from gapless.profiler.coordination.catalog import shipped_setting
+from gapless.solvers.coordination.fixed import TensorFlowLite
 
-from ..printing import Part, titled
+from ..printing import Part, Statement, near, titled
 from .playing import GALAXY, PIXEL, REDMI, Study, phone, rates_on, scenario_for
 
 POLICIES = ("sel", "lst")
@@ -61,3 +65,69 @@ def workers(study: Study) -> Iterator[Part]:
         ]
         table.add_row(platform, f"{shared / 1000:.3f}", *cells)
     yield table
+
+
+MAPPING = {"retinaface": "cpu0", "arcface-mobilenet": "gpu", "arcface-resnet50": "dsp", "fsrnet": "npu"}
+"""Of the baselines on Pixel 4 (6.2)."""
+
+PRINTED = {"eagleeye": 2.42, "eagleeye-crowded": 2.54}
+"""Band over TFLite+MP, "up to", of all phones."""
+
+
+def mapping(study: Study) -> Iterator[Part]:
+    """Yield what TensorFlow Lite reaches on Pixel 4 with its mapping here, and with the one of the paper."""
+    table = titled(
+        "TFLite's mapping on Pixel 4: frames a second with ours / with the paper's (6.2)",
+        "workload", "tflite", "tflite-mp", "sel", "sel over tflite-mp",
+    )  # fmt: skip
+    found = {name: mapped(study, name) for name in PRINTED}
+    for name, (ours, papers, sel) in found.items():
+        cells = [f"{one:.2f} / {other:.2f}" for one, other in zip(ours, papers, strict=True)]
+        table.add_row(name, *cells, f"{sel:.2f}", f"{sel / ours[1]:.2f} / {sel / papers[1]:.2f}")
+    yield table
+    for name, printed in PRINTED.items():
+        _, papers, sel = found[name]
+        words = f"sel over tflite-mp with the paper's mapping: {sel / papers[1]:.2f}"
+        text = f"{name}: Band over TFLite+MP up to {printed:g} times, mapped as in 6.2"
+        yield Statement(text, words, near(sel / papers[1], printed))
+
+
+@cache
+def mapped(study: Study, name: str) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+    """Return frames a second of tflite and tflite-mp by our mapping, the same by the paper's, and of sel."""
+    scenario = scenario_for(study, name)
+    setting = phone(PIXEL, scenario)
+    units = [setting.platform.index_of(MAPPING[network.name]) for network in setting.networks]
+    ours = tuple(rates_on(study, scenario, setting, policy).mean for policy in ("tflite", "tflite-mp"))
+    papers = tuple(
+        rates_on(study, scenario, setting, partial(TensorFlowLite, fallback, mapping=units)).mean
+        for fallback in Fallback
+    )
+    return ours, papers, rates_on(study, scenario, setting, "sel").mean
+
+
+def support(study: Study) -> Iterator[Part]:
+    """Yield which share of the operators of each network units can run, by our rules."""
+    table = titled(
+        "Figs. 1 and 5: percent of operators that an accelerator can run, by our rules; bars in the paper",
+        "network", *(f"{platform}, {unit}" for platform, unit in ACCELERATORS),
+    )  # fmt: skip
+    for name in NETWORKS:
+        table.add_row(name, *(f"{100 * runs(name, *where):.1f}" for where in ACCELERATORS))
+    yield table
+
+
+ACCELERATORS = ((PIXEL, "npu"), (PIXEL, "dsp"), (PIXEL, "gpu"), (GALAXY, "npu"), (REDMI, "npu"))
+NETWORKS = (
+    "mobilenetv1", "inceptionv4", "efficientnet-lite1", "arcface-mobilenet", "arcface-resnet50", "retinaface",
+    "efficientdet-lite0", "fsrnet",
+)  # fmt: skip
+
+
+def runs(network: str, platform: str, unit: str) -> float:
+    """Return the share of the operators of a network that a unit can run."""
+    (known,) = shipped_setting(platform, [network]).networks
+    place = shipped_setting(platform, [network]).platform
+    rules = place.units[place.index_of(unit)].unsupported
+    texts = [text for layer in known.layers for text in layer.op_types]
+    return 1 - len([text for text in texts if excluded([text], rules)]) / len(texts)

@@ -68,6 +68,53 @@ def figure_18(study: Study) -> Iterator[Part]:
     )
 
 
+SHARES = (0, 200, 400, 500, 600, 700, 800, 1000)
+"""Of the way from Table 1 (0) to units that take turns (1000), permille: how much others on a unit cost."""
+
+
+def sweep(study: Study) -> Iterator[Part]:
+    """Yield what Fig. 18 is at twice the percentile by the one number that nothing printed tells.
+
+    Table 1 is about several inferences of one network; what different networks cost each other is guessed.
+    """
+    table = titled(
+        "Fig. 18 by what networks on one unit cost each other: percent in time at x 2, late ones run",
+        "of the way to taking turns", "four at once take", "lst", "tflite-fastest", "lst over tflite-fastest",
+    )  # fmt: skip
+    found = {permille: _swept(study, permille) for permille in SHARES}
+    for permille, (four, lst, baseline) in found.items():
+        ratio = lst / baseline if baseline else float("inf")
+        cells = f"{four / 1000:.2f}", f"{100 * lst:.1f}", f"{100 * baseline:.1f}", f"{ratio:.2f}"
+        table.add_row(f"{permille / 10:g} %", *cells)
+    yield table
+    least = [permille for permille, (_, lst, baseline) in found.items() if lst >= PRINTED * baseline]
+    words = f"from {min(least) / 10:g} % of the way on" if least else "nowhere"
+    yield Statement(f"{PRINTED:g} times as many requests in time at x 2", words, bool(least))
+
+
+@cache
+def _swept(study: Study, permille: int) -> tuple[int, float, float]:
+    """Return what four at once take on the NPU, and the shares of `lst` and `tflite-fastest` in time."""
+    scenario, setting = variant(study, "as shipped")
+    assert setting.behaviour is not None
+    changed = tuple(
+        replace(
+            unit,
+            sharing_permille=tuple(
+                round(known + (1000 * count - known) * permille / 1000)
+                for count, known in enumerate(unit.sharing_permille, 1)
+            ),
+        )
+        for unit in setting.behaviour.units
+    )
+    place = replace(setting, behaviour=replace(setting.behaviour, units=changed))
+    four = place.behaviours[place.platform.index_of("npu")].shared_permille(4)
+    lst, baseline = (
+        in_time(study, (place, scenario), policy, 2, Late.KEEP) for policy in ("lst", "tflite-fastest")
+    )
+    return four, lst, baseline
+
+
 def _gain(study: Study, how: str) -> float:
     one, other = (shares(study, how, policy, Late.KEEP)[1] for policy in ("lst", "tflite-fastest"))
     return one / other if other else float("inf")

@@ -131,7 +131,9 @@ def rates(study: Study, scenario: Scenario, platform: str, policy: str) -> Sprea
     return rates_on(study, scenario, phone(platform, scenario), policy)
 
 
-def rates_on(study: Study, scenario: Scenario, setting: Setting, policy: str) -> Spread:
+def rates_on(
+    study: Study, scenario: Scenario, setting: Setting, policy: str | Callable[[], Policy]
+) -> Spread:
     """Return the same in a given setting."""
     records = (served(setting, scenario, policy, seed) for seed in range(study.runs))
     return spread([record.frames_per_s or 0.0 for record in records])

@@ -26,16 +26,19 @@ class TensorFlowLite(Policy):
     `fallback`: REST is the unmodified one ("tflite"), BACK_AND_FORTH the one with most partitions
     ("tflite-mp"). `fastest`: whether each network has the unit that is fastest for it (Band, 6.4); otherwise
     the mapping is that with the least load of the fullest unit (6.2: "the slowest model takes the fastest
-    processor").
+    processor"). `mapping`: the unit of each network, by index, instead.
     """
 
     conduct = Conduct.ALONE
 
-    def __init__(self, fallback: Fallback, *, fastest: bool = False) -> None:
+    def __init__(
+        self, fallback: Fallback, *, fastest: bool = False, mapping: Sequence[int] | None = None
+    ) -> None:
         self.fallback = fallback
         self.fastest = fastest
         name = "tflite" if fallback is Fallback.REST else "tflite-mp"
         self.name = f"{name}-fastest" if fastest else name
+        self._mapping = mapping
         self._units: list[int] = []
         self._at_work: dict[int, int] = {}
 
@@ -45,7 +48,9 @@ class TensorFlowLite(Policy):
             {option.unit: option.time_us for option in times.options(network, 0)}
             for network in range(times.network_count)
         ]
-        if self.fastest:
+        if self._mapping is not None:
+            self._units = list(self._mapping)
+        elif self.fastest:
             self._units = [min(table, key=lambda unit: (table[unit], unit)) for table in tables]
         else:
             self._units = spread(tables, demand)
