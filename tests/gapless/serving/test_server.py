@@ -287,7 +287,7 @@ def test_a_plan_that_adapts_is_left_with_its_unit_and_taken_again() -> None:
             sleep(0.01)
 
 
-def test_words_of_the_command_line(tmp_path: Path) -> None:
+def test_words_of_the_command_line(tmp_path: Path, opened: Coordinator) -> None:
     deadlines = Service.of_texts({"deadline_us": "net=20ms other=500us"}).deadline_us
     assert deadlines == {"net": 20_000, "other": 500}
     assert parse_cannot(["a=Softplus, Conv[kernel=3,stride>=2]", "b=Resize"]) == {
@@ -303,7 +303,7 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="'a': expected a"):
         parse_cannot(["a"])
     with pytest.raises(InvalidInputError, match="expected a unit, a zone and degrees"):
-        _sources_of(None, ["a=zone"])
+        _sources_of(Service(hot=("a=zone",)), opened)
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(InvalidInputError, match="is a plan, which is served alone"):
         subject([str(tmp_path / "plan.json"), "squeezenet"], Opening(), None)
