@@ -225,8 +225,9 @@ def serve(
     ----------
     models
         Models, or their locators; or a coordinator that holds them.
-    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes, grpc_port, states,
-    max_delay_us
+    host, port, path, token, admin_token, metrics_token, allow_hosts, most_bytes
+        As for `Server`.
+    grpc_port, states, max_delay_us
         As for `Server`.
     options
         As for `open_coordinator`.
