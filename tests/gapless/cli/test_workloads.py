@@ -173,7 +173,7 @@ def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.C
     words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "200ms", "--out", str(out))
     assert main(asked(tables, "compare", *words)) == ExitCode.OK
     shown = capsys.readouterr().out
-    for word in ("cpsat (cold)", "plan by", "bound by", "itself", "without a start"):
+    for word in ("cpsat (cold)", "plan by", "bound by", "itself", "(cold): without"):
         assert word in shown
     document = json.loads(out.read_text())
     told = [(one["backend"], one["start"], one["plan_source"]) for one in document["results"]]
