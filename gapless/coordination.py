@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .api.coordination import Coordination, coordinate_deadlines, with_sessions, with_workers
+from .api.coordination import Coordination, coordinate_deadlines, with_crowd, with_sessions, with_workers
 from .api.coordination_bound import BoundedPart, CoordinationBound, bound_coordination
 from .api.coordination_live import coordinate_here
 from .api.coordinators import open_coordinator
@@ -54,6 +54,7 @@ __all__ = [
     "open_coordinator",
     "shipped_scenario",
     "shipped_setting",
+    "with_crowd",
     "with_sessions",
     "with_workers",
 ]

@@ -45,6 +45,7 @@ PARTS: dict[str, Callable[[Study], Iterator[Part]]] = {
     "table2": units.table_2,
     "sessions": beyond.sessions,
     "workers": beyond.workers,
+    "crowds": beyond.crowds,
     "mapping": beyond.mapping,
     "support": beyond.support,
     "sweep": deadlines.sweep,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
+from random import Random
+from statistics import mean
 
 from gapless.api.coordination import with_sessions, with_workers
+from gapless.formulations.coordination.arrivals import frames_of
+from gapless.formulations.coordination.record import percentile
 from gapless.formulations.coordination.sections import Fallback
 from gapless.formulations.operators import excluded
 from gapless.profiler.coordination.catalog import shipped_setting
 from gapless.solvers.coordination.fixed import TensorFlowLite
 
 from ..printing import Part, Statement, near, titled
-from .playing import GALAXY, PIXEL, REDMI, Study, phone, rates_on, scenario_for
+from .playing import GALAXY, PIXEL, REDMI, Study, phone, rates, rates_on, scenario_for
 
 POLICIES = ("sel", "lst")
 
@@ -131,3 +137,27 @@ def runs(network: str, platform: str, unit: str) -> float:
     rules = place.units[place.index_of(unit)].unsupported
     texts = [text for layer in known.layers for text in layer.op_types]
     return 1 - len([text for text in texts if excluded([text], rules)]) / len(texts)
+
+
+CROWDINGS = (0, 500, 1000)
+"""How much frames differ as a whole, permille."""
+
+
+def crowds(study: Study) -> Iterator[Part]:
+    """Yield the requests of frames whose counts are drawn alone, or together, and what that does to rates."""
+    table = titled(
+        "Fig. 2, in its place: requests of a frame of EagleEye, and frames a second on Pixel 4",
+        "deviation of the crowd", "mean", "10 %", "50 %", "90 %", "99 %", "sel", "tflite-mp",
+        "sel over tflite-mp",
+    )  # fmt: skip
+    for permille in CROWDINGS:
+        scenario = scenario_for(study, "eagleeye")
+        workflows = (replace(each, crowding_permille=permille) for each in scenario.workflows)
+        scenario = replace(scenario, workflows=tuple(workflows))
+        frames = frames_of(scenario.workflows[0], Random(0))
+        sizes = sorted(len(frame) for frame in islice(frames, 1000))
+        shares = (percentile([*map(float, sizes)], each) or 0.0 for each in (100, 500, 900, 990))
+        sel, baseline = (rates(study, scenario, PIXEL, policy).mean for policy in ("sel", "tflite-mp"))
+        cells = f"{mean(sizes):.1f}", *(f"{share:.0f}" for share in shares), f"{sel:.2f}", f"{baseline:.2f}"
+        table.add_row(f"{permille / 10:g} %", *cells, f"{sel / baseline:.2f}")
+    yield table

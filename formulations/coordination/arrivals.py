@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from random import Random
 
 from .scenario import Arrivals, Scenario, Workflow
@@ -40,10 +41,10 @@ def times_of(arrivals: Arrivals, duration_us: int, random: Random) -> Iterator[i
 
 def frames_of(workflow: Workflow, random: Random) -> Iterator[Frame]:
     """Yield the frames of a workflow, without end; none of them is empty."""
+    drawn = _frames(workflow, random)
     if workflow.crowded_permille == 1000:
-        while True:
-            yield _drawn(workflow, random)
-    pool = [_drawn(workflow, random) for _ in range(FRAME_POOL)]
+        yield from drawn
+    pool = list(islice(drawn, FRAME_POOL))
     count = max(1, round(FRAME_POOL * workflow.crowded_permille / 1000))
     crowded = sorted(range(FRAME_POOL), key=lambda index: (-len(pool[index]), index))[:count]
     while True:
@@ -94,19 +95,30 @@ def demand_of(scenario: Scenario) -> dict[str, float]:
     return found
 
 
-def _drawn(workflow: Workflow, random: Random) -> Frame:
+def _factors(workflow: Workflow, random: Random) -> Iterator[float]:
+    """Yield how crowded frames are, over the mean."""
+    if workflow.crowd:
+        counts = [count for count in workflow.crowd if count]
+        yield from cycle(count * len(counts) / sum(counts) for count in counts)
+    spread = (workflow.crowding_permille / 1000) ** 2
     while True:
+        yield random.gammavariate(1 / spread, spread) if spread else 1.0
+
+
+def _frames(workflow: Workflow, random: Random) -> Iterator[Frame]:
+    for factor in _factors(workflow, random):
         requests: list[FrameRequest] = []
         indices: dict[str, list[int]] = {}
         for step in workflow.steps:
             mine = indices[step.name] = []
             parents = [(index,) for index in indices[step.after]] if step.after else [()]
+            mean = step.mean if step.after else step.mean * factor
             for after in parents:
-                count = int(step.mean) if step.exact else poisson(step.mean, random)
+                count = int(step.mean) if step.exact else poisson(mean, random)
                 mine.extend(range(len(requests), len(requests) + count))
                 requests.extend([FrameRequest(step.network, after)] * count)
         if requests:
-            return tuple(requests)
+            yield tuple(requests)
 
 
 def poisson(mean: float, random: Random) -> int:

@@ -155,6 +155,13 @@ class Workflow:
         By when after its arrival a frame has to be done; None: no deadline.
     crowded_permille
         Only the frames with most requests are taken: so many of a thousand. 1000: all.
+    crowd
+        A count for each frame, of the faces in a video, say: the means of the steps that wait for none are
+        multiplied by its count over the mean of all, frame after frame, and then from the beginning. Frames
+        with a count of 0 ask for nothing.
+    crowding_permille
+        The same with counts that are drawn: how much they deviate from their mean (standard deviation, of a
+        gamma distribution). 0, and no `crowd`: the counts of all steps are drawn each on its own.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -164,6 +171,8 @@ class Workflow:
     arrivals: Arrivals | None = None
     deadline_us: int | None = None
     crowded_permille: int = 1000
+    crowd: tuple[int, ...] = ()
+    crowding_permille: int = 0
 
     def __post_init__(self) -> None:
         defects = Defects(f"workflow {self.name!r}")
@@ -177,9 +186,20 @@ class Workflow:
             seen.add(step.name)
         if self.deadline_us is not None:
             defects.check_count("deadline_us", self.deadline_us, least=1)
+        defects.check_counts("crowd", self.crowd)
+        if self.crowd and not any(self.crowd):
+            defects.add("crowd has nothing but 0")
+        if self.crowd and self.crowding_permille:
+            defects.add("it has two crowds: give crowd or crowding_permille")
+        if not 0 <= self.crowding_permille <= MOST_CROWDING:
+            defects.add(f"crowding_permille is {self.crowding_permille}, must be from 0 to {MOST_CROWDING}")
         if not 1 <= self.crowded_permille <= 1000:
             defects.add(f"crowded_permille is {self.crowded_permille}, must be between 1 and 1000")
         defects.raise_as(InvalidProblemError)
+
+
+MOST_CROWDING = 3000
+"""Largest deviation of the counts of frames, permille of their mean."""
 
 
 class UnitChange(StrEnum):

@@ -22,6 +22,7 @@ from ..formulations.coordination.times import chunk_times
 from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.files import load
 from ..formulations.hardware import Platform
+from ..formulations.nearness import shown
 from ..solvers.coordination.budget import PowerBudget
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 
@@ -208,6 +209,43 @@ def platform_with_workers(platform: Platform, workers: Mapping[str, int]) -> Pla
         )
     except InvalidProblemError as error:
         raise InvalidInputError(f"workers cannot be as asked: {error}") from error
+
+
+def with_crowd(scenario: Scenario, counts: Sequence[int]) -> Scenario:
+    """Return a scenario whose frames are as crowded as counts say, of faces in a video, for instance.
+
+    Raises
+    ------
+    InvalidInputError
+        It has no frames, or no count is above 0.
+    """
+    if not scenario.workflows:
+        raise InvalidInputError(f"scenario {scenario.name!r} has no frames that could be crowded")
+    if not any(counts):
+        raise InvalidInputError("the counts of a crowd are all 0; at least one must be above")
+    crowded = (replace(each, crowd=tuple(counts), crowding_permille=0) for each in scenario.workflows)
+    return replace(scenario, workflows=tuple(crowded))
+
+
+def read_counts(path: Path) -> list[int]:
+    """Return the counts of a file: a line for each frame, whose last value counts ("video,frame,faces").
+
+    A first line without a number is a heading. Raises InvalidInputError: the file or a line cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path} cannot be read: {error}") from error
+    words = [line.replace(",", " ").replace(";", " ").split() for line in lines]
+    found = []
+    for number, row in enumerate(words, 1):
+        if row and row[-1].isascii() and row[-1].isdigit():
+            found.append(int(row[-1]))
+        elif row and number > 1:
+            raise InvalidInputError(f"{path}, line {number}: {shown(row[-1])} is no count")
+    if not found:
+        raise InvalidInputError(f"{path} has no counts; a line for each frame, e.g. Aaron_Eckhart/0,12,3")
+    return found
 
 
 def divided(setting: Setting, sections: int) -> Setting:

@@ -194,6 +194,11 @@ class Play(Said):
         number_form("NUMBER", 0.001, 1000),
         default=1.0,
     )
+    crowd: Path | None = _served(
+        "A count for each frame, of the faces in a video, say (the last value of each line): frames are as "
+        "crowded.",
+        file_form(),
+    )
     seed: int | None = _served("Of all that is drawn, instead of its own.", count_form(0))
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)

@@ -17,6 +17,8 @@ from ...api.coordination import (
     divided,
     given_scenario,
     given_setting,
+    read_counts,
+    with_crowd,
     with_power,
     with_sessions,
     with_workers,
@@ -159,6 +161,8 @@ def overview_document() -> Document:
 def scenario_of(name: str, play: Play) -> Scenario:
     """Return the scenario that is asked for, as fast, as long, and drawn as it is asked for."""
     found = at_pace(given_scenario(name), play.pace)
+    if play.crowd is not None:
+        found = with_crowd(found, read_counts(play.crowd))
     return replace(
         found,
         duration_us=found.duration_us if play.seconds is None else round(1e6 * play.seconds),

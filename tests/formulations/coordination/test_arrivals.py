@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gapless.formulations.coordination.arrivals import at_pace
+from dataclasses import replace
+from itertools import islice
+from random import Random
+from statistics import mean, pvariance
+from typing import Any
+
+import pytest
+
+from gapless.formulations.coordination.arrivals import at_pace, frames_of
 from gapless.formulations.coordination.scenario import (
     Application,
     Arrivals,
@@ -12,6 +20,7 @@ from gapless.formulations.coordination.scenario import (
     UnitEvent,
     Workflow,
 )
+from gapless.formulations.errors import InvalidProblemError
 
 STEP = FrameStep(name="s", network="n", mean=1.0)
 
@@ -45,3 +54,37 @@ def test_a_pace_moves_what_comes_and_nothing_else() -> None:
     assert slow.workflows[1].arrivals == Arrivals(period_us=10_000, phase_us=5000)
     assert {each.deadline_us for each in slow.applications} == {400}
     assert (slow.duration_us, slow.events) == (scenario.duration_us, scenario.events)
+
+
+def sizes(workflow: Workflow, count: int) -> list[int]:
+    """Return how many requests the first frames have."""
+    return [len(frame) for frame in islice(frames_of(workflow, Random(1)), count)]
+
+
+def test_frames_are_as_crowded_as_a_trace_says() -> None:
+    steps = (
+        FrameStep(name="patch", network="a", mean=50.0),
+        FrameStep(name="face", network="b", mean=2.0, after="patch"),
+        FrameStep(name="whole", network="c", mean=1.0, exact=True),
+    )
+    traced = Workflow(name="w", steps=steps, crowd=(2, 0, 20, 2))
+    found = sizes(traced, 300)
+    low, high = [mean(found[place::3]) for place in (0, 2)], mean(found[1::3])
+    assert low == pytest.approx([1 + 3 * 50 * 2 / 8] * 2, rel=0.1)  # the frame of 0 asks for nothing
+    assert high == pytest.approx(1 + 3 * 50 * 20 / 8, rel=0.1)
+    assert mean(found) == pytest.approx(1 + 3 * 50, rel=0.05)
+
+
+def test_counts_of_a_crowd_vary_together_around_the_same_mean() -> None:
+    steps = tuple(FrameStep(name=name, network=name, mean=20.0) for name in "ab")
+    alone = Workflow(name="w", steps=steps)
+    together = replace(alone, crowding_permille=500)
+    one, other = sizes(alone, 2000), sizes(together, 2000)
+    assert mean(one) == pytest.approx(40, rel=0.02)
+    assert mean(other) == pytest.approx(40, rel=0.05)
+    assert pvariance(one) == pytest.approx(40, rel=0.1)
+    assert pvariance(other) == pytest.approx(40 + (0.5 * 40) ** 2, rel=0.15)
+    wrongs: list[dict[str, Any]] = [{"crowd": (0, 0)}, {"crowding_permille": -1}]
+    for wrong in [*wrongs, {"crowd": (1,), "crowding_permille": 5}]:
+        with pytest.raises(InvalidProblemError, match="crowd"):
+            replace(alone, **wrong)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gapless.api.coordination import read_counts
 from gapless.profiler.coordination.catalog import scenario_names
 from gapless.solvers.coordination.policies import SHIPPED
 
@@ -162,3 +163,20 @@ def test_a_unit_may_have_two_workers(cli: Cli) -> None:
         refused = cli("requests", "coordinate", "eagleeye", *SHORT, "--workers", wrong)
         assert refused.code == 2
         assert words in refused.err
+
+
+def test_frames_are_as_crowded_as_a_video(cli: Cli, tmp_path: Path) -> None:
+    video = tmp_path / "faces.csv"
+    video.write_text("video,frame,faces\nA/0,1,3\nA/0,2,0\nB/1,1,9\n")
+    assert read_counts(video) == [3, 0, 9]
+    run = cli("requests", "coordinate", "eagleeye", *SHORT, "--crowd", video, "--json")
+    usual = cli("requests", "coordinate", "eagleeye", *SHORT, "--json")
+    one, other = (found.document["runs"][0]["policies"][0]["requests"] for found in (run, usual))
+    assert one != other
+    video.write_text("A/0,1,3\nA/0,2,many\n")
+    refused = cli("requests", "coordinate", "eagleeye", *SHORT, "--crowd", video)
+    assert refused.code == 2
+    assert "line 2: 'many' is no count" in refused.err
+    video.write_text("A/0,1,0\n")
+    assert "all 0" in cli("requests", "coordinate", "eagleeye", *SHORT, "--crowd", video).err
+    assert "no frames" in cli("requests", "coordinate", "four-apps", *SHORT, "--crowd", video).err

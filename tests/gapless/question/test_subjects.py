@@ -63,7 +63,7 @@ SAID: tuple[Said, ...] = (
         noise_times_permille=1000, rest_kelvin=2.5, power=8.5, multipliers="1,2", here=True, cannot=("a=B",)
     ),
     Play(bound_s=2.0, bound_frames=3, sessions=SessionChoice.ALL, session_memory_bytes=2**20),
-    Play(workers=("npu=2",)),
+    Play(workers=("npu=2",), crowd=Path("faces.csv")),
     Service(sessions=SessionChoice.USEFUL, session_memory_bytes=200_000_000, state=("h=h_out",)),
     Service(max_batch=8, max_delay_s=0.002),
     Service(smoothing=0.5, workers=("core0=2", "core1=3")),
