@@ -31,7 +31,7 @@ COMMANDS = {
     "band-families": ("benchmarks.band", "--parts", "families"),
     "band-beyond": (
         *("benchmarks.band", "--simulated", "10", "--runs", "3"),
-        *("--parts", "sessions,workers,mapping,support,sweep"),
+        *("--parts", "sessions,workers,mapping,support,sweep,crowds"),
     ),
     "bettertogether": ("benchmarks.bettertogether",),
     "hetero2pipe": ("benchmarks.hetero2pipe", "--parts", "classes,2a,policies,9,10,11,12,13,spaces"),

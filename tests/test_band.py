@@ -82,6 +82,14 @@ def test_with_the_mapping_of_the_paper_the_baseline_is_slower() -> None:
     assert 2 < sel / papers[1] < 3
 
 
+def test_counts_that_are_drawn_together_make_larger_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--parts", "crowds", "--simulated", "1", "--runs", "1"]) == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if " % " in line and "|" in line]
+    large = [int(row[6]) for row in rows if row[1].strip() in ("0 %", "50 %", "100 %")]
+    assert large == sorted(large)
+    assert large[0] < large[-1]
+
+
 def test_what_accelerators_lack_is_counted_by_operators() -> None:
     assert beyond.runs("fsrnet", PIXEL, "gpu") == 1
     assert 0.9 < beyond.runs("fsrnet", PIXEL, "npu") < 1
