@@ -7,10 +7,14 @@ from itertools import chain, combinations
 import pytest
 
 from gapless.formulations.coordination.latency import shortest_latency_us, soonest
-from gapless.formulations.coordination.sections import Session
+from gapless.formulations.coordination.sections import Session, sessions_of
 from gapless.formulations.coordination.sessions import loaded_within
-from gapless.formulations.coordination.times import NetworkTimes, Times
+from gapless.formulations.coordination.setting import Setting
+from gapless.formulations.coordination.times import NetworkTimes, Times, chunk_times
+from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.network import Layer, Network
 
 CPU, NPU = 0, 1
 FIGURE_12 = NetworkTimes(
@@ -80,3 +84,29 @@ def test_a_limit_costs_what_is_said() -> None:
 def test_a_network_that_does_not_fit_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"at least \d+ bytes to run at all, the limit is 200"):
         loaded_within(FIGURE_12, BYTES, 200)
+
+
+def test_what_does_not_fit_into_a_unit_is_no_session() -> None:
+    network = Network(
+        name="net",
+        layers=tuple(Layer(name=str(n), weight_bytes=size) for n, size in enumerate((100, 300, 50))),
+    )
+    rows = ((1, 1), (1, 1), (1, 1))
+    costs = CostTable(units=("cpu", "npu"), networks=(NetworkCosts(network="net", layer_us=rows),))
+
+    def setting(npu_bytes: int, cpu_bytes: int | None = None) -> Setting:
+        units = (
+            ProcessingUnit(name="cpu", memory_bytes=cpu_bytes),
+            ProcessingUnit(name="npu", memory_bytes=npu_bytes),
+        )
+        platform = Platform(name="p", units=units)
+        return Setting(platform=platform, networks=(network,), costs=costs, borders={"net": (1, 2)})
+
+    (chain_,), (parts,) = setting(200).chains, setting(200).sections
+    found = sessions_of(chain_, parts)
+    assert {key for key in found if key[2] == NPU} == {(0, 1, NPU), (2, 3, NPU)}
+    assert sum(key[2] == CPU for key in found) == 6
+    assert found[0, 2, CPU] >= 400
+    assert set(chunk_times(chain_, parts).chunk_us) == set(found)
+    with pytest.raises(InvalidInputError, match=r"layers 1 .* none of those that can has the memory"):
+        setting(200, cpu_bytes=200)
