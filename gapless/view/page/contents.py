@@ -11,6 +11,7 @@ from ...answers.charts import Bars, HeatMap, Plane
 from ...answers.layers import layer_chart
 from ...answers.memory import memory_chart
 from ...answers.race import predicted_chart
+from ...answers.receipts import receipts_table
 from ...answers.tuning import (
     TRUST,
     candidates,
@@ -32,7 +33,7 @@ from ...answers.words import (
     term_name,
     term_value,
 )
-from ...executor.engine import SIMULATED, PlacementReceipt
+from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.simulation import charged_for
 from ...executor.tuning.result import TuningResult
@@ -53,8 +54,6 @@ from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
 from .utilisation import chunk_table, utilisation
-
-_MOST_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +78,7 @@ def receipts(subject: Subject) -> Receipts | None:
             tag="simulated",
             words="No engine was asked for anything: the device is simulated.",
             kind="warn",
-            table=_grid(found),
+            table=grid(receipts_table(found)),
         )
     words = [
         "All sessions were granted as asked."
@@ -97,13 +96,8 @@ def receipts(subject: Subject) -> Receipts | None:
         tag="mismatch" if wrong else "as asked",
         words=" ".join(words),
         kind="bad" if wrong else "good",
-        table=_grid(found),
+        table=grid(receipts_table(found)),
     )
-
-
-def _grid(found: Sequence[PlacementReceipt]) -> Table:
-    titles = columns("unit", "chunk", "engine", "backend", "threads", "cores", "precision, memory", "granted")
-    return table("Asked and granted", titles, map(list, map(_receipt_row, found)), most=_MOST_ROWS)
 
 
 def _known(subject: Subject) -> Sequence[PlacementReceipt]:
@@ -111,39 +105,6 @@ def _known(subject: Subject) -> Sequence[PlacementReceipt]:
         return subject.measurement.receipts
     row = race_row(subject)
     return () if row is None else row.receipts
-
-
-def _receipt_row(receipt: PlacementReceipt) -> Iterator[TableCell | str]:
-    wrong = receipt.mismatches
-    yield TableCell(text=receipt.unit, kind="name")
-    yield TableCell(text=receipt.piece, kind="name")
-    yield TableCell(text=receipt.engine, kind="name")
-    yield _pair(receipt.asked_backend, receipt.granted_backend)
-    yield _pair(_number(receipt.asked_threads), _number(receipt.granted_threads))
-    yield _pair(_cores(receipt.asked_cores), _cores(receipt.granted_cores))
-    quota = "" if receipt.quota_permille is None else f"; emulated at {receipt.quota_permille / 10:g} %"
-    yield f"{receipt.precision}, {receipt.memory}{quota}"
-    if receipt.engine == SIMULATED:
-        yield TableCell(text="nothing: simulated", kind="warn")
-    else:
-        yield TableCell(text="; ".join(wrong) if wrong else "as asked", kind="bad" if wrong else "good")
-
-
-def _pair(asked: str, granted: str) -> TableCell:
-    """Return what was asked, and what was granted where that is something else."""
-    if granted in ("", asked):
-        return TableCell(text=asked or "-")
-    if not asked:
-        return TableCell(text=granted)
-    return TableCell(text=f"asked {asked}, got {granted}", kind="bad")
-
-
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
-def _cores(cores: tuple[int, ...] | None) -> str:
-    return "" if cores is None else ",".join(map(str, cores))
 
 
 _MOST_LETTERS = 2000

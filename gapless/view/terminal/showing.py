@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.receipts import receipts_table
 from ...answers.tuning import verdict
 from ...answers.words import microseconds, millis, percent, size, term_name, term_value
-from ...executor.engine import PlacementReceipt
 from ...files.run_document import RunDocument
 from ...files.run_folder import Folder, FolderEntry
 from ...formulations.deployment import Deployment
@@ -24,10 +24,10 @@ from ...profiler.prediction.executions import Executions
 from ...profiler.profile import MeasuredChunk, Profile
 from ..layout import indented, plain_table
 from ..presenter import presenter_of
-from .blocks import blocks_view
+from .blocks import blocks_view, table_view
 from .gantt import traced_view
 from .layer_times import layer_map
-from .running import profile_view, receipt_words
+from .running import profile_view
 from .tables import check_view
 
 MAX_ROWS_SHOWN = 30
@@ -94,7 +94,7 @@ def taken_profile_view(taken: Profile, *, layers: range | None = None) -> Group:
         parts += ["", Text(what, style="bold"), layer_map(taken.network, table, layers=layers)]
     parts += ["", *_noise(taken.measured)]
     if taken.receipts:
-        parts += ["", Text("granted by the engine:"), indented(_receipts(taken.receipts))]
+        parts += ["", Text("granted by the engine:"), *table_view(receipts_table(taken.receipts))]
     return Group(*parts)
 
 
@@ -129,22 +129,6 @@ def _noise(measured: Sequence[MeasuredChunk]) -> list[RenderableType]:
     if hidden > 0:
         table.add_row(f"... and {hidden} more", style="dim")
     return [Text(words), indented(table)]
-
-
-def _receipts(receipts: Sequence[PlacementReceipt]) -> Table:
-    table = plain_table("unit", "asked", "granted", "mismatches")
-    for receipt in receipts:
-        asked = [receipt.asked_backend]
-        asked += [f"{receipt.asked_threads} threads"] if receipt.asked_threads else []
-        asked += [f"cores {','.join(map(str, receipt.asked_cores))}"] if receipt.asked_cores else []
-        wrong = "; ".join(receipt.mismatches)
-        table.add_row(
-            receipt.unit,
-            ", ".join(asked),
-            receipt_words(receipt),
-            Text(wrong or "none", style="red" if wrong else "green"),
-        )
-    return table
 
 
 def trace_file_view(trace: History) -> Group:

@@ -27,8 +27,10 @@ from gapless.answers.blocks import (
     said,
     table,
 )
+from gapless.answers.receipts import receipts_table
 from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
+from gapless.executor.engine import PlacementReceipt
 from gapless.executor.tuning.trials import Failure
 from gapless.formulations.printing import printable
 from gapless.view.explaining.explain import explain
@@ -41,6 +43,17 @@ from gapless.view.text import markdown_text, table_csv
 from ..sweeps.answers import FOUND
 from ..view.page.test_sweep import ROWS
 
+RECEIPT = PlacementReceipt(
+    unit="big",
+    piece="net[0:3]",
+    engine="mnn 3.2",
+    asked_backend="cpu",
+    granted_backend="cpu",
+    asked_threads=2,
+    granted_threads=2,
+    asked_cores=(0, 1),
+    granted_cores=(0, 1),
+)
 FAILURE = Failure(error="UnitLostError", message="it is\x1b[31m too | hot")
 
 
@@ -92,6 +105,7 @@ TABLES: dict[str, Callable[[], Table]] = {
     "evidence": lambda: tuning.evidence(tuned().result),
     "quality": lambda: tuning.quality(tuned().result),
     "front": front,
+    "receipts": lambda: receipts_table([RECEIPT, replace(RECEIPT, granted_threads=1, quota_permille=400)]),
     "standings": lambda: standings.standings_table(FOUND),
     "instances": lambda: standings.answers(FOUND),
     "sweep": lambda: sweeps.plans(ROWS, "EUR"),
