@@ -5,15 +5,16 @@ that drift and other requests make it wrong, and a policy that decides online is
 
 The plan is the relaxation behind the bound of schedules (`solvers/jobs/bounds.py`): for each network some
 routes over the units, and which share of its requests takes each, so that the units need the least time for
-the mix of requests. Requests are dealt by their numbers, so nothing has to be kept about them.
+the mix of requests. The requests of a network are dealt to its routes in turn.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+import threading
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
@@ -60,6 +61,9 @@ _PILED_US, _CLEARED_US = 200_000, 50_000
 
 _SETTLING, _SETTLING_PERMILLE = 100, 1000
 """Chunks that run before times count as those of a plan in force; until then it may be so much off."""
+
+_MOST_PLACES = 200_000
+"""Requests whose places are kept: more than may wait."""
 
 _MOST_PLANS = 16
 """Plans that are kept, for when units are back."""
@@ -149,12 +153,14 @@ class StreamPlan:
         """The units that it uses."""
         return frozenset(unit for *_, unit in self.times_us)
 
-    def next(self, request: Waiting) -> Hop | None:
-        """Return the next chunk of a request; None: it is not where its route has a border."""
+    def next(self, request: Waiting, place: float) -> Hop | None:
+        """Return the next chunk of a request; None: it is not where its route has a border.
+
+        `place`: among all requests of its network, from 0 to 1: those up to a share take its route.
+        """
         routes = self.routes[request.network]
         if not routes:
             return None
-        place = request.number * _GOLDEN % 1.0
         until = self.until[request.network]
         route = routes[next((n for n, share in enumerate(until) if place < share), -1)]
         return next((hop for start, hop in _with_starts(route) if start == request.done), None)
@@ -207,16 +213,17 @@ class Adaptive(Policy):
         self._planning = _Planning()
         self._in_force: tuple[_Asked, StreamPlan] | None = None
         self._known: dict[tuple[int, ...], tuple[_Asked, StreamPlan]] = {}
-        self._hopeless: set[tuple[int, ...]] = set()  # units that leave some network without a route
+        self._hopeless: dict[tuple[int, ...], _Asked] = {}  # what left some network without a route
         self._demand: tuple[float, ...] = ()
-        self._seen: deque[int] = deque(maxlen=_SEEN)  # networks of the last requests
-        self._newest = -1
+        self._seen: deque[int] = deque(maxlen=_SEEN)  # networks of the last requests that began
+        self._places: dict[int, float] = {}  # of requests, among those of their network (`StreamPlan.next`)
+        self._dealt = Counter[int]()  # how many requests of each network have a place
         self._version = self._settled_at = -1
         self._why: Why | None = None  # the plan in force is to be left
 
     def live(self) -> None:
         """Make plans in a thread: time passes by itself from now on."""
-        self._planning = _Planning(ThreadPoolExecutor(1, "gapless plans"))
+        self._planning = _Planning(threaded=True)
 
     def follow(self, routes: Mapping[int, Route], times: Times) -> None:
         """Follow a plan that was made before, whenever its units are there and its times have not changed.
@@ -240,7 +247,8 @@ class Adaptive(Policy):
         """Forget all plans: there are other networks, or requests."""
         self._otherwise.begin(times, demand)
         self._demand = tuple(demand)
-        self._given = None
+        self._given, self._always = None, False
+        self._planning.forget()
         self._known.clear()
         self._hopeless.clear()
         self._seen.clear()
@@ -256,19 +264,20 @@ class Adaptive(Policy):
         return self._otherwise.requeue(request)
 
     def ended(self, request: Waiting) -> None:
-        """Tell the other policy."""
+        """Count the requests of each network; tell the other policy."""
+        if not request.done:
+            self._seen.append(request.network)
         self._otherwise.ended(request)
 
     def next(
         self, now_us: int, queue: Sequence[Waiting], units: Sequence[UnitState], times: Times
     ) -> Decision | None:
         """Return the next chunk of the earliest request that can go on; of strays as the other one says."""
-        self._count(queue)
         plan = self._fitting(now_us, units, times)
         if plan is None or not self._has_piled(len(queue) * plan.work_us):
             return self._otherwise.next(now_us, queue, units, times)
         for request in sorted(queue, key=lambda waiting: waiting.number):
-            hop = plan.next(request)
+            hop = plan.next(request, self._place(request))
             if hop is None:
                 decision = self._otherwise.next(now_us, [request], units, times)
                 if decision is not None:
@@ -286,12 +295,15 @@ class Adaptive(Policy):
         self._piled = self._always or work_us > (_CLEARED_US if self._piled else _PILED_US)
         return self._piled
 
-    def _count(self, queue: Sequence[Waiting]) -> None:
-        """Take note of the networks of requests that are new."""
-        fresh = sorted(waiting for waiting in queue if waiting.number > self._newest)
-        self._seen.extend(waiting.network for waiting in fresh)
-        if fresh:
-            self._newest = fresh[-1].number
+    def _place(self, request: Waiting) -> float:
+        """Return the place of a request among those of its network: any few in a row are spread evenly."""
+        place = self._places.get(request.number)
+        if place is None:
+            place = self._places[request.number] = self._dealt[request.network] * _GOLDEN % 1.0
+            self._dealt[request.network] += 1
+            if len(self._places) > _MOST_PLACES:  # one that is still there gets another place: no harm
+                del self._places[next(iter(self._places))]
+        return place
 
     def _fitting(self, now_us: int, units: Sequence[UnitState], times: Times) -> StreamPlan | None:
         """Return the plan in force if it fits; else have one made."""
@@ -310,17 +322,23 @@ class Adaptive(Policy):
             self._in_force = None
         self._why = None
         self._take(now_us)
-        known = self._known.get(asked.units)
-        if self._given is not None and self._given.units <= set(asked.units):
-            known = asked, self._given
-        if known is not None and not asked.differs(known[0]) and not known[1].has_drifted(times):
-            self._in_force, self._version = known, times.version
-            self._settled_at = times.version + _SETTLING
-            self._note(Change(now_us, None, known[1].work_us))
-            return known[1]
-        if asked.units not in self._hopeless and self._planning.may_begin(now_us, asked.units):
+        for known in self._candidates(asked):
+            if not asked.differs(known[0]) and not known[1].has_drifted(times):
+                self._in_force, self._version = known, times.version
+                self._settled_at = times.version + _SETTLING
+                self._note(Change(now_us, None, known[1].work_us))
+                return known[1]
+        hopeless = self._hopeless.get(asked.units)
+        if (hopeless is None or asked.differs(hopeless)) and self._planning.may_begin(now_us, asked.units):
             self._planning.begin(now_us, asked, times)
         return None
+
+    def _candidates(self, asked: _Asked) -> Iterator[tuple[_Asked, StreamPlan]]:
+        """Yield the plans that there are for some units: the one that was given, and one that was made."""
+        if self._given is not None and self._given.units <= set(asked.units):
+            yield asked, self._given
+        if asked.units in self._known:
+            yield self._known[asked.units]
 
     def _watch(self, made_for: _Asked, plan: StreamPlan, times: Times) -> None:
         """Look whether the plan in force has drifted; settle it when enough of its chunks have run."""
@@ -343,7 +361,7 @@ class Adaptive(Policy):
         asked, plan = made
         self._known.pop(asked.units, None)
         if plan is None:
-            self._hopeless.add(asked.units)
+            self._hopeless[asked.units] = asked
             return
         self.plans += 1
         self._known[asked.units] = asked, plan
@@ -360,15 +378,19 @@ class Adaptive(Policy):
 
 
 class _Planning:
-    """Makes one plan at a time: in a thread, or, without one, at once, to be ready after `PLANNING_US`."""
+    """Makes one plan at a time: in a thread, or else at once, to be ready after `PLANNING_US`."""
 
-    def __init__(self, threads: ThreadPoolExecutor | None = None) -> None:
-        self._threads = threads
+    def __init__(self, *, threaded: bool = False) -> None:
+        self._threaded = threaded
         self._asked: _Asked | None = None
         self._rests: tuple[tuple[int, ...], int] = ((), 0)
         """For which units the last plan was made, and until when no other one is."""
         self._made: Future[StreamPlan | None] = Future()
         self._ready_us = 0
+
+    def forget(self) -> None:
+        """Leave the plan that is being made, if any."""
+        self._asked, self._rests = None, ((), 0)
 
     def may_begin(self, now_us: int, units: tuple[int, ...]) -> bool:
         """Return whether no plan is being made, and the last one for these units was a while ago."""
@@ -376,20 +398,32 @@ class _Planning:
 
     def begin(self, now_us: int, asked: _Asked, times: Times) -> None:
         """Have a plan made for what times are now."""
-        problem = _stream_problem(asked, times)
-        self._asked, self._ready_us = asked, now_us + PLANNING_US
+        problem, made = _stream_problem(asked, times), Future[StreamPlan | None]()
+
+        def plan() -> None:
+            try:
+                made.set_result(_planned(problem, times))
+            except Exception as error:  # requests go on being served without a plan
+                made.set_exception(error)
+
+        self._asked, self._made = asked, made
         self._rests = asked.units, now_us + PAUSE_US
-        if self._threads is not None:
-            self._made, self._ready_us = self._threads.submit(_planned, problem, times), now_us
-            return
-        self._made = Future()
-        self._made.set_result(_planned(problem, times))
+        if self._threaded:
+            self._ready_us = now_us
+            threading.Thread(target=plan, name="gapless plan", daemon=True).start()
+        else:
+            self._ready_us = now_us + PLANNING_US
+            plan()
 
     def take(self, now_us: int) -> tuple[_Asked, StreamPlan | None] | None:
         """Return what is ready, and for what it was made; None: nothing."""
         if self._asked is None or not self._made.done() or now_us < self._ready_us:
             return None
         asked, self._asked = self._asked, None
+        error = self._made.exception()
+        if error is not None:
+            _log.error("no plan could be made; a policy decides", exc_info=error)
+            return asked, None
         return asked, self._made.result()
 
 

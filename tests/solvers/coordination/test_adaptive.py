@@ -29,6 +29,10 @@ def crowd(policy: Adaptive, *events: UnitEvent, count: int = 1_000) -> Record:
     return play(board, scenario(at("net", *range(0, 1_250 * count, 1_250)), events=events), policy)
 
 
+def waiting(count: int) -> list[Waiting]:
+    return [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(count)]
+
+
 def whys(policy: Adaptive) -> list[Why | None]:
     return [change.why for change in policy.changes]
 
@@ -72,7 +76,7 @@ def test_a_unit_that_leaves_and_returns_takes_the_plan_along() -> None:
 def asked(times: Times, *units: UnitState, count: int = 300) -> tuple[Adaptive, list[Waiting]]:
     """Return a policy with a plan in force, and what waits."""
     policy = Adaptive()
-    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(count)]
+    queue = waiting(count)
     policy.begin(times, (1.0,))
     policy.next(0, queue, units, times)
     policy.next(adaptive.PLANNING_US, queue, units, times)
@@ -124,15 +128,47 @@ def test_other_requests_than_it_was_made_for_end_a_plan() -> None:
     queue = [Waiting(number=n, network=n % 2, application=0, arrival_us=0) for n in range(300)]
     policy.next(0, queue, there, times)
     policy.next(adaptive.PLANNING_US, queue, there, times)
-    queue += [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(300, 400)]
+    for request in waiting(100):
+        policy.ended(request)
+        policy.ended(request._replace(network=1, done=1))  # only its first chunk counts
     policy.next(60_000, queue, there, times)
     assert whys(policy) == [None, Why.MIX]
+
+
+def test_networks_that_come_while_a_plan_is_made_do_not_get_it() -> None:
+    network = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 1_000})
+    times, there = Times(["a", "b"], [network]), (UnitState(), UnitState())
+    policy, queue = Adaptive(), waiting(300)
+    policy.begin(times, (1.0,))
+    policy.next(0, queue, there, times)
+    times.add(network)
+    policy.begin(times, (1.0, 0.1))
+    late = [*queue, Waiting(number=300, network=1, application=0, arrival_us=0)]
+    assert policy.next(adaptive.PLANNING_US, late, there, times) is not None
+    assert policy.plans == 0
+    policy.next(2 * adaptive.PLANNING_US, late, there, times)
+    assert (policy.plans, whys(policy)) == (1, [None])
+
+
+def test_a_plan_that_cannot_be_made_leaves_it_to_the_policy(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(adaptive, "_planned", broken)
+    times, there = halves(), (UnitState(), UnitState())
+    policy, queue = Adaptive(), waiting(300)
+    policy.begin(times, (1.0,))
+    for now_us in (0, 60_000, 120_000):
+        assert policy.next(now_us, queue, there, times) is not None
+    assert caplog.messages == ["no plan could be made; a policy decides"]
 
 
 def test_networks_that_nothing_can_run_leave_it_to_the_policy() -> None:
     times = Times(["a", "b"], [NetworkTimes(sections=1, chunk_us={(0, 1, 1): 1_000})])
     policy, there = Adaptive(), (UnitState(), UnitState(available=False))
-    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(300)]
+    queue = waiting(300)
     for now_us in (0, 60_000, 2_000_000):
         assert policy.next(now_us, queue, there, times) is None
     assert policy.plans == 0
@@ -157,20 +193,43 @@ def test_a_given_plan_is_followed_from_the_first_request() -> None:
     assert whys(policy) == [None, Why.UNITS, None]
 
 
+def test_a_given_plan_that_has_drifted_makes_room_for_another() -> None:
+    times, there = halves(), (UnitState(), UnitState())
+    policy, queue = Adaptive(), waiting(300)
+    policy.begin(times, (1.0,))
+    policy.follow({0: ((1, 0), (2, 1))}, times)
+    policy.next(0, queue, there, times)
+    for chunk in ((0, 1, 0), (1, 2, 0), (0, 2, 0)):
+        times.expect(0, *chunk, 20_000)
+    for now_us in (1, 2, 60_000, 60_001):
+        policy.next(now_us, queue, there, times)
+    assert whys(policy) == [None, Why.DRIFT, None]
+    assert policy.plans == 1
+    policy.begin(times, (1.0,))
+    assert policy.next(70_000, queue[:1], there, times) == (0, 2, 1)  # nothing is followed any more
+
+
 def replace_done(request: Waiting, done: int) -> Waiting:
     return request._replace(done=done)
 
 
-def test_requests_are_dealt_evenly() -> None:
-    network = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 3_000})
-    times, there = Times(["a", "b"], [network]), (UnitState(), UnitState())
-    policy, queue = asked(times, *there)
-    plan = policy._in_force
-    assert plan is not None
-    units = [hop[1] for request in queue if (hop := plan[1].next(request)) is not None]
-    assert len(units) == len(queue)
-    for first in range(0, 280, 20):
-        assert units[first : first + 20].count(1) in {4, 5, 6}
+@pytest.mark.parametrize("every", [1, 13, 21])
+def test_requests_are_dealt_evenly(every: int) -> None:
+    """Also where those of another network come in between."""
+    first = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 3_000})
+    times, there = Times(["a", "b"], [first, first]), (UnitState(), UnitState())
+    policy, units = Adaptive(), list[int]()
+    policy.begin(times, (1.0, 0.0))
+    queue = [request._replace(number=every * request.number) for request in waiting(280)]
+    policy.next(0, queue, there, times)
+    policy.next(adaptive.PLANNING_US, queue, there, times)
+    while len(units) < 200:  # as long as enough wait for the plan to decide
+        decision = policy.next(60_000, queue, there, times)
+        assert decision is not None
+        units.append(decision.unit)
+        queue = [request for request in queue if request.number != decision.request]
+    for start in range(0, 200, 20):
+        assert units[start : start + 20].count(1) in {4, 5, 6}
 
 
 def test_it_is_told_what_it_says() -> None:
@@ -186,7 +245,7 @@ def test_a_thread_makes_plans_of_live_policies(backlog: int) -> None:
     policy = Adaptive()
     policy.live()
     policy.begin(times, (1.0,))
-    queue = [Waiting(number=n, network=0, application=0, arrival_us=0) for n in range(backlog)]
+    queue = waiting(backlog)
     policy.next(0, queue, there, times)
     policy._planning._made.result(10)
     policy.next(1, queue, there, times)
