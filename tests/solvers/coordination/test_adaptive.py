@@ -176,6 +176,21 @@ def test_networks_that_nothing_can_run_leave_it_to_the_policy() -> None:
     assert policy.next(3_000_000, queue, (UnitState(), UnitState()), times) == (0, 1, 1)
 
 
+def test_requests_that_units_can_run_again_are_planned() -> None:
+    one = NetworkTimes(sections=1, chunk_us={(0, 1, 1): 1_000})
+    other = NetworkTimes(sections=1, chunk_us={(0, 1, 0): 1_000, (0, 1, 1): 1_000})
+    times, there = Times(["a", "b"], [one, other]), (UnitState(), UnitState(available=False))
+    policy, queue = Adaptive(), [request._replace(network=1) for request in waiting(300)]
+    policy.begin(times, (1.0, 1.0))
+    for now_us in (0, 60_000):
+        policy.next(now_us, queue, there, times)
+    for request in queue[:100]:  # the one that nothing can run comes no more
+        policy.ended(request)
+    for now_us in (2_000_000, 2_000_000 + adaptive.PLANNING_US):
+        policy.next(now_us, queue, there, times)
+    assert (policy.plans, whys(policy)) == (1, [None])
+
+
 def test_a_given_plan_is_followed_from_the_first_request() -> None:
     times, there = halves(), [UnitState(), UnitState()]
     policy, one = Adaptive(), [Waiting(number=7, network=0, application=0, arrival_us=0)]
@@ -206,7 +221,7 @@ def test_a_given_plan_that_has_drifted_makes_room_for_another() -> None:
     assert whys(policy) == [None, Why.DRIFT, None]
     assert policy.plans == 1
     policy.begin(times, (1.0,))
-    assert policy.next(70_000, queue[:1], there, times) == (0, 2, 1)  # nothing is followed any more
+    assert (policy._given, policy._always) == (None, False)  # of other networks
 
 
 def replace_done(request: Waiting, done: int) -> Waiting:
