@@ -59,8 +59,10 @@ def start_ray(words: Sequence[str]) -> None:
 
     Ray takes a node address of 127.0.0.1 for a mistake and puts the address of the network in its place,
     and with that address its servers listen on all interfaces. Told that it is none, they listen on
-    127.0.0.1 only (Ray 2.60; a test looks at the sockets).
+    127.0.0.1 only (Ray 2.60; a test looks at the sockets). Where grpcio is installed, it would serve its
+    client on a fixed port, which nobody here asks.
     """
+    sys.modules["grpc"] = None  # type: ignore[assignment]  # as if it were not there
     from ray.scripts.scripts import main
 
     with loopback():

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +158,6 @@ class LocalCluster:
         self._keepers: dict[str, subprocess.Popen[bytes]] = {}
         try:
             head = ["--head", "--port=0", "--include-dashboard=false", "--no-monitor", "--num-cpus=0"]
-            if find_spec("grpc") is not None:  # or Ray serves its client on a fixed port
-                head.append("--ray-client-server-port=0")
             self.address = self._start("", (), head)
         except BaseException:
             self.close()
