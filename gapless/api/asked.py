@@ -128,7 +128,7 @@ def asked_problem(problem: Planned | Question | None, words: Words) -> Asked:
     if subject.cluster is not None:
         said["platform"] = subject.cluster.name
     known = [each.name for each in fields(Question)]
-    if stray := [name for name in said if name not in known]:
+    if stray := [name for name in words if name not in {*known, "rules"}]:
         raise InvalidInputError(f"{stray[0]} cannot be asked; {meant(stray[0], known)}")
     question = problem if isinstance(problem, Question) else Question()
     if isinstance(problem, str | Path):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
@@ -472,8 +472,21 @@ def tune_simulated(
     measured: Sequence[CostTable] = (),
     noise_permille: int = 0,
     seed: int = 0,
+    backends: Sequence[str] = ("native",),
+    top: int = DEFAULT_TOP,
+    distance: int = 1,
+    pipelines: str | int | None = None,
+    objective: str | Objective | None = None,
+    limits: Limits | None = None,
+    rules: Iterable[RuleFunction | AnyRule] = (),
+    rounds: int = 1,
+    sustain_s: float | None = None,
+    pareto: str | Sequence[str] | None = None,
+    options: TuningOptions = TuningOptions(),
+    time_limit_s: float | None = None,
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
     report: Report = silent,
-    **words: Unpack[TuneWords],
 ) -> Tuned:
     """Tune on a simulated device: plan with one table, "execute" on another one.
 
@@ -488,42 +501,32 @@ def tune_simulated(
         the table of the problem.
     noise_permille, seed
         Random variation of every execution.
-    words, report
-        As for `tune`: backends, top, distance, pipelines, objective, limits, rules, rounds, sustain_s,
-        pareto, options, time_limit_s, store, resume.
+    backends, top, distance, pipelines, objective, limits, rules, rounds, sustain_s, pareto, options
+        As for `tune`.
+    time_limit_s, store, resume, report
+        As for `tune`.
     """
     names = tuple(table.costs.provenance.method for table in (problem, truth))
     if not all(names) or len(set(names)) == 1:
         names = ("planned", "truth")
     tables = dict(zip(names, (problem, truth), strict=True))
-    backends, rounds, sustain_s = (
-        words.get("backends", ("native",)),
-        words.get("rounds", 1),
-        words.get("sustain_s"),
-    )
-    pipelines, objective, limits = words.get("pipelines"), words.get("objective"), words.get("limits")
-    distance, options = words.get("distance", 1), words.get("options", TuningOptions())
     check_limits(problem, limits)
     checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
-    traded = check_traded(
-        words.get("pareto"), backends, rounds=rounds, distance=distance, objective=objective
-    )
+    traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:
         obeyed = truth if pipelines is None else with_pipelines(truth, pipelines)
         setup = TuningSetup(
             runner=SimulatedRunner(obeyed, noise_permille=noise_permille, seed=seed),
             device=f"simulated {truth.fingerprint} noise {noise_permille} seed {seed}",
             backends=backends,
-            solving=SolveOptions(
-                top=words.get("top", DEFAULT_TOP), distance=distance, time_limit_s=words.get("time_limit_s")
-            ),
+            solving=SolveOptions(top=top, distance=distance, time_limit_s=time_limit_s),
             options=for_fronts(options) if traded else options,
-            store=open_store(words.get("store", ":memory:"), stack),
-            resume=words.get("resume", False),
+            store=open_store(store, stack),
+            resume=resume,
             report=report,
             knowledge=knowledge_from(problem, measured),
         )
-        asked = _asked(tables, pipelines, objective, limits, words.get("rules", ()))
+        asked = _asked(tables, pipelines, objective, limits, rules)
         return _tuned(asked, None, setup, rounds=rounds, sustain_s=sustain_s, traded=traded)
 
 
