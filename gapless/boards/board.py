@@ -46,7 +46,7 @@ from ..question.subjects import (
     Running,
     Search,
 )
-from ..question.values import YES, Names, file_form, span_form
+from ..question.values import YES, Names, file_form, names_in, span_form
 from .checks import BoardDiagnosis, diagnose_board
 from .running import run_there
 from .session import Ran, sent
@@ -133,7 +133,7 @@ class TuneOptions(_ModelOptions, total=False):
     objective: str | Objective | None
     limits: Limits | None
     rules: str | Path | None
-    pareto: str | None
+    pareto: str | Sequence[str] | None
     top: int
     distance: int
     time_limit_s: float | str | None
@@ -314,7 +314,7 @@ class Board:
         """
         with _folder(out) as folder:
             place = Folder(out=folder, resume=resume, overwrite=overwrite)
-            self._run("tune", options, report, subjects, place)
+            self._run("tune", _by_field(options), report, subjects, place)
             return load_tuned(folder)
 
     def run(
@@ -382,9 +382,7 @@ class Board:
             if isinstance(device := options.get("device"), Platform):
                 options = {**options, "device": Path(scratch, "platform.json")}
                 save(dump(device, PLATFORM), options["device"])
-            limits = options.get("limits") or Limits()
-            named = {name: value for name, value in options.items() if name != "limits"}
-            told = given(OPTIONS[command], named | limits.in_use())
+            told = given(OPTIONS[command], options)
             ran = run_there(
                 self.address,
                 command,
@@ -415,6 +413,16 @@ class _Failure:
     error: str
     message: str
     problems: tuple[str, ...] = ()
+
+
+def _by_field(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Python says of tuning by the names of fields: each limit is one, and terms are a text."""
+    named = {name: value for name, value in options.items() if name != "limits"}
+    if (limits := options.get("limits")) is not None:
+        named |= Question(limits=limits).limits.in_use()
+    if isinstance(terms := options.get("pareto"), list | tuple):
+        named["pareto"] = ",".join(names_in("pareto", ",".join(terms)))
+    return named
 
 
 @contextmanager
