@@ -337,11 +337,13 @@ def split_locator(locator: str | Path) -> tuple[str | None, str]:
 
 def parse_places(texts: Sequence[str] | None) -> dict[str, str]:
     """Return {old place: new place} of models from texts such as "old.onnx=new.onnx"."""
-    places = {}
+    places: dict[str, str] = {}
     for item in texts or ():
         old, sign, new = item.partition("=")
         if not sign or not new:
             raise InvalidInputError(f"--at {item!r}: expected OLD=NEW, the model's old and new place")
+        if old in places:
+            raise InvalidInputError(f"--at {item!r}: {old!r} is given twice; give it once")
         places[old] = new
     return places
 

@@ -103,7 +103,7 @@ def _microseconds(parameters: Mapping[str, Any], key: str, scale: int) -> int | 
         return 0
     if not number or not 1 <= value * scale <= _MOST_DEADLINE_US:
         raise InvalidInputError(
-            f"parameter {key} is {written(value)}, must be a number above 0, at most a day"
+            f"parameter {key} is {written(value)}, must be a number of at least {1 / scale:g}, at most a day"
         )
     return int(value * scale)
 

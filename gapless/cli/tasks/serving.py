@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -196,20 +196,32 @@ def _recurrent_notes(asked: Subject, states: Mapping[str, Mapping[str, str]]) ->
 def parse_states(texts: Sequence[str] | None) -> dict[str, dict[str, str]]:
     """Return states from texts such as "h=h_out" or "net/h=h_out", as `gapless.running.Server` takes them."""
     pairs = _parsed(texts, _STATE, "--state", "an input and an output, e.g. h=h_out")
-    found = {pair[0]: pair[1] for pair in pairs}
+    found = _each_once(pairs, "--state")
     return {"": found} if found else {}
 
 
 def parse_workers(texts: Sequence[str]) -> dict[str, int]:
     """Return {unit: workers} from texts such as "npu=2"."""
     found = _parsed(texts, _WORKERS, "--workers", "a unit and a number, e.g. npu=2")
-    return {unit: int(count) for unit, count in found}
+    return {unit: int(count) for unit, count in _each_once(found, "--workers").items()}
 
 
 def parse_cannot(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return {unit: rules} from texts such as "core1=Softplus,ConvTranspose[stride>=4]"."""
-    found = _parsed(texts, _CANNOT, "--cannot", "a unit and operators, e.g. core1=Softplus")
-    return {unit: [rule.strip() for rule in _RULE.findall(rules)] for unit, rules in found}
+    """Return {unit: rules}, all of a unit, from texts such as "core1=Softplus,ConvTranspose[stride>=4]"."""
+    found: dict[str, list[str]] = {}
+    for unit, rules in _parsed(texts, _CANNOT, "--cannot", "a unit and operators, e.g. core1=Softplus"):
+        found.setdefault(unit, []).extend(rule.strip() for rule in _RULE.findall(rules))
+    return found
+
+
+def _each_once(pairs: Iterable[tuple[str, ...]], option: str) -> dict[str, str]:
+    """Return pairs as a dictionary; raises InvalidInputError: a name is given twice."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInputError(f"{option} {name}={value}: {name!r} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 def behaviour_of(service: Service) -> Behaviour | None:

@@ -213,6 +213,7 @@ def test_what_cannot_be_exported_is_refused_with_a_way_out(cli: Cli, small: Path
         ([plan, "--to", "taskset", "--engine", "tvm"], "must be one of onnxruntime, mnn"),
         ([plan, "--to", "mnn", "--engine", "onnxruntime"], "files for mnn are run by mnn"),
         ([plan, "--to", "onnx", "--at", "nowhere"], "expected OLD=NEW"),
+        ([plan, "--to", "onnx", "--at", "a=b", "--at", "a=c"], "'a' is given twice"),
         ([tmp_path, "--to", "onnx"], "holds neither deployment.json nor plan.json"),
         ([plan, plan, plan, "--to", "onnx"], "give a problem and a plan"),
     ):

@@ -141,6 +141,10 @@ def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
             + b', "outputs": [{"name": "t1", "parameters": {"classification": 3}}]}',
             "classification is '3', which is not done here",
         ),
+        (
+            json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": 0.0005}}',
+            "deadline_ms is '0.0005', must be a number of at least 0.001, at most a day",
+        ),
         (json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": -1}}', "deadline_ms is '-1', must be"),
     ],
 )

@@ -205,6 +205,8 @@ def test_what_the_command_line_says_of_states() -> None:
     assert parse_states(None) == {}
     with pytest.raises(InvalidInputError, match="--state 'h': expected an input and an output"):
         parse_states(["h"])
+    with pytest.raises(InvalidInputError, match="--state h=other: 'h' is given twice"):
+        parse_states(["h=h_out", "h=other"])
     given = {"": {"net/h": "out", "a/b": "c"}}
     assert states_by_model({"": {"h": "out"}}, ["net"]) == {"net": {"h": "out"}}
     assert states_by_model(given, ["net"]) == {"net": {"h": "out", "a/b": "c"}}

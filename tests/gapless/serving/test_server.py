@@ -26,7 +26,7 @@ from rich.console import Console
 
 import gapless
 from gapless.cli.main import main
-from gapless.cli.tasks.serving import _sources_of, parse_cannot, serve_until, subject
+from gapless.cli.tasks.serving import _sources_of, parse_cannot, parse_workers, serve_until, subject
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import ExecutionError, InvalidInputError
@@ -294,6 +294,10 @@ def test_words_of_the_command_line(tmp_path: Path, opened: Coordinator) -> None:
         "a": ["Softplus", "Conv[kernel=3,stride>=2]"],
         "b": ["Resize"],
     }
+    assert parse_cannot(["a=Softplus", "a=Resize"]) == {"a": ["Softplus", "Resize"]}, "they add up"
+    assert parse_workers(["a=2", "b=3"]) == {"a": 2, "b": 3}
+    with pytest.raises(InvalidInputError, match="--workers a=3: 'a' is given twice"):
+        parse_workers(["a=2", "a=3"])
     for text, why in (
         ("net", "deadline_us is 'net', must be NAME=TIME"),
         ("net=-1ms", "deadline_us is '-1ms', must be a time with its unit"),
