@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import InvalidInputError
+from ..formulations.validation import read_number
 from .model import TensorSpec
 
 if TYPE_CHECKING:
@@ -127,15 +128,13 @@ def parse_ranges(texts: Sequence[str]) -> dict[str, Range]:
     for text in texts:
         name, _, limits = text.rpartition("=")
         low, _, high = limits.partition(":")
-        try:
-            found = (float(low), float(high))
-        except ValueError:
-            found = (0.0, 0.0)
-        if not name or not -float("inf") < found[0] < found[1] < float("inf"):
+        first, end = read_number(low), read_number(high)
+        if not name or first is None or end is None or first >= end:
             defects.append(f"--input-range {text!r}: expected INPUT=LOW:HIGH, e.g. ids=0:30000")
         elif name in ranges:
             defects.append(f"--input-range {text!r}: the input {name!r} is given twice")
-        ranges[name] = found
+        else:
+            ranges[name] = first, end
     if defects:
         raise InvalidInputError("ranges of inputs cannot be read:", defects)
     return ranges

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from math import inf, isfinite
 from typing import Any
 
 from .errors import InvalidInputError
@@ -18,6 +20,14 @@ MAX_COUNT = 2**44
 Multiplied by 1000 (permille) and by the most units of a platform it stays within 64 bits, so that
 backends which compute with machine integers need no check of their own.
 """
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def read_number(text: str) -> float | None:
+    """Return the finite number that a text is in decimal digits; None: it is none."""
+    found = float(text) if _NUMBER.fullmatch(text.strip()) else inf
+    return found if isfinite(found) else None
 
 
 class Defects:

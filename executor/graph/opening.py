@@ -22,6 +22,7 @@ from ...formulations.errors import (
     UnitLostError,
 )
 from ...formulations.hardware import ProcessingUnit
+from ...formulations.validation import read_number
 from ..engines.nameless import NamelessFile
 from ..workers import Link, Message, Worker
 from .choices import COMPARING, Simplification
@@ -76,11 +77,8 @@ def _number(variable: str) -> float | None:
     text = os.environ.get(variable)
     if not text:
         return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
+    number = read_number(text)
+    if number is None or number <= 0:
         raise InvalidInputError(f"{variable} is {text!r}, must be a positive number")
     return number
 

@@ -17,6 +17,7 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import MAX_UNITS, Platform, ProcessingUnit
 from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
+from ..question.values import names_in
 
 EngineChoice = str | Engine | Sequence[str | Engine] | None
 """An engine or its name; several that compete, or their names with commas between; None: what models need."""
@@ -88,7 +89,7 @@ def resolve_engine(engine: EngineChoice, *models: Model) -> Engine:
 
 def _listed(engine: str | Engine | Sequence[str | Engine]) -> Sequence[str | Engine]:
     if isinstance(engine, str):
-        return [name.strip() for name in engine.split(",") if name.strip()]
+        return names_in("engine", engine)
     return engine if isinstance(engine, Sequence) else [engine]
 
 

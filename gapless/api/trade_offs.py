@@ -11,6 +11,7 @@ from ..formulations.energy import ENERGY, powers_of
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..question.question import Question
+from ..question.values import names_in
 from ..solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ..solvers.protocol import Backend, SolveOptions
 from .asked import Words, asked_problem, for_backends
@@ -87,7 +88,7 @@ def pareto(
 
 def parse_terms(terms: str | Sequence[str]) -> tuple[str, ...]:
     """Return terms that are given as a text with commas, or as a list."""
-    return tuple(term.strip() for term in terms.split(",")) if isinstance(terms, str) else tuple(terms)
+    return names_in("pareto", terms) if isinstance(terms, str) else tuple(terms)
 
 
 def measured_front(front: ParetoFront, problem: Problem, rows: Iterable[TuningRow]) -> ParetoFront:

@@ -45,6 +45,7 @@ from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
 from ..profiler.quality import ANY_NOISE, defects
 from ..solvers.protocol import SolveOptions
+from ..solvers.registry import get_backends
 from .asked import Words, asked_problem
 from .closed_loop import TuningSetup, check_rounds, close_loop
 from .comparison import Comparison
@@ -114,6 +115,13 @@ def check_limits(subject: object, limits: Limits | None) -> None:
         for name in OF_REQUESTS:
             if getattr(limits, name) is not None:
                 raise InvalidInputError(f"{name} is about several requests: name a problem with a workload")
+
+
+def check_backends(backends: Sequence[str]) -> None:
+    """Refuse backends that are not there, or none at all, before anything is measured."""
+    if not backends:
+        raise InvalidInputError('backends is empty: name one at least, e.g. ("native",)')
+    get_backends(backends)
 
 
 def check_layer_order(
@@ -427,6 +435,7 @@ def tune(
     >>> gapless.running.save_run(tuned, "gapless-out")  # doctest: +SKIP
     """
     check_limits(subject, limits)
+    check_backends(backends)
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
@@ -511,6 +520,7 @@ def tune_simulated(
         names = ("planned", "truth")
     tables = dict(zip(names, (problem, truth), strict=True))
     check_limits(problem, limits)
+    check_backends(backends)
     checked(problem, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:

@@ -104,6 +104,8 @@ def _meant_option(option: str, context: Any) -> str:
     options = [name for param in getattr(command, "params", ()) for name in _option_names(param)]
     today = renamed(option)
     if today is not None and today.option in options:
+        if not today.form.example:
+            return f"it is now {today.option}."
         example = f"{today.option} {today.form.example}"
         return f"it is now {today.option}, and its value has a unit, e.g. {example}."
     return meant(option, options) if near(option, options) else "it is none of this command."

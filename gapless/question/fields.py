@@ -76,6 +76,8 @@ class Field:
 
     def checked(self, value: Any) -> Any:
         """Return a value that Python gives, which may be a text as in a file, as the attribute has it."""
+        if isinstance(value, bool) and self.form is not YES:
+            raise self._wrong(value)
         known = value if isinstance(value, str) else None
         if known is None and self.form.plain and isinstance(value, str | int | PurePath | Objective):
             known = str(value)

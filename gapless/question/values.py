@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, StrEnum, auto
 from functools import partial
-from math import inf, isfinite, nan
+from math import inf
+from operator import index
 from pathlib import Path
 from typing import Any
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
+from ..formulations.validation import read_number
 
 TIMES = {"us": 1, "ms": 1000, "s": 1_000_000}
 """Units of times, in microseconds."""
@@ -70,7 +72,7 @@ class Form:
     write: Callable[[Any], str] = str
     """From a value to the text that a file keeps."""
     take: Callable[[Any], Any] | None = None
-    """From what Python gives to the value, where a text could not hold all that it may be."""
+    """From what Python gives to the value, where a text cannot hold all that it may be; ValueError: wrong."""
     example: str = ""
     plain: bool = False  # whether a value is a text itself
     choices: type[StrEnum] | None = None
@@ -162,8 +164,14 @@ def _span_text(seconds: float) -> str:
     return amount_words(round(1e6 * seconds), SPANS)
 
 
-def _list(place: Place, text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def names_in(place: Place | str, text: str) -> tuple[str, ...]:
+    """Return the names between commas; there is one at least, and none is empty."""
+    names = tuple(name.strip() for name in text.split(","))
+    if "" in names:
+        raise InvalidInputError(
+            f"{place} is {shown(text)}, must be one name, or several with a comma between two"
+        )
+    return names
 
 
 def _sizes(place: Place, text: str) -> tuple[int, ...]:
@@ -197,7 +205,7 @@ def _deadlines(place: Place, text: str) -> dict[str, int]:
             raise InvalidInputError(
                 f"{place} is {shown(each)}, must be NAME=TIME, once per model, e.g. squeezenet=50ms"
             )
-        found[name] = max(1, _time(place, time, usual="ms"))
+        found[name] = _time(place, time, usual="ms", least=1)
     return found
 
 
@@ -221,7 +229,8 @@ def read_percent(place: Place, text: str) -> int:
 
 def _share(place: Place, text: str) -> int:
     share = read_percent(place, text)
-    _within(place, text, share / 10, 0, 100)
+    if share > 1000:
+        raise InvalidInputError(f"{place} is {text}, must be at most 100%")
     return share
 
 
@@ -270,6 +279,13 @@ def _shapes(place: Place, text: str) -> dict[str, tuple[int, ...]]:
     return parse_shapes(text.split())
 
 
+def _taken_shapes(shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    found = {name: tuple(map(index, sizes)) for name, sizes in shapes.items()}
+    if any(size < 1 for sizes in found.values() for size in sizes):
+        raise ValueError(found)
+    return found
+
+
 def _shapes_text(shapes: Mapping[str, Sequence[int]]) -> str:
     parts = ((name, ",".join(map(str, sizes))) for name, sizes in shapes.items())
     return " ".join(f"{name}={sizes}" if name else sizes for name, sizes in parts)
@@ -304,16 +320,13 @@ def number_form(metavar: str, least: float, most: float) -> Form:
     """Return the form of numbers."""
 
     def read(place: Place, text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = nan
-        if not isfinite(number):
+        number = read_number(text)
+        if number is None:
             raise InvalidInputError(f"{place} is {shown(text)}, must be a number")
         _within(place, text, number, least, most)
         return number
 
-    return Form(metavar=metavar, read=read, write=repr)
+    return Form(metavar=metavar, read=read, write=lambda number: repr(float(number)))
 
 
 def span_form(example: str = "30s", *, least: str = "1us", most: str = "10000h", never: bool = False) -> Form:
@@ -361,13 +374,13 @@ SHAPES = Form(
     metavar="INPUT=N,C,H,W",
     read=_shapes,
     write=_shapes_text,
-    take=lambda shapes: {name: tuple(sizes) for name, sizes in shapes.items()},
+    take=_taken_shapes,
     repeated=True,
 )
 WINDOWS = Form(metavar="NAME=FROM..TO", read=_windows, write=_windows_text, repeated=True)
 SHARES = Form(metavar="UNIT=PERCENT", read=_shares, write=_shares_text, repeated=True)
 DEADLINES = Form(metavar="NAME=TIME", read=_deadlines, write=_deadlines_text, repeated=True)
-LIST = Form(metavar="NAME,NAME", read=_list, write=",".join)
+LIST = Form(metavar="NAME,NAME", read=names_in, write=",".join)
 SIZES_OF_BATCHES = Form(
     metavar="SIZES", read=_sizes, write=lambda sizes: ",".join(map(str, sizes)), example="1,2,4"
 )

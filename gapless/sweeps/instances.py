@@ -20,6 +20,7 @@ from ..formulations.nearness import meant, shown
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
 from ..profiler.platforms.catalog import shipped_names
+from ..question.values import names_in
 from ..solvers.families import Drawn, families
 from .bases import listed
 from .spec_file import GivenProblem, given_problems, load_sweep
@@ -117,7 +118,7 @@ def _named(given: str | Path) -> Instances:
         if format_of(path) == _PROBLEM:
             return Instances(title=path.stem, problems=((path.stem, load_problem(path)),))
         return _of_set(load(path, INSTANCES), path.parent)
-    return _of_set(InstanceSet(problems=tuple(name.strip() for name in str(given).split(","))))
+    return _of_set(InstanceSet(problems=names_in("instances", str(given))))
 
 
 def _of_folder(folder: Path) -> Instances:

@@ -16,7 +16,7 @@ from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ...question.fields import Only, Said, attributes, said
 from ...question.subjects import SOLVING, Search
-from ...question.values import SIZES_OF_BATCHES, TIME, YES, count_form, text_form
+from ...question.values import SIZES_OF_BATCHES, TIME, YES, count_form, names_in, text_form
 from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
@@ -177,7 +177,7 @@ def _many_compared(
         search = replace(search, start="none")
     found = contest_watched(
         compared.instances or "",
-        _listed(compared.backends),
+        _backends(compared.backends),
         compared.backend,
         objective=options.question.objective or "",
         options=search.solver_options,
@@ -206,8 +206,8 @@ def _many_compared(
     )
 
 
-def _listed(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
+def _backends(names: str | None) -> Sequence[str] | None:
+    return None if names is None else names_in("--backends", names)
 
 
 def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out: Path | None) -> Answer:
@@ -292,7 +292,7 @@ def compare(
         if backends is not None:
             raise InvalidInputError("--layer-orders compares what plans cut: leave --backends away")
         return _orders_compared(asked, compared.layer_orders, backend, search, out)
-    problem, names = asked.problem, _listed(backends)
+    problem, names = asked.problem, _backends(backends)
     required = [*(names or ()), *([backend] if backend else [])]
     if backend is not None:
         names = [*(default_backends(problem).names if names is None else names), backend]

@@ -38,6 +38,7 @@ from ...formulations.coordination.simulation import Conditions
 from ...formulations.coordination.truth import Noise
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import load
+from ...formulations.validation import read_number
 from ...profiler.coordination.catalog import scenario_names
 from ...question.service import Play
 from ...question.subjects import Machine
@@ -305,11 +306,8 @@ def served_here(
 
 def _numbers(text: str) -> list[float]:
     """Return numbers between commas."""
-    try:
-        found = [float(each) for each in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < each <= _MOST_MULTIPLIER for each in found):
+    found = [read_number(each) or 0.0 for each in text.split(",")]
+    if not all(0 < each <= _MOST_MULTIPLIER for each in found):
         raise InvalidInputError(
             f"--multipliers {text!r}: expected numbers above 0 and up to {_MOST_MULTIPLIER}, e.g. 1,2,3,4"
         )

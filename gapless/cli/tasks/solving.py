@@ -15,6 +15,7 @@ from ...formulations.errors import GaplessError, InvalidInputError
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
 from ...question.question import Question
+from ...question.values import names_in
 from ...solvers.families import runs_of
 from ...solvers.pareto import ParetoFront, ParetoPoint, ParetoSearch
 from ...solvers.protocol import Backend, SolveOptions, StopReason
@@ -195,7 +196,7 @@ def kinds_watched(question: Question, kinds: str, options: SolveOptions) -> tupl
     stray = sorted(option for option in question.options() if option not in known)
     if stray:
         raise InvalidInputError(f"{stray[0]} is not about all kinds of plans: leave it away")
-    names = tuple(KINDS) if kinds == "all" else tuple(name.strip() for name in kinds.split(","))
+    names = tuple(KINDS) if kinds == "all" else names_in("--kinds", kinds)
     with StepLine() as line:
         return compare_kinds(
             question.problem,
@@ -215,7 +216,7 @@ def orders_watched(
     """Compare orders of layers with progress; `orders`: their words with commas, or "all"."""
     from ...api.layer_orders import LAYER_ORDERS, compare_layer_orders
 
-    words = LAYER_ORDERS if orders == "all" else tuple(word.strip() for word in orders.split(","))
+    words = LAYER_ORDERS if orders == "all" else names_in("--layer-orders", orders)
     with StepLine() as line:
         return compare_layer_orders(
             problem,

@@ -16,6 +16,27 @@ CASES = [
     (("fly",), "no command 'fly'; `gapless --help` lists the commands"),
     (("plan", SPARSE, "--backnd", "z3"), "no option --backnd; did you mean --backend? See `gapless plan"),
     (("plan", SPARSE, "--zzz"), "no option --zzz; it is none of this command. See `gapless plan --help`."),
+    (
+        ("plan", "--workload", "bert", "--platform", "kirin990", "--mode", "stream"),
+        "no option --mode; it is now --stream. See `gapless plan --help`.",
+    ),
+    (
+        ("plan", SPARSE, "--max-latency-us", "5"),
+        "it is now --max-latency, and its value has a unit, e.g. --max-latency 30ms.",
+    ),
+    (
+        ("requests", "coordinate", "small-apps", "--platform", "pixel4", "--policy", ","),
+        "--policy is ',', must",
+    ),
+    (
+        ("requests", "coordinate", "small-apps", "--platform", "pixel4", "--policy", ""),
+        "--policy is '', must",
+    ),
+    (("device", "detect", "--units", ","), "--units is ',', must be one name"),
+    (("device", "detect", "--engine", "mnn,"), "engine is 'mnn,', must be one name"),
+    (("tune", "squeezenet", "--backends", ""), "--backends is '', must be one name"),
+    (("compare", SPARSE, "--backends", ","), "--backends is ',', must be one name"),
+    (("plan", SPARSE, "--pareto", "period,"), "pareto is 'period,', must be one name"),
     (("--jsn", "plan"), "no option --jsn; did you mean --json?"),
     (("plan", SPARSE, "--backend", "cpsta"), "no backend 'cpsta'; did you mean cpsat?"),
     (("compare", SPARSE, "--backends", "native,pulpcbc"), "no backend 'pulpcbc'; did you mean pulp-cbc"),

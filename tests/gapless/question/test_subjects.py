@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
 
 from gapless.cli.base.declared import called, declared, expanded
@@ -203,3 +204,31 @@ def test_what_python_says_of_fields_is_checked_or_refused() -> None:
     assert [(field.name, value) for field, value in given(Search.own_fields(), {"top": "3"})] == [("top", 3)]
     with pytest.raises(InvalidInputError, match="'tops' cannot be said here; did you mean top"):
         given(Search.own_fields(), {"tops": 3})
+
+
+@pytest.mark.parametrize(
+    ("subject", "words"),
+    [
+        (Race, {"budget_s": True}),
+        (Race, {"costs": True}),
+        (Search, {"top": True}),
+        (Service, {"smoothing": True}),
+        (Service, {"deadline_us": {"net": 0}}),
+        (Machine, {"units": []}),
+        (Race, {"backends": ()}),
+        (Opening, {"shape": {"x": "abc"}}),
+        (Opening, {"shape": {"x": "13"}}),
+        (Opening, {"shape": {"x": (-1, 3)}}),
+        (Opening, {"shape": {"x": (1.5, 3)}}),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(subject: type[Said], words: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{next(iter(words))} is "):
+        subject(**words)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert Service(smoothing=np.float64(0.5)).smoothing == 0.5
+    assert Race(budget_s=np.float32(2)).budget_s == 2.0
+    shape: dict[str, tuple[Any, ...]] = {"x": (np.int64(1), 3)}
+    assert Opening(shape=shape).shape == {"x": (1, 3)}

@@ -5,11 +5,14 @@ import pytest
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.workload import RequestOrder
 from gapless.question.values import (
+    DEADLINES,
     DEVICES,
     ENERGIES,
     ENERGY,
+    LIST,
     PERCENT,
     SHAPES,
+    SHARE,
     SIZE,
     SIZES,
     TIME,
@@ -20,9 +23,11 @@ from gapless.question.values import (
     amount_words,
     choice_form,
     count_form,
+    number_form,
 )
 
 OPTION = Place("--max-latency")
+RATIO = number_form("NUMBER", 0, 100)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,11 @@ OPTION = Place("--max-latency")
         (SHAPES, "x=1,3,480,640 y=2", {"x": (1, 3, 480, 640), "y": (2,)}),
         (WINDOWS, "bert=20ms..0.5s vit=..90.5ms", {"bert": (20_000, 500_000), "vit": (0, 90_500)}),
         (choice_form(RequestOrder), "fixed", RequestOrder.FIXED),
+        (LIST, "core0, core1", ("core0", "core1")),
+        (SHARE, "100%", 1000),
+        (DEADLINES, "net=1us other=2ms", {"net": 1, "other": 2000}),
+        (RATIO, "1e-1", 0.1),
+        (RATIO, " .5", 0.5),
     ],
 )
 def test_a_value_is_read_and_what_files_keep_of_it_means_the_same(
@@ -67,6 +77,16 @@ def test_a_value_is_read_and_what_files_keep_of_it_means_the_same(
         (WINDOWS, "bert=20..500", "'20' has no unit"),
         (WINDOWS, "bert=1ms..2ms bert=3ms..", "once per request"),
         (WINDOWS, "bert", "must be NAME=FROM..TO"),
+        (LIST, "", "--max-latency is '', must be one name, or several with a comma between two"),
+        (LIST, ",", "is ',', must be one name"),
+        (LIST, "core0,,core1", "is 'core0,,core1', must be one name"),
+        (SHARE, "100.1%", "--max-latency is 100.1%, must be at most 100%"),
+        (DEADLINES, "net=0", "--max-latency is '0', must be at least 1us"),
+        (DEADLINES, "net=0ms", "must be at least 1us"),
+        (RATIO, "1_0", "--max-latency is '1_0', must be a number"),
+        (RATIO, "٣", "must be a number"),
+        (RATIO, "inf", "must be a number"),
+        (RATIO, "1e999", "must be a number"),
         (choice_form(RequestOrder), "fre", "--max-latency is 'fre'; did you mean free?"),
     ],
 )
