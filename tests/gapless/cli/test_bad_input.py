@@ -282,7 +282,7 @@ def test_paths_cannot_colour_the_terminal(cli: Cli, tmp_path: Path) -> None:
         (("plan", SPARSE, "--speed", "3"), "no option --speed; "),
         (("plan", SPARSE, "--backend", "hal"), "no backend 'hal'; `gapless doctor` lists them"),
         (("compare", SPARSE, "--backends", "native,hal"), "no backend 'hal'"),
-        (("compare", SPARSE, "--backends", ""), "no backend ''"),
+        (("compare", SPARSE, "--backends", ""), "--backends is '', must be one name"),
         (("plan", SPARSE, "--objective", "speed"), "'speed' is not known; use one or more of period"),
         (("plan", SPARSE, "--objective", ""), "'' is not known"),
         (("plan", SPARSE, "--objective", "period,period"), "found twice"),

@@ -229,6 +229,6 @@ def test_a_value_of_another_kind_is_refused(subject: type[Said], words: dict[str
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert Service(smoothing=np.float64(0.5)).smoothing == 0.5
-    assert Race(budget_s=np.float32(2)).budget_s == 2.0
+    assert Race(budget_s=np.float64(2)).budget_s == 2.0
     shape: dict[str, tuple[Any, ...]] = {"x": (np.int64(1), 3)}
     assert Opening(shape=shape).shape == {"x": (1, 3)}
