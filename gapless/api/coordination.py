@@ -65,7 +65,7 @@ def coordinate(
     setting
         The units, and what networks cost on them: a shipped phone by name, or a `Setting`.
     policies
-        Who decides.
+        What decides.
     conditions
         What becomes of late requests, noise, and more; None: nothing of that.
     report

@@ -63,7 +63,7 @@ def coordinate_here(
     scenario
         Who asks for what: a shipped scenario by name, a file, or a `Scenario`.
     policies
-        Who decides; policies that place requests whole are for simulations.
+        What decides; policies that place requests whole are for simulations.
     models
         The model of each network; None, or left out: the built-in network of that name.
     platform, workers, engine, cannot, split, sessions, session_bytes

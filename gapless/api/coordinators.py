@@ -93,7 +93,7 @@ def open_coordinator(
         Every request of its networks takes its chunks; of several streams of a network, one of them. With
         the policy "adaptive" only while it fits: see `--policy` on the page about serving.
     policy
-        Who decides: a name, "file.py:NAME" of one of your own, or a policy.
+        What decides: a name, "file.py:NAME" of one of your own, or a policy.
     late
         What becomes of requests that cannot meet their deadline any more: "keep" or "drop".
     deadlines_us

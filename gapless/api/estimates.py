@@ -229,7 +229,7 @@ def learn_costs(
     networks
         Built-in networks or ONNX files; None: the built-in ones that are not very large.
     engines
-        Who runs them.
+        What runs them.
     platform
         Device types as units; None: one core, all cores, and the core with quotas where those are permitted.
     measure, train

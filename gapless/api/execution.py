@@ -155,7 +155,7 @@ def open_pipeline(
     model
         The model, or those of several networks by name; None: opened from where the problem says they lie.
     engine
-        Who runs them; None: on each unit the engine that it was profiled with.
+        What runs them; None: on each unit the engine that it was profiled with.
     restarts
         How many times lost workers are replaced.
     samples

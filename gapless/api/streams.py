@@ -57,7 +57,7 @@ def task_stream(
     tasks
         Problems, by name or as files, too, each with its number of items; an item is one run of the plan.
     backend
-        Who plans; None: the usual one of each problem.
+        Which backend plans; None: the usual one of each problem.
     time_limit_s
         For each plan.
     planning

@@ -370,8 +370,8 @@ def tune(
     platform, engine, profile_options
         As for `profile`; a problem has its units and their engines already, which one engine may replace.
     backends, top, distance, objective, limits, rules, time_limit_s
-        Who plans how many plans of what, and how different; plans of several backends are merged. Limits and
-        rules hold of what is predicted, for baselines, too.
+        Which backends make how many plans of what, and how different; plans of several backends are merged.
+        Limits and rules hold of what is predicted, for baselines, too.
     pipelines
         How many pipelines may run side by side, as for `plan`. None: plans of a single pipeline are made, and
         where nothing speaks against it (rules, the latency, several rounds) a third as many of several

@@ -57,7 +57,7 @@ REST = said(
 )
 POWER = said("Start nothing beyond a power of the device.", number_form("WATT", 0.001, 1e6), heading=SERVED)
 WORKERS = said(
-    "Let so many requests run on a unit at the same time, each with sessions of its own, e.g. npu=2; can be "
+    "How many requests run on a unit at the same time, each with sessions of its own, e.g. npu=2; can be "
     "repeated.",
     LINES.with_metavar("UNIT=N"),
     heading=DEVICE,
@@ -102,7 +102,7 @@ class Service(Said):
     """How requests are served, and what takes units away."""
 
     policy: str = _served(
-        "Who decides (`gapless list policies`), or my_file.py:NAME of one of your own, which is run.",
+        "The policy (`gapless list policies`), or my_file.py:NAME of one of your own, which is run.",
         default="lst",
     )
     deadline_us: Mapping[str, int] | None = _served(
@@ -116,7 +116,9 @@ class Service(Said):
         "Units and costs, as `gapless profile` wrote them; else measured.", text_form("PROBLEM")
     )
     split: int = _served(
-        "Divide networks into so many sections, which may run on other units.", count_form(1, 50), default=1
+        "How many sections of a network may run on different units.",
+        count_form(1, 50),
+        default=1,
     )
     sessions: SessionChoice | None = attribute(SESSIONS)
     session_memory_bytes: int | None = attribute(SESSION_MEMORY)
@@ -125,7 +127,7 @@ class Service(Said):
     power: float | None = attribute(POWER)
     behaviour: Path | None = _served("A file on how its units behave (powers, heat, ...).", file_form("PATH"))
     max_batch: int | None = _served(
-        "Run up to so many waiting requests of a model together, where that is measured to pay; its file "
+        "How many waiting requests of a model run together at most, where that is measured to pay; its file "
         "leaves the first dimension of inputs open (--shape INPUT=1,...).",
         count_form(2, 1024),
     )
@@ -169,7 +171,7 @@ class Play(Said):
     """How a scenario is served in simulated time, or really."""
 
     policy: tuple[str, ...] = _served(
-        "Who decides: names, or my_file.py:NAME of one of your own, which is run.",
+        "The policies: names, or my_file.py:NAME of one of your own, which is run.",
         LIST.with_metavar("NAME,..."),
         default=("lst",),
     )
@@ -181,7 +183,8 @@ class Play(Said):
         "With --problem: a file on how its units behave (powers, heat, ...).", file_form("PATH")
     )
     split: int | None = _served(
-        "Divide networks that run everywhere into so many sections of about equal work.", count_form(2, 50)
+        "How many sections of about equal work a network has that runs everywhere.",
+        count_form(2, 50),
     )
     sessions: SessionChoice | None = attribute(SESSIONS)
     session_memory_bytes: int | None = attribute(SESSION_MEMORY)
@@ -190,7 +193,7 @@ class Play(Said):
         "How long requests come; otherwise as it says.", span_form("10s", least="1ms")
     )
     pace: float = _served(
-        "Let requests come so many times as fast, e.g. 0.1 for a slow device.",
+        "How many times as fast requests come, e.g. 0.1 for a slow device.",
         number_form("NUMBER", 0.001, 1000),
         default=1.0,
     )
@@ -199,14 +202,14 @@ class Play(Said):
         "crowded.",
         file_form(),
     )
-    seed: int | None = _served("Of all that is drawn, instead of its own.", count_form(0))
+    seed: int | None = _served("Seed of everything random, instead of that of the scenario.", count_form(0))
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
     noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)
     rest_kelvin: float | None = attribute(REST)
     power: float | None = attribute(POWER)
     multipliers: str | None = _served(
-        "Serve it once for each deadline: so many times the 99th percentile of the time alone.",
+        "Serve it once for each deadline: these multiples of the 99th percentile of the time alone.",
         text_form("X,..."),
     )
     here: bool = _served(

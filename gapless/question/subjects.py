@@ -77,10 +77,11 @@ OPEN_SECONDS = said(
     heading=MODEL,
 )
 ENGINE = said(
-    "Who runs the layers: a name (`gapless doctor` lists the engines), or module:Class or file.py:Class of "
+    "What runs the layers: a name (`gapless doctor` lists the engines), or module:Class or file.py:Class of "
     "your own; in `profile`, `tune` and `device bench` several that compete, with commas between. Otherwise "
-    "mnn for ONNX files, there beside onnxruntime, and callable for Python functions; in `run` and `trace` "
-    "those of the profile. `tune`, `run` and `trace` also take simulated: no device, a cost table is played.",
+    "mnn for ONNX files, in those three alongside onnxruntime, and callable for Python functions; in `run` "
+    "and `trace` those of the profile. `tune`, `run` and `trace` also take simulated: no device, a cost "
+    "table is played.",
     CODE,
     heading=DEVICE,
 )
@@ -180,7 +181,7 @@ class Search(Said):
     )
     top: int = _search("How many of the best plans.", count_form(1, 100_000), default=1)
     distance: int = _search(
-        "Each plan runs at least so many layers on other units than every plan before it; of a workload, "
+        "How many layers each plan runs at least on other units than every plan before it; of a workload, "
         "pairs of requests in the other order count, too.",
         count_form(1, 100_000),
         default=1,
@@ -216,11 +217,11 @@ class Race(Said):
 
     groups: str | None = _race(
         "Groups of at most N units compute a chunk together, each some of its rows; plans of one and of "
-        "several pipelines race beside them. For one ONNX model, which is cut into pieces.",
+        "several pipelines race against them. For one ONNX model, which is cut into pieces.",
         text_form("all|N"),
     )
     backends: tuple[str, ...] = _race(
-        "Who plans, comma-separated; their plans are merged.",
+        "Which backends plan, comma-separated; their plans are merged.",
         LIST.naming(Names.CODE),
         default=("native",),
     )

@@ -149,7 +149,7 @@ def costs_learn(
     folder: FolderArgument,
     *,
     networks: NetworksOption = (),
-    engines: Annotated[tuple[str, ...], said("Who runs them.", LIST, heading="How to learn")] = (
+    engines: Annotated[tuple[str, ...], said("What runs them.", LIST, heading="How to learn")] = (
         "mnn",
         "onnxruntime",
     ),

@@ -54,7 +54,8 @@ def requests_stream(
     *,
     question: Annotated[Question, Only.of("platform")],
     backend: Annotated[
-        str | None, said("Who plans, as for `gapless plan`; otherwise the usual one.", heading=SOLVING)
+        str | None,
+        said("What plans, as for `gapless plan`; otherwise the usual backend.", heading=SOLVING),
     ] = None,
     search: Annotated[Search, Only.of("time_limit_s", "start")] = Search(start="native"),
     profile: ProfileTimeOption = None,
