@@ -453,8 +453,7 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        for seat in self._workers(unit):
-            self._loop.call(partial(self._loop.withdraw, seat, why, finish=finish)).result()
+        self._loop.call(partial(self._loop.withdraw, self._workers(unit), why, finish=finish)).result()
 
     def restore(self, unit: str, *, why: str = "withdrawn") -> None:
         """Give a unit back that was taken away for this reason; it is probed, and then joins again.
@@ -464,8 +463,7 @@ class Coordinator:
         InvalidInputError
             There is no such unit.
         """
-        for seat in self._workers(unit):
-            self._loop.call(partial(self._loop.restore, seat, why)).result()
+        self._loop.call(partial(self._loop.restore, self._workers(unit), why)).result()
 
     def _workers(self, unit: str) -> list[int]:
         """Return the workers of a unit, all of which come and go together."""

@@ -152,7 +152,7 @@ class UnitWatch:
         self._sources = sources
         self._interval_s = interval_s
         self._report = report
-        self._away: dict[int, set[str]] = {}
+        self._away: set[tuple[str, str]] = set()  # units, and why
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="gapless units", daemon=True)
         self._thread.start()
@@ -171,24 +171,24 @@ class UnitWatch:
     def _work(self) -> None:
         try:
             while True:
-                for number, source in enumerate(self._sources):
-                    self._look(number, source)
+                self._look()
                 if self._ended.wait(self._interval_s if self._sources else None):
                     return
         except RefusedRequestError:
             return  # the coordinator is closed
 
-    def _look(self, number: int, source: Source) -> None:
-        before, now = self._away.get(number, set()), source.away()
-        self._away[number] = now
-        for unit in sorted(before ^ now):
-            leaves = unit in now
+    def _look(self) -> None:
+        """Give a unit that several sources want away for one reason back when none of them does any more."""
+        now = {(unit, source.why): source.finish for source in self._sources for unit in source.away()}
+        before, self._away = self._away, {*now}
+        for unit, why in sorted(before ^ self._away):
+            leaves = (unit, why) in now
             try:
                 if leaves:
-                    self._coordinator.withdraw(unit, why=source.why, finish=source.finish)
+                    self._coordinator.withdraw(unit, why=why, finish=now[unit, why])
                 else:
-                    self._coordinator.restore(unit, why=source.why)
+                    self._coordinator.restore(unit, why=why)
             except InvalidInputError as error:
-                self._report(Step(text=f"{source.why}: {error}"))
+                self._report(Step(text=f"{why}: {error}"))
             else:
-                self._report(Step(text=f"unit {unit!r} {'is away: ' + source.why if leaves else 'is back'}"))
+                self._report(Step(text=f"unit {unit!r} {'is away: ' + why if leaves else 'is back'}"))

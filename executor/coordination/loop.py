@@ -180,26 +180,32 @@ class Loop:
         with suppress(ExecutionError):
             self._leave_word(shut)
 
-    def withdraw(self, seat: int, why: str, *, finish: bool = False) -> None:
-        """Take a unit away; what it runs is put back where other units can run it, or goes on (`finish`)."""
-        self.seats[seat].reasons.add(why)
-        self._settle(self.seats[seat])
-        task = self.seats[seat].task
-        putting_back = isinstance(task, Run) and not task.stale and not finish
-        if isinstance(task, Run) and putting_back and self._runs(task.start, self._free()):
-            slots = self.networks[task.start.request.network].slots
-            task.stale = True
-            task.request.slot = slots.take()  # the worker still writes to the old one
-            slots.fill(task.request.slot, slots.tensors(task.slot))
-            self.dispatcher.put_back(task.start)
+    def withdraw(self, workers: Collection[int], why: str, *, finish: bool = False) -> None:
+        """Take a unit away: all its workers, before it is decided what becomes of what they run.
 
-    def restore(self, seat: int, why: str) -> None:
-        """Give a unit back: its worker is probed first."""
-        found = self.seats[seat]
-        if why in found.reasons:
-            found.reasons.discard(why)
-            found.check()
-        self._settle(found)
+        That is put back where other units can run it, or goes on (`finish`).
+        """
+        leaving = [self.seats[worker] for worker in workers]
+        for seat in leaving:
+            seat.reasons.add(why)
+        for seat in leaving:
+            self._settle(seat)
+        for seat in leaving if not finish else []:
+            task = seat.task
+            if isinstance(task, Run) and not task.stale and self._runs(task.start, self._free()):
+                slots = self.networks[task.start.request.network].slots
+                task.stale = True
+                task.request.slot = slots.take()  # the worker still writes to the old one
+                slots.fill(task.request.slot, slots.tensors(task.slot))
+                self.dispatcher.put_back(task.start)
+
+    def restore(self, workers: Collection[int], why: str) -> None:
+        """Give a unit back: its workers are probed first."""
+        for found in [self.seats[worker] for worker in workers]:
+            if why in found.reasons:
+                found.reasons.discard(why)
+                found.check()
+            self._settle(found)
 
     def abandon(self, answer: Future[Served]) -> None:
         """Drop a request of which nothing runs now."""

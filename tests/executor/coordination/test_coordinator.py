@@ -35,6 +35,7 @@ from gapless.solvers.coordination.dynamic import LeastSlack
 from gapless.solvers.coordination.replan import Replan
 from tests.executor.coordination.coordinators import coordinator, typed
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
+from tests.processes import soon
 
 
 def right(model: FakeModel, served: Served, seed: int = 0) -> bool:
@@ -315,6 +316,19 @@ def test_a_unit_with_two_workers_runs_two_at_once_and_leaves_with_both() -> None
         assert right(model, opened.run("net", model.sample_inputs(0)))
         found = gapless.coordination.Setting.served_by(opened.setting(), LeastSlack())
         assert [behaviour.shared_permille(2) for behaviour in found.behaviours] == [1000, 1000]
+
+
+def test_a_unit_that_leaves_does_not_start_its_requests_again_on_its_other_workers() -> None:
+    model, here = chain(("sleep", 0.3), name="net"), platform("a", "b")
+    two = replace(here, units=(replace(here.units[0], workers=2), here.units[1]))
+    with Coordinator(two, FakeEngine(), LeastSlack()) as opened:
+        opened.register(model)
+        opened.withdraw("b")
+        answers = [opened.submit("net", model.sample_inputs(seed)) for seed in range(2)]
+        assert soon(lambda: [seat.task is not None for seat in opened._loop.seats] == [True, True, False])
+        opened.withdraw("a")
+        assert {answer.result(timeout=20).chunks[0].unit for answer in answers} == {"a", "a.2"}
+        assert [run.cut_off for run in opened.record().ran] == [False, False]
 
 
 def test_workers_of_a_unit_serve_what_a_plan_has_there() -> None:

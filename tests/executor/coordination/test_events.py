@@ -71,6 +71,27 @@ def test_zones_of_two_units_do_not_bring_each_other_back(tmp_path: Path) -> None
             assert [unit.available for unit in opened.statistics().units] == [False, True]
 
 
+def test_a_unit_of_two_zones_is_back_when_both_are_cool(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one", "other")]
+    for file in files:
+        file.write_text("90000")
+    zones = [HotZone("a", file, 80.0, 70.0) for file in files]
+
+    def available() -> bool:
+        return opened.statistics().units[0].available
+
+    with coordinator("a") as opened, UnitWatch(opened, zones, interval_s=0.01):
+        for cool, hot in (files, files[::-1]):
+            hot.write_text("90000")
+            assert soon(lambda: not available())
+            cool.write_text("50000")
+            for _ in range(20):
+                time.sleep(0.01)
+                assert not available()
+            hot.write_text("50000")
+            assert soon(available)
+
+
 def test_a_unit_rests_below_its_limit_if_asked_to(tmp_path: Path) -> None:
     zone = tmp_path / "sys/class/thermal/thermal_zone0"
     zone.mkdir(parents=True)
