@@ -78,16 +78,32 @@ def check_states(model: Registered, states: States) -> None:
 
 @dataclass(slots=True)
 class _Known:
-    """One sequence.
+    """The sequences of one name: each start begins one, and ends the one before it.
 
-    `failures`: how many of its requests failed; those that waited behind one of them fail, too.
+    `tensors`: what the last request left; None: nothing, or it was the end. `of`: the number of the sequence
+    which that belongs to; `newest`: of the one that came last. `last`: the request that came last.
     """
 
-    tensors: Tensors
+    tensors: Tensors | None = None
+    of: int = 0
+    newest: int = 0
+    last: _Place = field(default_factory=lambda: _Place(0))
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_s: float = field(default_factory=monotonic)
     waiting: int = 0
-    failures: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a state for a request that comes now."""
+        return self.tensors is not None and self.of == self.newest
+
+
+@dataclass(slots=True)
+class _Place:
+    """A request among those that wait: the number of its sequence, and whether it failed."""
+
+    of: int
+    failed: bool = False
 
 
 class Turn:
@@ -122,35 +138,54 @@ class Sequences:
     async def turn(self, wishes: Wishes) -> AsyncIterator[Turn]:
         """Wait until the request before has left its state; when the block fails, that stays as it is.
 
+        When the first request of a sequence fails, it has not begun, and the one before it is over.
+
         Raises Refusal: the request is of no sequence, its sequence has not begun, there are too many, or the
         request before it has failed.
         """
         name, known = self._sequence(wishes)
-        failures, ended = known.failures, False
+        before = None if wishes.starts or known.last.failed else known.last
+        known.newest += wishes.starts
+        known.last = place = _Place(known.newest)
         known.waiting += 1
         self._waiting += 1
         try:
             async with known.turn:
-                if known.failures != failures:
-                    raise Refusal(
-                        409,
-                        f"sequence {shown(name)} of {self._model!r}: a request before this one failed, so "
-                        "this one does not run; the state is as it was before that one",
-                    )
-                turn = Turn(self._first() if wishes.starts else known.tensors)
+                turn = Turn(self._first() if wishes.starts else self._left(name, known, place, before))
                 try:
                     yield turn
                 finally:
                     known.used_s = monotonic()
-                    if turn.after is None:
-                        known.failures += 1
-                    else:
-                        known.tensors, ended = turn.after, wishes.ends
+                    place.failed = turn.after is None
+                    if turn.after is not None:
+                        known.of, known.tensors = place.of, None if wishes.ends else turn.after
+        except BaseException:  # also when its client leaves while it waits
+            place.failed = True
+            raise
         finally:
             known.waiting -= 1
             self._waiting -= 1
-            if ended and not known.waiting and self._known.get(name) is known:
+            if not known.begun and not known.waiting and self._known.get(name) is known:
                 del self._known[name]
+
+    def _left(self, name: str, known: _Known, place: _Place, before: _Place | None) -> Tensors:
+        """Return the state that a request continues with, now that it is its turn."""
+        if known.tensors is None or known.of != place.of:
+            raise self._not_begun(name)
+        if before is not None and before.failed:
+            raise Refusal(
+                409,
+                f"sequence {shown(name)} of {self._model!r}: a request before this one failed, so "
+                "this one does not run; the state is as it was before that one",
+            )
+        return known.tensors
+
+    def _not_begun(self, name: str) -> Refusal:
+        return Refusal(
+            400,
+            f"sequence {shown(name)} of {self._model!r} has not begun, has ended, or had no request "
+            f"for {IDLE_S:g} s; begin it with sequence_start",
+        )
 
     def _sequence(self, wishes: Wishes) -> tuple[str, _Known]:
         name = wishes.sequence
@@ -172,13 +207,9 @@ class Sequences:
             found = None
         if found is None:
             if not wishes.starts:
-                raise Refusal(
-                    400,
-                    f"sequence {shown(name)} of {self._model!r} has not begun, has ended, or had no request "
-                    f"for {IDLE_S:g} s; begin it with sequence_start",
-                )
+                raise self._not_begun(name)
             self._make_room()
-            found = self._known[name] = _Known(self._first())
+            found = self._known[name] = _Known()
         return name, found
 
     def _make_room(self) -> None:

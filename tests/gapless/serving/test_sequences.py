@@ -26,6 +26,8 @@ from gapless.running import TensorSpec
 from gapless.serving import sequences
 from gapless.serving.access import Access
 from gapless.serving.app import App
+from gapless.serving.messages import Refusal
+from gapless.serving.parameters import Wishes
 from gapless.serving.sequences import Sequences, states_by_model
 from gapless.serving.service import Service
 from tests.gapless.serving.clients import Response, ask, asked, over_socket
@@ -167,6 +169,73 @@ def test_an_end_that_failed_can_be_sent_again(app: App) -> None:
     assert ask(app, "POST", INFER, body(-1, sequence_id=7, sequence_end=True)).code == 500
     assert value(ask(app, "POST", INFER, body(2, sequence_id=7, sequence_end=True))) == 3
     assert ask(app, "POST", INFER, body(1, sequence_id=7)).code == 400
+
+
+def test_a_sequence_is_over_for_those_that_wait_behind_its_end(app: App) -> None:
+    async def several() -> list[Response]:
+        await asked(app, "POST", INFER, body(1, sequence_id=8, sequence_start=True))
+        wishes: list[dict[str, Any]] = [{"sequence_end": True}, {}, {"sequence_start": True}, {}]
+        sent = [body(number, sequence_id=8, **each) for number, each in enumerate(wishes, 2)]
+        return await asyncio.gather(*(asked(app, "POST", INFER, each) for each in sent))
+
+    end, behind, *again = asyncio.run(several())
+    assert value(end) == 3
+    assert (behind.code, "has not begun, has ended" in behind.error) == (400, True)
+    assert [value(each) for each in again] == [4, 9]
+
+
+def test_a_sequence_whose_start_failed_has_not_begun(app: App) -> None:
+    def start(value: float, **wishes: Any) -> Response:
+        return ask(app, "POST", INFER, body(value, sequence_id=10, sequence_start=True, **wishes))
+
+    for before in (False, True):  # no sequence of this name, or another one
+        if before:
+            assert value(start(1)) == 1
+        assert start(-1).code == 500
+        assert ask(app, "POST", INFER, body(1, sequence_id=10)).code == 400
+    (kept,) = app.service._sequences.values()
+    assert "10" not in kept._known
+
+
+def test_a_start_needs_nothing_of_what_failed_before_it(app: App) -> None:
+    async def several() -> list[Response]:
+        await asked(app, "POST", INFER, body(1, sequence_id=11, sequence_start=True))
+        sent = [
+            body(-1, sequence_id=11),
+            body(2, sequence_id=11, sequence_start=True),
+            body(3, sequence_id=11),
+        ]
+        return await asyncio.gather(*(asked(app, "POST", INFER, each) for each in sent))
+
+    failed, *later = asyncio.run(several())
+    assert failed.code == 500
+    assert [value(each) for each in later] == [2, 5]
+
+
+@pytest.mark.parametrize(("starts", "code"), [(False, 409), (True, 400)])
+def test_who_leaves_while_it_waits_fails_for_those_behind(starts: bool, code: int) -> None:  # noqa: FBT001
+    found = Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(1,))], queue=8)
+
+    async def sent(**wishes: bool) -> float:
+        async with found.turn(Wishes(sequence="a", **wishes)) as turn:
+            await asyncio.sleep(0.01)
+            turn.after = {"h": turn.before["h"] + 1}
+        return float(turn.before["h"][0])
+
+    async def several() -> list[float | BaseException]:
+        await sent(starts=True)
+        tasks = [asyncio.ensure_future(each) for each in (sent(), sent(starts=starts), sent())]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        ran = await asyncio.gather(*tasks, return_exceptions=True)
+        return [*ran, *await asyncio.gather(sent(), return_exceptions=True)]
+
+    first, left, behind, later = asyncio.run(several())
+    assert first == 1
+    assert isinstance(left, asyncio.CancelledError)
+    assert isinstance(behind, Refusal)
+    assert behind.code == code
+    assert isinstance(later, Refusal) if starts else later == 2  # a start that left was the end of the others
 
 
 def test_unloading_ends_sequences(app: App) -> None:
