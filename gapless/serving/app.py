@@ -95,7 +95,7 @@ class App:
             case "GET", ["v2", "models"]:
                 return _json({"models": list(service.catalogue.names)})
             case "GET", ["metrics"]:
-                text = prometheus_text(service.coordinator.statistics(), service.batches)
+                text = prometheus_text(service.counted(), service.batches)
                 return Reply(200, text.encode(), (("content-type", CONTENT_TYPE),))
             case "GET", ["v2", "models", "stats"] if "stats" not in service.catalogue.names:
                 return _json(service.statistics())

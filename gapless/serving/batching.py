@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic_ns
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..executor.coordination.coordinator import Coordinator
 from ..executor.coordination.registration import Registered
 from ..executor.coordination.requests import Served
+from ..executor.coordination.tally import Fate
 from ..formulations.errors import (
+    DroppedRequestError,
     ExecutionError,
     InvalidInputError,
     OutputMismatchError,
@@ -122,7 +125,13 @@ class _Pending:
     wishes: Wishes
     copied: Callable[[], None]
     answer: asyncio.Future[Served]
+    patience_s: float  # how long it waits for others
     arrival_ns: int = field(default_factory=monotonic_ns)
+
+    @property
+    def begin_ns(self) -> int:
+        """When it waits for others no longer."""
+        return self.arrival_ns + round(1e9 * self.patience_s)
 
     def left_us(self) -> int | None:
         """How long it has left until its deadline; None: it has none."""
@@ -133,11 +142,16 @@ class _Pending:
 class Batcher:
     """Puts requests of one model together; all in one event loop.
 
-    While fewer batches run than there are units, a request waits at most `delay_s` for others; while more
-    would only wait for units, they gather here. Only requests of one priority go together.
+    While fewer batches run than there are units, a request waits at most `delay_s` for others, and at most
+    half of what its deadline leaves it; while more would only wait for units, they gather here. Only requests
+    of one priority go together. One that a batch would answer too late does not go with it: it runs alone, if
+    it still can.
 
     `sizes`: what pays, with the names of the models; `most`: most requests that wait or run; `units`: how
-    many batches run at the same time; `deadline_us`: of requests that have none of their own.
+    many batches run at the same time; `deadline_us`: of requests that have none of their own; `took_us`: by
+    size, how long a batch takes.
+
+    `fates`, `failed_ns`: of requests that have no answers, and how long they were there.
     """
 
     def __init__(
@@ -149,8 +163,12 @@ class Batcher:
         most: int,
         units: int,
         deadline_us: int | None = None,
+        took_us: Mapping[int, float] | None = None,
     ) -> None:
         self.sizes = dict(sorted(sizes.items()))
+        self.fates = Counter[str]()
+        self.failed_ns = 0
+        self._took_us = took_us or {}
         self.delay_s = delay_s
         self._submit = submit
         self._most, self._units, self._deadline_us = most, units, deadline_us
@@ -163,6 +181,7 @@ class Batcher:
     async def served(self, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]) -> Served:
         """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
         if self._held >= self._most:
+            self.fates[Fate.REFUSED] += 1
             raise QueueFullError(
                 f"a request of {self.sizes[1]!r} is not taken: {self._most} requests wait for their answers, "
                 "and no more are allowed; try again later"
@@ -170,14 +189,18 @@ class Batcher:
         if wishes.deadline_us is None:
             wishes = replace(wishes, deadline_us=self._deadline_us)
         loop = asyncio.get_running_loop()
-        pending = _Pending(inputs, wishes, copied, loop.create_future())
+        pending = _Pending(inputs, wishes, copied, loop.create_future(), self._patience_s(wishes))
         group = self._groups.setdefault((wishes.priority, wishes.expires), [])
         group.append(pending)
         self._held += 1
-        loop.call_later(self.delay_s, self._look)
+        loop.call_later(pending.patience_s, self._look)
         self._look()
         try:
             return await pending.answer
+        except BaseException as error:
+            self.fates[_fate(error)] += 1
+            self.failed_ns += monotonic_ns() - pending.arrival_ns
+            raise
         finally:
             self._held -= 1
             if not self._held:
@@ -191,20 +214,34 @@ class Batcher:
             self._idle.clear()
             await self._idle.wait()
 
+    def _patience_s(self, wishes: Wishes) -> float:
+        if wishes.deadline_us is None:
+            return self.delay_s
+        left_us = wishes.deadline_us - max(self._took_us.values(), default=0.0)
+        return min(self.delay_s, max(0.0, left_us / 2e6))
+
     def _look(self) -> None:
         """Start what is to start: groups of smaller priority numbers first."""
         for _, group in sorted(self._groups.items()):
             while group and self._running < self._units:
-                waited_s = (monotonic_ns() - group[0].arrival_ns) / 1e9
-                if len(group) < max(self.sizes) and waited_s < self.delay_s:
+                first_ns = min(each.begin_ns for each in group)
+                if len(group) < max(self.sizes) and monotonic_ns() < first_ns:
                     break
-                size = max(size for size in self.sizes if size <= len(group))
-                batch = group[:size]
-                del group[:size]
+                batch = self._chosen(group)
+                for each in batch:
+                    group.remove(each)
                 self._running += 1
                 task = asyncio.ensure_future(self._run(batch))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+
+    def _chosen(self, group: Sequence[_Pending]) -> Sequence[_Pending]:
+        """Return what runs next: as many as pay, or one alone that would be too late with the others."""
+        size = max(size for size in self.sizes if size <= len(group))
+        batch = sorted(group, key=lambda each: each.begin_ns)[:size]
+        took_us = self._took_us.get(size, 0.0)
+        late = [each for each in batch if each.wishes.expires and (each.left_us() or 0) < took_us]
+        return late[:1] or batch
 
     async def _run(self, batch: Sequence[_Pending]) -> None:
         try:
@@ -222,7 +259,12 @@ class Batcher:
         except ExecutionError as error:
             if size == 1:
                 _fail(batch, error)
-            else:  # one of them may be to blame, or have less time: the others are answered
+            elif isinstance(error, DroppedRequestError):  # one has less time: the others wait without it
+                tightest = min(batch, key=lambda each: each.left_us() or 0)
+                group = self._groups[tightest.wishes.priority, tightest.wishes.expires]
+                group[:0] = [each for each in batch if each is not tightest and not each.answer.done()]
+                await self._answer([tightest])
+            else:  # one of them may be to blame: the others are answered
                 for each in batch:
                     if not each.answer.done():
                         await self._answer([each])
@@ -234,6 +276,15 @@ class Batcher:
                 each.copied()
                 if not each.answer.done():
                     each.answer.set_result(_part(served, each, index, size))
+
+
+def _fate(error: BaseException) -> Fate:
+    """Return what became of a request that ended with an error."""
+    if isinstance(error, asyncio.CancelledError):
+        return Fate.LEFT
+    if isinstance(error, DroppedRequestError):
+        return Fate.DROPPED
+    return Fate.REFUSED if isinstance(error, RefusedRequestError) else Fate.FAILED
 
 
 def _joined(batch: Sequence[_Pending]) -> Tensors:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from ..executor.coordination.coordinator import Coordinator
+from ..executor.coordination.coordinator import UNLOAD_PATIENCE_S, Coordinator
 from ..executor.coordination.registration import Registered
 from ..executor.coordination.requests import Served
-from ..executor.coordination.tally import Fate, ModelCounts
+from ..executor.coordination.tally import Fate, ModelCounts, Statistics
 from ..formulations.errors import (
     DroppedRequestError,
+    ExecutionError,
     GaplessError,
     InvalidInputError,
     QueueFullError,
@@ -103,6 +106,9 @@ class Service:
         self._sequences: dict[str, Sequences] = {}
         self._batchers: dict[str, Batcher] = {}
         self.batches: dict[str, tuple[str, int]] = {}  # by name, of which model each batch is, and how large
+        self._steering = ThreadPoolExecutor(
+            1, "gapless models"
+        )  # loads may take minutes; answers do not wait
         if coordinator is not None:
             self.begin(coordinator)
 
@@ -129,15 +135,16 @@ class Service:
                 raise InvalidInputError(
                     f"{name!r} keeps states (--state): it cannot run in batches (--max-batch)"
                 )
-            used = worthwhile(coordinator, name, sizes).used
+            found = worthwhile(coordinator, name, sizes)
             self.batches |= {key: (name, size) for size, key in sizes.items()}
             self._batchers[name] = Batcher(
-                used,
+                found.used,
                 self._run,
                 delay_s=max_delay_s or 0.0,
                 most=coordinator.queue,
                 units=len(coordinator.platform.units),
                 deadline_us=coordinator.registered[name].deadline_us,
+                took_us={size: size * each_us for size, each_us in found.each_us.items()},
             )
         self._catalogue = Catalogue(coordinator, {name: tuple(s.values()) for name, s in variants.items()})
         self.phase = Phase.SERVING
@@ -208,14 +215,31 @@ class Service:
 
     def statistics(self, name: str = "", version: str = "") -> dict[str, Any]:
         """Return what requests of one model, or of all, took so far, in the form of Triton's statistics."""
-        wanted = None if not name else self.catalogue.find(name, version)[0].name
         if version and not name:
             raise Refusal(400, "the version of a model is given without its name")
-        counts = {counted.name: counted for counted in self.coordinator.statistics().models}
-        entries = [entry for entry in self.catalogue.entries() if entry.state is State.READY]
-        chosen = [entry for entry in entries if wanted in (None, entry.key)]
+        if name:
+            self.catalogue.find(name, version)
+        counts = {counted.name: counted for counted in self.counted().models}
+        chosen = [
+            entry
+            for entry in self.catalogue.entries()
+            if entry.state is State.READY and name in ("", entry.name) and version in ("", entry.version)
+        ]
         told = [_statistics(each, counts[each.key], self._batch_counts(each, counts)) for each in chosen]
         return {"model_stats": told}
+
+    def counted(self) -> Statistics:
+        """Return what has happened so far; requests count once, also if a batch failed to answer them."""
+        found = self.coordinator.statistics()
+        return replace(found, models=tuple(map(self._requests_of, found.models)))
+
+    def _requests_of(self, counts: ModelCounts) -> ModelCounts:
+        batcher = self._batchers.get(counts.name)
+        if batcher is None and counts.name not in self.batches:
+            return counts
+        fates = {str(fate): 0 if batcher is None else batcher.fates[fate] for fate in _NOT_RUN}
+        spent = replace(counts.spent, failed_ns=0 if batcher is None else batcher.failed_ns)
+        return replace(counts, fates={**counts.fates, **fates}, spent=spent)
 
     def index(self, *, ready: bool) -> list[dict[str, Any]]:
         """Return all models and whether they are loaded; `ready`: only those that are."""
@@ -238,7 +262,7 @@ class Service:
                 f"parameter {shown(given)}: a model is loaded as it was given at the start, with no other "
                 "files or configuration; start a server with those",
             )
-        await asyncio.to_thread(self.catalogue.load, name)
+        await self._steered(self.catalogue.load, name)
 
     async def unload(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Unload all versions of a model when what was accepted is answered."""
@@ -249,12 +273,23 @@ class Service:
         with ExitStack() as stack:
             for key in self.catalogue.keys(name):
                 stack.enter_context(self.catalogue.shown(key, State.UNLOADING))
-                if (batcher := self._batchers.get(key)) is not None:
-                    await batcher.drained()
-            await asyncio.to_thread(self.catalogue.unload, name)
+            try:
+                async with asyncio.timeout(UNLOAD_PATIENCE_S):
+                    for key in self.catalogue.keys(name):
+                        if (batcher := self._batchers.get(key)) is not None:
+                            await batcher.drained()
+            except TimeoutError:
+                raise ExecutionError(
+                    f"{name!r} is not unloaded: its requests were not answered in {UNLOAD_PATIENCE_S:g} s; "
+                    "it takes requests again"
+                ) from None
+            await self._steered(self.catalogue.unload, name)
         for key, sequences in self._sequences.items():
             if split_version(key)[0] == name:
                 sequences.forget()
+
+    async def _steered(self, change: Callable[[str], None], name: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._steering, change, name)
 
     def accepting(self, name: str, version: str = "") -> tuple[Registered, Interface]:
         """Return a model for a request, and what that may name; raises Refusal: none are taken."""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ import gapless
 from gapless.api.models import split_locator
 from gapless.cli.tasks.serving import _delay_us, subject
 from gapless.executor.coordination.coordinator import Coordinator
-from gapless.formulations.errors import InvalidInputError, OutputMismatchError
+from gapless.executor.coordination.requests import Served
+from gapless.formulations.errors import DroppedRequestError, InvalidInputError, OutputMismatchError
 from gapless.question.service import Service as Said
 from gapless.question.subjects import Opening
+from gapless.serving import service
 from gapless.serving.access import Access
 from gapless.serving.app import App
-from gapless.serving.batching import variants_of, worthwhile
+from gapless.serving.batching import Batcher, variants_of, worthwhile
+from gapless.serving.parameters import Wishes
 from gapless.serving.service import Service
 from tests.gapless.serving.clients import Response, ask, asked, over_socket
 
@@ -149,6 +153,115 @@ def test_one_that_is_too_late_is_dropped_alone(app: App) -> None:
     found = together(app, body(0), *(body(number, timeout=time) for number, time in ((1, 10**7), (2, 1))))
     assert [each.code for each in found] == [200, 200, 503]
     assert value(found[1]) == right(1)
+
+
+def test_each_request_counts_once_also_when_its_batch_fails(app: App) -> None:
+    def failures() -> tuple[int, float]:
+        (stats,) = ask(app, "GET", "/v2/models/slow/stats").document["model_stats"]
+        lines = ask(app, "GET", "/metrics").body.decode().splitlines()
+        told = [line.rsplit(" ", 1)[1] for line in lines if line.startswith("nv_inference_request_failure{")]
+        return stats["inference_stats"]["fail"]["count"], sum(map(float, told))
+
+    assert failures() == (0, 0)
+    found = together(app, body(0), body(1), body(-1), body(2), body(3))
+    assert [each.code for each in found] == [200, 200, 500, 200, 200]
+    assert failures() == (1, 1)
+    found = together(app, body(0), body(1), body(2, timeout=1), body(3), body(4))
+    assert sorted(each.code for each in found) == [200] * 4 + [503]
+    assert failures() == (2, 2)
+    assert [each.code for each in together(app, *(body(number) for number in range(17)))].count(429) == 1
+    assert failures() == (3, 3)
+
+
+def batched(*wishes: Wishes, least_us: int = 0, delay_s: float = 0.0) -> tuple[list[str], list[int]]:
+    """Return which of requests that come at once are answered, and the sizes of the batches that were tried.
+
+    `least_us`: batches that have less time are dropped.
+    """
+    tried = list[int]()
+
+    async def submit(key: str, inputs: dict[str, Any], wished: Wishes) -> Served:
+        tried.append(len(inputs["x"]))
+        await asyncio.sleep(0)
+        if tried[-1] > 1 and (wished.deadline_us or least_us) < least_us:
+            raise DroppedRequestError("late")
+        return Served(
+            number=1, name=key, outputs={"y": inputs["x"]}, chunks=(), arrival_ns=0, done_ns=monotonic_ns()
+        )
+
+    async def all_of_them() -> list[str]:
+        sizes = {1: "net", 2: "net*2", 4: "net*4"}
+        took_us = dict.fromkeys(sizes, 50_000.0)
+        batcher = Batcher(sizes, submit, delay_s=delay_s, most=64, units=1, took_us=took_us)
+        sent = (batcher.served({"x": np.zeros((1, 1))}, each, lambda: None) for each in wishes)
+        found = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 20)
+        return [each.name if isinstance(each, Served) else type(each).__name__ for each in found]
+
+    return asyncio.run(all_of_them()), tried
+
+
+def test_one_that_its_batch_would_answer_too_late_goes_before_it_alone() -> None:
+    late, soon = (Wishes(deadline_us=us, expires=True) for us in (40_000, 80_000_000))
+    found, tried = batched(soon, soon, late, soon, soon, soon)
+    assert tried == [1, 1, 4]
+    assert found[2] == "net"
+    assert found.count("net*4") == 4
+
+
+def test_the_others_of_a_batch_that_is_dropped_stay_together() -> None:
+    tight, free = (Wishes(deadline_us=us, expires=True) for us in (60_000_000, 80_000_000))
+    found, tried = batched(free, free, tight, free, free, free, least_us=70_000_000)
+    assert tried == [1, 4, 1, 4]
+    assert found == ["net", "net*4", "net", "net*4", "net*4", "net*4"]
+
+
+def test_a_request_does_not_wait_for_others_until_it_is_too_late() -> None:
+    for expires in (False, True):
+        assert batched(Wishes(deadline_us=200_000, expires=expires), delay_s=1000) == (["net"], [1])
+    soon, later = Wishes(deadline_us=200_000), Wishes(deadline_us=800_000)
+    found, tried = batched(later, later, soon, delay_s=1000)
+    assert tried == [2, 1]
+    assert found[2] == "net*2"
+
+
+def test_loads_do_not_hold_up_answers(app: App, opened: Coordinator) -> None:
+    async def while_they_wait() -> None:
+        with opened._registering:  # as while a model is opened
+            loads = [
+                asyncio.ensure_future(asked(app, "POST", "/v2/repository/models/slow/load"))
+                for _ in range(40)
+            ]
+            await asyncio.sleep(0.05)
+            metrics = asked(app, "GET", "/metrics", headers={"Accept-Encoding": "gzip"})
+            assert (await asyncio.wait_for(metrics, 20)).code == 200
+            assert not any(load.done() for load in loads)
+        assert [each.code for each in await asyncio.gather(*loads)] == [200] * 40
+
+    asyncio.run(while_they_wait())
+
+
+def test_an_unload_waits_no_longer_than_it_may(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "UNLOAD_PATIENCE_S", 0.05)
+    (batcher,) = app.service._batchers.values()
+    submit = batcher._submit
+
+    async def unload() -> None:
+        free = asyncio.Event()
+
+        async def late(*given: Any) -> Served:
+            await free.wait()
+            return await submit(*given)
+
+        monkeypatch.setattr(batcher, "_submit", late)
+        waiting = asyncio.ensure_future(asked(app, "POST", INFER, body(1)))
+        await asyncio.sleep(0.05)
+        found = await asyncio.wait_for(asked(app, "POST", "/v2/repository/models/slow/unload"), 20)
+        assert (found.code, "not answered in 0.05 s" in found.error) == (500, True)
+        assert app.service.index(ready=True)
+        free.set()
+        assert value(await waiting) == right(1)
+
+    asyncio.run(unload())
 
 
 def test_a_request_waits_for_others_as_long_as_it_may(opened: Coordinator) -> None:

@@ -124,6 +124,15 @@ def test_statistics_count_where_time_went(app: App) -> None:
     }
 
 
+def test_statistics_of_a_name_are_those_of_all_its_versions(app: App) -> None:
+    def versions(path: str) -> list[str]:
+        return [each["version"] for each in ask(app, "GET", path).document["model_stats"]]
+
+    assert versions("/v2/models/net/stats") == ["1", "2"]
+    assert versions("/v2/models/net/versions/1/stats") == ["1"]
+    assert ask(app, "GET", "/v2/models/nett/stats").code == 404
+
+
 def test_metrics_have_the_names_of_triton_and_of_processes(app: App) -> None:
     ask(app, "POST", INFER, json_body(vector(1.0)))
     lines = ask(app, "GET", "/metrics").body.decode().splitlines()

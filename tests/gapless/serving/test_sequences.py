@@ -213,7 +213,7 @@ def test_a_start_needs_nothing_of_what_failed_before_it(app: App) -> None:
 
 
 @pytest.mark.parametrize(("starts", "code"), [(False, 409), (True, 400)])
-def test_who_leaves_while_it_waits_fails_for_those_behind(starts: bool, code: int) -> None:  # noqa: FBT001
+def test_who_leaves_while_it_waits_fails_for_those_behind(starts: bool, code: int) -> None:
     found = Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(1,))], queue=8)
 
     async def sent(**wishes: bool) -> float:
