@@ -30,6 +30,7 @@ from .messages import (
     unpacked,
 )
 from .metrics import CONTENT_TYPE, prometheus_text
+from .parameters import check_known
 from .service import NOT_OFFERED, Phase, Service, told
 from .tensors import members, written
 
@@ -135,6 +136,7 @@ class App:
 
     async def _repository(self, rest: list[str], headers: Headers, receive: Receive) -> Reply:
         document = await self._document(headers, receive)
+        check_known(document, ("ready",) if rest == ["index"] else ("parameters",), "member")
         match rest:
             case ["index"]:
                 ready = document.get("ready", False)

@@ -247,7 +247,7 @@ class GrpcServer:
             del binary
             served = await self._service.served(model, inputs, request.wishes, body.release)
             found, size = answer_message(interface, request, served, compared=model.compared)
-            body.count(size)
+            body.count(size, taken=True)
             await context.write(found)
 
     async def _read(self, context: Any) -> Any:

@@ -142,9 +142,9 @@ class Bodies:
         finally:
             self._reading -= 1
 
-    def count(self, more_bytes: int) -> None:
-        """Count more memory."""
-        if self._held_bytes + more_bytes > self._most_bytes:
+    def count(self, more_bytes: int, *, taken: bool = False) -> None:
+        """Count more memory; what is `taken` already is not refused."""
+        if not taken and self._held_bytes + more_bytes > self._most_bytes:
             raise Refusal(
                 429, f"messages of {self._most_bytes:,} bytes are in memory; try again later", closes=True
             )
@@ -160,7 +160,7 @@ class Body:
 
     def release(self) -> None:
         """Count it no longer: nobody needs it any more. Can be called twice."""
-        self._bodies.count(-self._counted_bytes)
+        self._bodies.count(-self._counted_bytes, taken=True)
         self._counted_bytes = 0
 
     async def read(self, headers: Headers, receive: Receive, *, most_bytes: int, why: str) -> memoryview:
@@ -182,10 +182,10 @@ class Body:
                     return memoryview(b"".join(parts))
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
 
-    def count(self, size_bytes: int) -> None:
-        """Count the memory that it takes now."""
+    def count(self, size_bytes: int, *, taken: bool = False) -> None:
+        """Count the memory that it takes now; an answer is `taken`: refusing it would not free anything."""
         more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
-        self._bodies.count(more_bytes)
+        self._bodies.count(more_bytes, taken=taken)
         self._counted_bytes += more_bytes
 
 

@@ -42,6 +42,8 @@ _MOST_NAMED = 8
 _FURTHER_BYTES = 64 * 1024
 _FURTHER_VALUES = 1_000
 _BYTES_A_TENSOR = 1_024
+_OF_DOCUMENTS = ("id", "inputs", "model_name", "outputs", "parameters")
+_OF_INPUTS = ("data", "datatype", "name", "parameters", "shape")
 _OF_OUTPUTS = ("binary_data", "classification", *SHARED_MEMORY)
 
 
@@ -158,18 +160,26 @@ def read_document(interface: Interface, document: Any, binary_bytes: int) -> Inf
     """Return a request from its document; NaN and Infinity, which JSON does not have, fit nowhere."""
     if not isinstance(document, dict):
         raise InvalidInputError(f"the request is {written(document)}, must be a JSON object")
+    if document.get("model_name", interface.model) != interface.model:  # KServe's client names it here, too
+        raise InvalidInputError(
+            f"model_name is {written(document['model_name'])}, but the address names {interface.model!r}"
+        )
     name = document.get("id")
     if name is not None and not isinstance(name, str):
         raise InvalidInputError(f"id is {written(name)}, must be a text")
     parameters = members(document, "parameters", "parameters")
     given = _objects(document, "inputs")
     interface.check_count(len(given))
-    return InferRequest(
+    found = InferRequest(
         inputs=read_inputs(interface.inputs, given, binary_bytes),
         outputs=_outputs(interface, document, parameters),
         id=name,
         wishes=read_wishes(interface.model, parameters, recurrent=interface.recurrent),
     )
+    check_known(document, _OF_DOCUMENTS, "member")
+    for tensor in given:
+        check_known(tensor, _OF_INPUTS, f"input {shown(tensor['name'])}: member")
+    return found
 
 
 def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -201,6 +211,7 @@ def _outputs(
             )
         if name in wanted:
             raise InvalidInputError(f"output {name!r} is asked for twice")
+        check_known(output, ("name", "parameters"), f"output {name!r}: member")
         own = members(output, "parameters", f"output {name!r}: parameters")
         if own.get("classification"):
             raise InvalidInputError(

@@ -326,6 +326,24 @@ def test_parameters_of_tensors_are_refused_by_name(app: App) -> None:
     assert (found.code, "output 't0': parameter 'top' is not known" in found.error) == (400, True)
 
 
+def test_members_that_the_protocol_does_not_have_are_refused_by_name(app: App) -> None:
+    document = json.loads(json_body(vector(1.0)))
+    (tensor,) = document["inputs"]
+    for changed, words in (
+        ({**document, "timeout": 1}, "member 'timeout' is not known here"),
+        ({"inputs": [{**tensor, "dtype": "FP32"}]}, "input 'x': member 'dtype' is not known here"),
+        ({**document, "outputs": [{"name": "t0", "binary_data": True}]}, "output 't0': member 'binary_data'"),
+        ({**document, "model_name": "other"}, "model_name is '\"other\"', but the address names 'net'"),
+    ):
+        found = ask(app, "POST", INFER, json.dumps(changed).encode())
+        assert (found.code, words in found.error) == (400, True), found.error
+    assert first(ask(app, "POST", INFER, json.dumps({**document, "model_name": "net"}).encode())) == 3.0
+    for path, sent in (("index", {"redy": True}), ("models/net/load", {"config": "{}"})):
+        found = ask(app, "POST", f"/v2/repository/{path}", json.dumps(sent).encode())
+        (name,) = sent
+        assert (found.code, f"member {name!r} is not known here" in found.error) == (400, True), found.error
+
+
 def test_parameters_that_say_nothing_are_taken(app: App) -> None:
     said = {"sequence_id": 0, "sequence_start": False, "priority": 0, "timeout": 0}
     assert first(ask(app, "POST", INFER, with_parameters(**said))) == 3.0

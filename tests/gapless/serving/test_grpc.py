@@ -19,7 +19,8 @@ from gapless.executor.coordination.tally import Fate
 from gapless.executor.model import TensorSpec
 from gapless.formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
 from gapless.serving import grpc_requests, grpc_server
-from gapless.serving.grpc_requests import is_small, read_message
+from gapless.serving.grpc_requests import answer_message, is_small, read_message
+from gapless.serving.messages import Refusal
 from gapless.serving.protocol import Interface
 from gapless.serving.server import Server
 from gapless.serving.tensors import DATATYPES
@@ -457,3 +458,19 @@ def test_a_server_that_closes_answers_what_it_has_accepted() -> None:
             assert found.close() == ()
             assert [call.code().name for call in calls] == ["OK"] * 3
             assert asks.refused("ServerLive", timeout=2)[0] == "UNAVAILABLE"
+
+
+def test_answers_that_are_there_are_not_refused_for_their_size(
+    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*given: Any, **how: Any) -> tuple[Any, int]:
+        return answer_message(*given, **how)[0], 1 << 40
+
+    monkeypatch.setattr(grpc_server, "answer_message", large)
+    assert numbers(client("ModelInfer", raw())) == [3.0] * 16
+    bodies = server._app.bodies
+    assert soon(lambda: bodies._held_bytes == 0)
+    with bodies.held() as answer:
+        answer.count(1 << 40, taken=True)
+        with bodies.held() as other, pytest.raises(Refusal, match="are in memory; try again later"):
+            other.count(1 << 20)
