@@ -202,11 +202,6 @@ class TuningResult:
         return tuple(dict.fromkeys(name for row in self.rows for name, _ in row.candidate.predicted_us))
 
     @property
-    def has_intervals(self) -> bool:
-        """Whether something was learned that tells between what periods are expected to lie."""
-        return any(row.candidate.interval_us for row in self.rows)
-
-    @property
     def winner(self) -> TuningRow | None:
         """What to run; None when nothing was measured before it was interrupted."""
         return self.rows[0] if self.ties else None

@@ -60,6 +60,8 @@ class Loaded:
         The same on average.
     lost_sets
         Number of sets of units that could run the network alone, and cannot any more.
+    slower
+        Whether the shortest latency of any set of units grows at all.
     """
 
     sessions: tuple[Session, ...]
@@ -69,18 +71,22 @@ class Loaded:
     worst_permille: int
     mean_permille: int
     lost_sets: int
+    slower: bool = False
 
     @property
     def words(self) -> str:
         """What is loaded, and what is lost without the rest, in a sentence."""
         count, mib = len(self.sessions), self.bytes / 2**20
         if not self.dropped:
-            return f"all {count:,} sessions are loaded, {mib:,.0f} MiB"
+            return (
+                f"{f'all {count:,} sessions are' if count > 1 else 'one session is'} loaded, {mib:,.0f} MiB"
+            )
         of = f"{count + len(self.dropped):,} sessions are loaded, {mib:,.0f} of"
         said = f"{count:,} of {of} {mib + self.dropped_bytes / 2**20:,.0f} MiB; "
-        if self.worst_permille <= 1000 and not self.lost_sets:
+        if not self.slower and not self.lost_sets:
             return f"{said}whichever units are free, no shortest way has the others"
-        lost = f"; {self.lost_sets} sets of units cannot run it alone any more" if self.lost_sets else ""
+        sets = "set of units" if self.lost_sets == 1 else "sets of units"
+        lost = f"; {self.lost_sets} {sets} cannot run it alone any more" if self.lost_sets else ""
         return (
             f"{said}without the others the shortest latency grows by {self.mean_permille / 10 - 100:.1f} % "
             f"on average over sets of free units, {self.worst_permille / 10 - 100:.1f} % at most{lost}"
@@ -121,6 +127,7 @@ def loaded_within(
         worst_permille=round(1000 * max(ratios)),
         mean_permille=round(1000 * sum(ratios) / len(ratios)),
         lost_sets=lost,
+        slower=max(ratios) > 1,
     )
 
 

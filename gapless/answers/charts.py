@@ -405,3 +405,4 @@ class HeatMap:
     unit: str = ""  # of the values
     totals: tuple[str, ...] = ()  # of each column
     hidden: int = 0  # rows that are left out
+    frames: tuple[tuple[int, int, int], ...] = ()  # what is outlined: column, first and last row

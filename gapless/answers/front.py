@@ -75,6 +75,8 @@ def status_words(front: ParetoFront) -> str:
     count = counted(len(front.points), "plan")
     if front.complete:
         known = f"these {count} are all trade-offs" if front.points else "none is valid"
+        if len(front.points) == 1:
+            known = "this plan is the only trade-off"
         return f"proved: {known} among {front.plan_class}"
     proven = sum(point.proven for point in front.points)
     among = f" among {front.plan_class}" if proven else ""

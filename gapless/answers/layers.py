@@ -55,6 +55,11 @@ def layer_chart(
         unit="ms",
         totals=tuple(map(_total, zip(*layer_us, strict=True))),
         hidden=len(network.layers) - len(rows),
+        frames=tuple(
+            (units.index(unit), start, min(stop, len(rows)) - 1)
+            for unit, start, stop in sorted({(chunk.unit, chunk.start, chunk.stop) for chunk in placed})
+            if start < len(rows)
+        ),
     )
 
 

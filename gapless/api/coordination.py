@@ -138,8 +138,17 @@ def with_power(policy: str, setting: Setting, watt: float | None) -> AskedPolicy
     """
     if watt is None:
         return policy
+    check_budget(make_policy(policy))
     limit_mw = round(1000 * watt)
     return lambda: PowerBudget(make_policy(policy), setting, limit_mw)
+
+
+def check_budget(policy: Policy) -> None:
+    """Refuse a budget of power for a policy that adapts plans: it looks at which units are there."""
+    if policy.adapts:
+        raise InvalidInputError(
+            f"policy {policy.name!r} takes no budget of power: units without power would count as lost for it"
+        )
 
 
 def with_sessions(setting: Setting, limit_bytes: int | None = None) -> tuple[Setting, dict[str, Loaded]]:

@@ -28,7 +28,7 @@ from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from ..solvers.coordination.budget import PowerBudget
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
-from .coordination import further_borders, platform_with_workers
+from .coordination import check_budget, further_borders, platform_with_workers
 from .execution import resolve_all
 from .problems import given_problem
 
@@ -203,10 +203,7 @@ def limited(
     made = make_policy(policy) if isinstance(policy, str) else policy
     if power_w is None:
         return made
-    if made.adapts:
-        raise InvalidInputError(
-            f"policy {made.name!r} takes no budget of power: units without power would count as lost for it"
-        )
+    check_budget(made)
     known = behaviour or powers_of(platform)
     if strange := sorted({unit.unit for unit in known.units} - set(platform.unit_names)):
         raise InvalidInputError(

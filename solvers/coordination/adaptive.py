@@ -216,6 +216,7 @@ class Adaptive(Policy):
         self._hopeless: dict[tuple[int, ...], _Asked] = {}  # what left some network without a route
         self._demand: tuple[float, ...] = ()
         self._seen: deque[int] = deque(maxlen=_SEEN)  # networks of the last requests that began
+        self._counted: deque[int] = deque(maxlen=_SEEN)  # the same by number: a lost chunk runs again
         self._places: dict[int, float] = {}  # of requests, among those of their network (`StreamPlan.next`)
         self._dealt = Counter[int]()  # how many requests of each network have a place
         self._version = self._settled_at = -1
@@ -264,8 +265,9 @@ class Adaptive(Policy):
         return self._otherwise.requeue(request)
 
     def ended(self, request: Waiting) -> None:
-        """Count the requests of each network; tell the other policy."""
-        if not request.done:
+        """Count the requests of each network, once each; tell the other policy."""
+        if not request.done and request.number not in self._counted:
+            self._counted.append(request.number)
             self._seen.append(request.network)
         self._otherwise.ended(request)
 

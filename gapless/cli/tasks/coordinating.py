@@ -42,7 +42,7 @@ from ...formulations.validation import read_number
 from ...profiler.coordination.catalog import scenario_names
 from ...question.service import Play
 from ...question.subjects import Machine
-from ...solvers.coordination.policies import policy_names
+from ...solvers.coordination.policies import make_policy, policy_names
 from ...view.terminal.blocks import blocks_view
 from ..base.answer import Answer, write_out
 from ..base.progress import StepLine
@@ -194,8 +194,14 @@ def loaded(setting: Setting, play: Play) -> tuple[Setting, list[str]]:
         return setting, []
     if play.sessions is SessionChoice.ALL:
         raise InvalidInputError("--sessions all and --session-memory contradict each other: give one of them")
+    every = [name for name in play.policy if make_policy(name).any_chunk]
+    if every and limit_bytes is not None:
+        raise InvalidInputError(
+            f"--session-memory: policy {every[0]!r} needs all sessions; leave the policy or the limit out"
+        )
     found, kept = with_sessions(setting, limit_bytes)
-    return found, [f"{network}: {each.words}" for network, each in kept.items()]
+    notes = [f"{network}: {each.words}" for network, each in kept.items()]
+    return found, notes + [f"{name}: all sessions are loaded, it may start any chunk" for name in every]
 
 
 def serve(scenario: Scenario, setting: Setting, play: Play) -> Found:

@@ -203,13 +203,9 @@ def _frames(chart: HeatMap, axes: Axes) -> None:
     """Draw frames that show on light and on dark cells, of a picture that is turned."""
     from matplotlib.patches import Rectangle
 
-    for unit in range(len(chart.columns)):
-        edges = [(number, row.cells[unit].edges) for number, row in enumerate(chart.rows)]
-        starts = [number for number, edge in edges if "t" in edge]
-        stops = [number for number, edge in edges if "b" in edge]
-        for first, last in zip(starts, stops, strict=True):
-            for colour, width, gid in (("white", 4.0, "frame ground"), ("#D55E00", 2.0, "frame")):
-                place, length = (first - 0.5, unit - 0.5), last - first + 1
-                frame = Rectangle(place, length, 1, fill=False, edgecolor=colour, zorder=3, gid=gid)
-                frame.set_linewidth(width)
-                axes.add_patch(frame)
+    for column, first, last in chart.frames:
+        for colour, width, gid in (("white", 4.0, "frame ground"), ("#D55E00", 2.0, "frame")):
+            place, length = (first - 0.5, column - 0.5), last - first + 1
+            frame = Rectangle(place, length, 1, fill=False, edgecolor=colour, zorder=3, gid=gid)
+            frame.set_linewidth(width)
+            axes.add_patch(frame)

@@ -138,6 +138,23 @@ def test_bad_input(cli: Cli, words: tuple[str, ...], text: str) -> None:
     assert text in run.err.replace("\n", " ")
 
 
+def test_policies_that_may_start_any_chunk_take_no_limits_of_sessions_and_those_of_plans_none_of_power(
+    cli: Cli,
+) -> None:
+    asked = ("requests coordinate", "eagleeye", "--platform", "pixel4", "--seconds", "100ms")
+    refused = cli(*asked, "--policy", "lst,replan", "--session-memory", "190MB")
+    assert (refused.code, "policy 'replan' needs all sessions" in refused.err.replace("\n", " ")) == (2, True)
+    said = cli(*asked, "--policy", "lst,replan", "--sessions", "useful")
+    assert "replan: all sessions are loaded, it may start any chunk" in " ".join(
+        (said.out + said.err).split()
+    )
+    refused = cli(*asked, "--policy", "adaptive", "--power", "7.4")
+    assert (refused.code, "'adaptive' takes no budget of power" in refused.err.replace("\n", " ")) == (
+        2,
+        True,
+    )
+
+
 def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
     run = cli("requests", "coordinate", "eagleeye", *SHORT, "--sessions", "useful")
     assert "fsrnet: 82 of 376 sessions are loaded" in run.err

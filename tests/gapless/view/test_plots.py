@@ -23,10 +23,17 @@ from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
 from gapless.executor.tuning.result import TuningResult
 from gapless.formulations.chunking.operation import deploy
+from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import BackendUnavailableError, InvalidInputError
+from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.history import Interval, executed
+from gapless.formulations.network import Layer, Network
+from gapless.formulations.objective import Objective
+from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.problem import Problem
 from gapless.formulations.streams import Stream
+from gapless.formulations.workload import Request, Workload
 from gapless.plots import (
     plot_answers,
     plot_busy,
@@ -217,6 +224,26 @@ def test_a_heat_map_shows_each_time_and_frames_the_plan() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["conv", "fc"]
     assert "hatched: cannot run" in axes.get_title()
     assert "hatched" not in plot_layer_times(SMALL).get_title()
+
+
+def test_requests_that_cut_a_network_differently_have_their_own_frames() -> None:
+    network = Network(name="n", layers=tuple(Layer(name=f"l{index}") for index in range(4)))
+    problem = Problem(
+        platform=Platform(name="p", units=tuple(ProcessingUnit(name=name) for name in "ab")),
+        networks=(network,),
+        costs=CostTable(units=("a", "b"), networks=(NetworkCosts(network="n", layer_us=((10, 20),) * 4),)),
+        objective=Objective.parse("makespan"),
+        data=Workload(requests=tuple(Request(name=name, network="n") for name in ("r0", "r1"))),
+    )
+    parts = (("r0", 0, 2, "a"), ("r0", 2, 4, "b"), ("r1", 0, 3, "a"), ("r1", 3, 4, "b"))
+    chunks = tuple(Chunk(request=r, network="n", start=i, stop=j, unit=u) for r, i, j, u in parts)
+    axes = plot_layer_times(problem, plan=Plan(order=("r0", "r1"), chunks=chunks))
+    frames = {
+        (patch.get_x(), patch.get_y(), patch.get_width())
+        for patch in axes.patches
+        if isinstance(patch, Rectangle) and patch.get_gid() == "frame"
+    }
+    assert frames == {(-0.5, -0.5, 2), (-0.5, -0.5, 3), (1.5, 0.5, 2), (2.5, 0.5, 1)}
 
 
 def test_many_layers_are_numbered() -> None:

@@ -128,6 +128,10 @@ def test_other_requests_than_it_was_made_for_end_a_plan() -> None:
     queue = [Waiting(number=n, network=n % 2, application=0, arrival_us=0) for n in range(300)]
     policy.next(0, queue, there, times)
     policy.next(adaptive.PLANNING_US, queue, there, times)
+    for _ in range(100):  # a chunk that is lost runs again
+        policy.ended(queue[0])
+    policy.next(59_000, queue, there, times)
+    assert whys(policy) == [None]
     for request in waiting(100):
         policy.ended(request)
         policy.ended(request._replace(network=1, done=1))  # only its first chunk counts
