@@ -25,7 +25,6 @@ from ...formulations.errors import ExecutionError, InvalidInputError, RefusedReq
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
-from ...formulations.plan import Chunk
 from ..engine import Engine, PlacementReceipt
 from ..engines.registry import engines_on
 from ..model import Model
@@ -474,29 +473,29 @@ class Coordinator:
         """Tell the policy how many requests of each network come, relative to each other (`Policy.begin`)."""
         self._loop.call(lambda: self._loop.dispatcher.prepare(demand)).result()
 
-    def follow(self, routes: Mapping[str, Sequence[Chunk]]) -> None:
+    def follow(self, routes: Mapping[str, Routes]) -> None:
         """Have a policy that adapts plans follow one.
 
         Parameters
         ----------
         routes
-            By name of the model, the chunks of its requests; they begin where it may be divided
-            (`register(borders=...)`).
+            By name of the model, the ways that its requests take in turn: chunks, which begin where it may
+            be divided (`register(borders=...)`).
 
         Raises
         ------
         InvalidInputError
             A chunk ends where the model is not divided.
         """
-        found: dict[int, tuple[tuple[int, int], ...]] = {}
-        for name, parts in routes.items():
+        found: dict[int, list[tuple[tuple[int, int], ...]]] = {}
+        for name, own in routes.items():
             known = self._registered[name]
             done = {section.stop: n for n, section in enumerate(known.held.sections, 1)}
-            if any(part.stop not in done for part in parts):
+            if any(part.stop not in done for parts in own for part in parts):
                 raise InvalidInputError(f"{name!r} is not divided where the plan cuts it")
-            found[known.network] = tuple(
-                (done[part.stop], self.platform.index_of(part.unit)) for part in parts
-            )
+            found[known.network] = [
+                tuple((done[part.stop], self.platform.index_of(part.unit)) for part in parts) for parts in own
+            ]
         self._loop.call(lambda: self.policy.follow(found, self._loop.dispatcher.times)).result()
 
     def setting(self) -> Setting:

@@ -154,13 +154,13 @@ class Policy(ABC):
     adapts: ClassVar[bool] = False
     """Whether it follows a plan that it is given (`follow`), and decides itself where that does not fit."""
 
-    def follow(self, routes: Mapping[int, tuple[tuple[int, int], ...]], times: Times) -> None:
+    def follow(self, routes: Mapping[int, Sequence[tuple[tuple[int, int], ...]]], times: Times) -> None:
         """Follow a plan, if the policy adapts plans.
 
         Parameters
         ----------
         routes
-            By index of the network, its chunks: number of sections that are done behind it, and unit.
+            By index of the network, ways through it: chunks, as sections that are done behind one, and unit.
         times
             What chunks are expected to take.
         """

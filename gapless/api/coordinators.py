@@ -24,7 +24,6 @@ from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.nearness import meant, shown
-from ..formulations.plan import Chunk
 from ..formulations.problem import Problem
 from ..solvers.coordination.budget import PowerBudget
 from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
@@ -156,7 +155,7 @@ def open_coordinator(
     _check_names(deadlines_us or {}, names)
     table = None if asked is None else asked.costs
     decides = limited(policy, units, behaviour, power_w)
-    followed: dict[str, Sequence[Chunk]] = {}
+    followed: dict[str, Routes] = {}
     coordinator = Coordinator(
         units,
         found,
@@ -177,8 +176,9 @@ def open_coordinator(
             borders = _borders(model, units, costs, cannot, split)
             routes = _routes(plan, name)
             if routes and decides.adapts:  # it may need other chunks than those of the plan
-                followed[name], routes = routes[0], ()
-                borders = tuple(sorted({*borders, *(chunk.stop for chunk in followed[name][:-1])}))
+                followed[name], routes = routes, ()
+                ends = {chunk.stop for route in followed[name] for chunk in route[:-1]}
+                borders = tuple(sorted({*borders, *ends}))
             coordinator.register(
                 model,
                 name,

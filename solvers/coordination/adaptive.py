@@ -226,21 +226,29 @@ class Adaptive(Policy):
         """Make plans in a thread: time passes by itself from now on."""
         self._planning = _Planning(threaded=True)
 
-    def follow(self, routes: Mapping[int, Route], times: Times) -> None:
+    def follow(self, routes: Mapping[int, Sequence[Route]], times: Times) -> None:
         """Follow a plan that was made before, whenever its units are there and its times have not changed.
 
         Parameters
         ----------
         routes
-            By index of the network, the chunks that each of its requests takes.
+            By index of the network, the routes that its requests take in turn.
         times
             What chunks are expected to take.
         """
-        chunks = [(n, start, *hop) for n, route in routes.items() for start, hop in _with_starts(route)]
+        chunks = [
+            (n, start, *hop)
+            for n, own in routes.items()
+            for route in own
+            for start, hop in _with_starts(route)
+        ]
+        networks = range(times.network_count)
         self._always, self._why = True, Why.NETWORKS
         self._given = StreamPlan(
-            routes=tuple((routes[n],) if n in routes else () for n in range(times.network_count)),
-            until=tuple((1.0,) if n in routes else () for n in range(times.network_count)),
+            routes=tuple(tuple(routes.get(n, ())) for n in networks),
+            until=tuple(
+                tuple((at + 1) / len(routes[n]) for at in range(len(routes.get(n, ())))) for n in networks
+            ),
             times_us={chunk: times.chunk_us(*chunk) or 0 for chunk in chunks},
         )
 

@@ -199,7 +199,7 @@ def test_a_given_plan_is_followed_from_the_first_request() -> None:
     times, there = halves(), [UnitState(), UnitState()]
     policy, one = Adaptive(), [Waiting(number=7, network=0, application=0, arrival_us=0)]
     policy.begin(times, (1.0,))
-    policy.follow({0: ((1, 1), (2, 1))}, times)  # not what anybody else would do
+    policy.follow({0: [((1, 1), (2, 1))]}, times)  # not what anybody else would do
     assert policy.next(0, one, there, times) == Decision(7, 1, 1)
     assert policy.next(0, [replace_done(one[0], 1)], there, times) == Decision(7, 2, 1)
     busy = [UnitState(), UnitState(running=1, wait_us=100)]
@@ -212,11 +212,24 @@ def test_a_given_plan_is_followed_from_the_first_request() -> None:
     assert whys(policy) == [None, Why.UNITS, None]
 
 
+def test_requests_take_the_routes_of_a_given_plan_in_turn() -> None:
+    times, there = halves(), [UnitState(), UnitState()]
+    policy = Adaptive()
+    policy.begin(times, (1.0,))
+    policy.follow({0: [((2, 0),), ((2, 1),)]}, times)
+    units = []
+    for request in waiting(40):
+        decision = policy.next(0, [request], there, times)
+        assert decision is not None
+        units.append(decision.unit)
+    assert units.count(0) in {19, 20, 21}
+
+
 def test_a_given_plan_that_has_drifted_makes_room_for_another() -> None:
     times, there = halves(), (UnitState(), UnitState())
     policy, queue = Adaptive(), waiting(300)
     policy.begin(times, (1.0,))
-    policy.follow({0: ((1, 0), (2, 1))}, times)
+    policy.follow({0: [((1, 0), (2, 1))]}, times)
     policy.next(0, queue, there, times)
     for chunk in ((0, 1, 0), (1, 2, 0), (0, 2, 0)):
         times.expect(0, *chunk, 20_000)
