@@ -108,12 +108,15 @@ class UnitsAtWork:
         if interference is None:
             return 1.0
         victim = self._names[task.start.request.network]
+        beside: dict[int, set[str]] = {}  # workers of one unit slow others down as that unit does
+        for other in self.tasks():
+            if self._places[other.unit] != self._places[task.unit]:
+                names = beside.setdefault(self._places[other.unit], set())
+                names.add(self._names[other.start.request.network])
         lost = 0.0
-        for other, tasks in enumerate(self._tasks):
-            if self._places[other] != self._places[task.unit] and tasks:
-                names = {self._names[each.start.request.network] for each in tasks}
-                slower = max(interference.slowdown_of(victim, task.unit, name, other) for name in names)
-                lost += slower / (1000 + slower)
+        for place, names in beside.items():
+            slower = max(interference.slowdown_of(victim, task.unit, name, place) for name in names)
+            lost += slower / (1000 + slower)
         return 1 / (1 - min(lost, MOST_LOSS))
 
 
