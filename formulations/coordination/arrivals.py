@@ -117,6 +117,8 @@ def _frames(workflow: Workflow, random: Random) -> Iterator[Frame]:
                 count = int(step.mean) if step.exact else poisson(mean, random)
                 mine.extend(range(len(requests), len(requests) + count))
                 requests.extend([FrameRequest(step.network, after)] * count)
+        if not requests and workflow.crowd:  # each frame keeps its place in the video
+            requests.append(FrameRequest(next(step.network for step in workflow.steps if not step.after)))
         if requests:
             yield tuple(requests)
 

@@ -158,7 +158,7 @@ class Workflow:
     crowd
         A count for each frame, of the faces in a video, say: the means of the steps that wait for none are
         multiplied by its count over the mean of all, frame after frame, and then from the beginning. Frames
-        with a count of 0 ask for nothing.
+        with a count of 0 ask for nothing, others for one request at least.
     crowding_permille
         The same with counts that are drawn: how much they deviate from their mean (standard deviation, of a
         gamma distribution). 0, and no `crowd`: the counts of all steps are drawn each on its own.
@@ -191,6 +191,11 @@ class Workflow:
             defects.add("crowd has nothing but 0")
         if self.crowd and self.crowding_permille:
             defects.add("it has two crowds: give crowd or crowding_permille")
+        if (self.crowd or self.crowding_permille) and all(step.after or step.exact for step in self.steps):
+            defects.add(
+                "a crowd changes nothing here: the counts of all steps that wait for none are exact; leave "
+                "out crowd and crowding_permille, or exact of such a step"
+            )
         if not 0 <= self.crowding_permille <= MOST_CROWDING:
             defects.add(f"crowding_permille is {self.crowding_permille}, must be from 0 to {MOST_CROWDING}")
         if not 1 <= self.crowded_permille <= 1000:

@@ -75,6 +75,29 @@ def test_frames_are_as_crowded_as_a_trace_says() -> None:
     assert mean(found) == pytest.approx(1 + 3 * 50, rel=0.05)
 
 
+def test_a_frame_with_a_small_count_keeps_its_place_in_the_video() -> None:
+    steps = (
+        FrameStep(name="patch", network="a", mean=50.0),
+        FrameStep(name="face", network="b", mean=1.0, after="patch"),
+    )
+    traced = Workflow(name="w", steps=steps, crowd=(1, 10_000))
+    found = list(islice(frames_of(traced, Random(1)), 40))
+    assert {len(frame) for frame in found[::2]} == {1}  # of 0.01 in the mean
+    assert {frame[0].network for frame in found} == {"a"}
+    assert min(len(frame) for frame in found[1::2]) > 100
+
+
+def test_a_crowd_of_exact_steps_is_refused_as_it_changes_nothing() -> None:
+    exact = FrameStep(name="whole", network="c", mean=2.0, exact=True)
+    after = FrameStep(name="face", network="b", mean=2.0, after="whole")
+    wrongs: list[dict[str, Any]] = [{"crowd": (1, 3)}, {"crowding_permille": 500}]
+    for wrong in wrongs:
+        with pytest.raises(InvalidProblemError, match="changes nothing here"):
+            Workflow(name="w", steps=(exact, after), **wrong)
+        assert Workflow(name="w", steps=(exact, STEP), **wrong).name == "w"
+    assert Workflow(name="w", steps=(exact, after)).crowd == ()
+
+
 def test_counts_of_a_crowd_vary_together_around_the_same_mean() -> None:
     steps = tuple(FrameStep(name=name, network=name, mean=20.0) for name in "ab")
     alone = Workflow(name="w", steps=steps)
