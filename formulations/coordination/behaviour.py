@@ -145,12 +145,13 @@ class Behaviour:
         defects.raise_as(InvalidProblemError)
 
     def energy_mj(self, busy_us: Mapping[str, float], time_us: float) -> float | None:
-        """Return the energy of the device in millijoule; None: powers are not known.
+        """Return the energy of the device in millijoule; None: the power of a unit that worked is not known.
 
         `busy_us`: how long something ran on each unit. `time_us`: how long it took in all.
         """
         units = [self.of(unit) for unit in busy_us]
-        if all(unit.busy_mw is None for unit in units):
+        unknown = {unit.unit for unit in units if unit.busy_mw is None}
+        if len(unknown) == len(units) or any(busy_us[name] for name in unknown):
             return None
         worked = sum(
             (unit.busy_mw or 0) * busy_us[unit.unit] + (unit.idle_mw or 0) * (time_us - busy_us[unit.unit])
