@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..api.coordination import Coordination
 from ..api.coordination_bound import CoordinationBound
-from ..formulations.coordination.record import Record, percentile
+from ..formulations.coordination.record import Record, covered_us, percentile
 from ..formulations.coordination.simulation import Conditions
+from ..formulations.hardware import Platform
 from ..solvers.coordination.policies import SHIPPED, policy_names
 from . import blocks
 from .blocks import Block, Cell, Column, Sentence, Table, Unit, table
@@ -137,6 +138,18 @@ def share_words(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
+def requests_words(records: Sequence[Record]) -> str:
+    """Return how many requests came: a range where frames come when the last one is done."""
+    counts = [len(record.requests) for record in records]
+    least, most = min(counts), max(counts)
+    return counted(most, "request") if least == most else f"{least} to {counted(most, 'request')}"
+
+
+def units_words(platform: Platform) -> str:
+    """Return how many units there are, each with all its workers."""
+    return counted(len(set(platform.places)), "unit")
+
+
 def condition_words(how: Conditions) -> str:
     """Return how requests are served, as far as that is special; empty: it is not."""
     noise = how.noise
@@ -185,12 +198,12 @@ def coordination_blocks(found: Coordination) -> Iterator[Block]:
     """Yield what `gapless requests coordinate` answers."""
     scenario, platform, records = found.scenario, found.setting.platform, found.records
     yield Sentence(
-        f" on {platform.name}, {counted(len(platform.units), 'unit')}: "
-        f"{counted(len(records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}; simulated",
+        f" on {platform.name}, {units_words(platform)}: "
+        f"{requests_words(records)} in {span_seconds(scenario.duration_us)}; simulated",
         lead=scenario.name,
     )
     yield from _conditions(found.conditions)
-    yield policies(records)
+    yield policies(records, platform)
     if len(records[0].applications) > 1:
         yield applications(records)
     yield from _away(records)
@@ -216,11 +229,11 @@ def here_blocks(measured: Coordination, simulated: Coordination) -> tuple[Block,
     scenario, platform = measured.scenario, measured.setting.platform
     words = (
         f" on the units {', '.join(platform.unit_names)} of this machine: "
-        f"{counted(len(measured.records[0].requests), 'request')} in {span_seconds(scenario.duration_us)}"
+        f"{requests_words(measured.records)} in {span_seconds(scenario.duration_us)}"
     )
     about = "simulated: by the times of each network alone before; error: of the simulation"
     title = Sentence(words, lead=scenario.name)
-    return title, both(measured.records, simulated.records), Sentence(about, blocks.Tone.SOFT)
+    return title, both(measured.records, simulated.records, platform), Sentence(about, blocks.Tone.SOFT)
 
 
 def overview() -> tuple[Block, ...]:
@@ -240,7 +253,7 @@ def overview() -> tuple[Block, ...]:
     return table("Scenarios", scenarios, scenario_names()), table("Policies", known, texts)
 
 
-def policies(records: Sequence[Record]) -> Table:
+def policies(records: Sequence[Record], platform: Platform) -> Table:
     """Return a row for each policy: rates, shares in time, latencies, use of the units, decisions."""
     frames, drops = any(record.frames for record in records), any(record.dropped() for record in records)
     what = "a frame" if frames else "a request, from its arrival"
@@ -252,7 +265,7 @@ def policies(records: Sequence[Record]) -> Table:
         Column("in time", Unit.SHARE, lambda record: record.share_in_time(), note=kept, optional=True),
         Column("dropped", Unit.COUNT, lambda r: r.dropped() if drops else None, optional=True),
         *_percentiles(what),
-        Column("busy", Unit.SHARE, _busy, note="mean share of the time that units work"),
+        Column("busy", Unit.SHARE, _busy(platform), note="mean share of the time that units work"),
         Column("energy", Unit.NANOJOULES, _energy_nj, digits=0, note=energy, optional=True),
         Column("decision", Unit.MEASURED, _decision_us, note="time that the policy took here, in the median"),
         Column("decisions/s", Unit.COUNT, _decisions_per_s),
@@ -270,8 +283,19 @@ def _percentile(place: int) -> Callable[[Record], float | None]:
     return lambda record: percentiles(record)[place]
 
 
-def _busy(record: Record) -> float:
-    return sum(record.utilisation) / len(record.units)
+def _busy(platform: Platform) -> Callable[[Record], float]:
+    """Return the mean share of the time that a unit works, with one of its workers or several."""
+    whole = platform.by_worker()
+    places = dict(zip(whole.unit_names, whole.places, strict=True))  # of units without workers, too
+
+    def share(record: Record) -> float:
+        workers: dict[int, set[int]] = {}
+        for index, name in enumerate(record.units):
+            workers.setdefault(places[name], set()).add(index)
+        busy_us = sum(covered_us(record.ran, each) for each in workers.values())
+        return busy_us / len(workers) / record.end_us if record.end_us else 0.0
+
+    return share
 
 
 def _energy_nj(record: Record) -> float | None:
@@ -328,7 +352,7 @@ def units(record: Record) -> Table:
     return table(f"Units: {record.policy}", columns, range(len(record.units)))
 
 
-def both(measured: Sequence[Record], simulated: Sequence[Record]) -> Table:
+def both(measured: Sequence[Record], simulated: Sequence[Record], platform: Platform) -> Table:
     """Return three rows for each policy: what was measured, what was simulated, and the error of that."""
     Row = tuple[str, Record, Record | None]
 
@@ -353,7 +377,7 @@ def both(measured: Sequence[Record], simulated: Sequence[Record]) -> Table:
             Column(title, Unit.MEASURED, error(_percentile(place)))
             for place, title in enumerate(("median", "90 %", "99 %"))
         ),
-        Column("busy", Unit.SHARE, own(_busy)),
+        Column("busy", Unit.SHARE, own(_busy(platform))),
         Column("decision", Unit.MEASURED, own(_decision_us)),
     ]
     rows = [

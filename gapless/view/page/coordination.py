@@ -18,7 +18,9 @@ from ...answers.coordination import (
     policies,
     rates_chart,
     record_chart,
+    requests_words,
     units,
+    units_words,
 )
 from ...answers.words import capital, span_seconds
 from ...api.coordination import Coordination
@@ -73,7 +75,7 @@ def coordination_page(
             deadlines=deadlines_chart(runs) if len(runs) > 1 else None,
             shares=grid(deadlines(runs)) if len(runs) > 1 else None,
             lines=() if len(runs) > 1 else tuple(map(_timeline, first.records[:_MOST_POLICIES])),
-            policies=grid(policies(first.records)),
+            policies=grid(policies(first.records, first.setting.platform)),
             bound=None if bound is None else grid(bound_table(bound)),
             bound_class="" if bound is None else bound_class(bound),
             applications=grid(applications(first.records)),
@@ -87,11 +89,10 @@ def coordination_page(
 
 def _summary(runs: Sequence[Coordination]) -> Iterator[str]:
     first = runs[0]
-    served = first.records[0]
     yield (
-        f"{len(served.requests):,} requests of {', '.join(served.applications)} in "
-        f"{span_seconds(first.scenario.duration_us)} on the {len(served.units)} units of "
-        f"{first.setting.platform.name}, in simulated time."
+        f"{requests_words(first.records)} of {', '.join(first.records[0].applications)} in "
+        f"{span_seconds(first.scenario.duration_us)} on {first.setting.platform.name}, "
+        f"{units_words(first.setting.platform)}, in simulated time."
     )
     if words := condition_words(first.conditions):
         yield f"{capital(words)}."

@@ -7,15 +7,22 @@ from dataclasses import replace
 import pytest
 
 import gapless
+from gapless.answers.blocks import Sentence
+from gapless.answers.coordination import coordination_blocks, policies
 from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
+from gapless.formulations.coordination.dispatch import Start
 from gapless.formulations.coordination.play import play
+from gapless.formulations.coordination.policy import Waiting
 from gapless.formulations.coordination.record import Record
 from gapless.formulations.coordination.scenario import Scenario, UnitChange, UnitEvent
 from gapless.formulations.coordination.setting import Setting
+from gapless.formulations.coordination.simulation import Task, UnitsAtWork
+from gapless.formulations.costs import Interference
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.solvers.coordination.budget import PowerBudget
 from gapless.solvers.coordination.policies import make_policy
+from gapless.view.page.coordination import coordination_page
 
 
 def setting(workers: int = 2, sharing: tuple[int, ...] = (1000, 1200), **behaviour: object) -> Setting:
@@ -102,3 +109,51 @@ def test_workers_of_one_unit_do_not_exclude_each_other_and_units_of_its_cores_do
     assert whole.by_worker() == whole
     with pytest.raises(InvalidProblemError, match="a unit with a quota has one worker"):
         ProcessingUnit(name="a", kind=UnitKind.CPU, cores=(0,), quota_permille=500, workers=2)
+
+
+def test_two_workers_of_a_unit_slow_others_down_as_that_unit_does() -> None:
+    problem = gapless.table_problem({"layer": [0.1, 0.1]}, ["cpu", "npu"], network="net")
+    cpu, npu = problem.platform.units
+    platform = replace(problem.platform, units=(cpu, replace(npu, workers=2)))
+    slower = Interference(units=("cpu", "npu"), slowdown_permille=((0, 1000), (0, 0)))
+    work = UnitsAtWork(replace(Setting.of(problem), platform=platform, interference=slower).by_worker)
+    tasks = []
+    for unit in range(3):
+        request = Waiting(number=unit, network=0, application=0, arrival_us=0)
+        start = Start(number=unit, request=request, stop=1, unit=unit, at_us=0, expected_us=100)
+        tasks.append(Task(start=start, legs=((0, 1, unit),)))
+        work.begin(tasks[-1], unit, 100.0, 0.0)
+        if unit:
+            assert tasks[0].pace == pytest.approx(1 / 2)
+
+
+def test_answers_count_a_unit_once_and_know_how_long_it_works_with_any_worker() -> None:
+    found = gapless.coordinate(at_once(3), setting(2), ["lst", "tflite-mp"])
+    shown = policies(found.records, found.setting.platform)
+    busy = [column.title for column in shown.columns].index("busy")
+    assert [row.cells[busy].value for row in shown.rows] == pytest.approx([1.0, 1.0])
+    first, *_ = coordination_blocks(found)
+    assert isinstance(first, Sentence)
+    assert first.text == " on platform, 1 unit: 3 requests in 0.000 s; simulated"
+    assert "on platform, 1 unit, in simulated time" in coordination_page([found])
+
+
+def test_requests_that_depend_on_the_policy_are_a_range() -> None:
+    step = gapless.coordination.FrameStep(name="a", network="net", mean=3.0)
+    flow = gapless.coordination.Workflow(name="flow", steps=(step,))
+    scenario = Scenario(name="frames", duration_us=2000, workflows=(flow,))
+    found = gapless.coordinate(scenario, setting(2), ["lst", "tflite"])
+    few, many = sorted(len(record.requests) for record in found.records)
+    assert few < many
+    first, *_ = coordination_blocks(found)
+    assert isinstance(first, Sentence)
+    assert f": {few} to {many} requests in " in first.text
+    assert f"{few} to {many} requests of flow in " in coordination_page([found])
+
+
+def test_energy_needs_the_powers_of_all_units_that_worked() -> None:
+    units = (UnitBehaviour(unit="a", busy_mw=2000), UnitBehaviour(unit="b"))
+    known = Behaviour(platform="p", units=units, base_mw=500)
+    assert known.energy_mj({"a": 10.0, "b": 10.0}, 100.0) is None
+    assert known.energy_mj({"a": 10.0, "b": 0.0}, 100.0) == pytest.approx((500 * 100 + 2000 * 10) / 1e6)
+    assert known.energy_mj({"b": 0.0}, 100.0) is None
