@@ -235,6 +235,7 @@ def _share(place: Place, text: str) -> int:
 
 
 def _percent_text(permille: int) -> str:
+    permille = index(permille)  # what is half a permille has no text
     return f"{permille // 10}.{permille % 10}%" if permille % 10 else f"{permille // 10}%"
 
 
