@@ -144,7 +144,7 @@ class Sequences:
         request before it has failed.
         """
         name, known = self._sequence(wishes)
-        before = None if wishes.starts or known.last.failed else known.last
+        before = None if known.last.failed else known.last
         known.newest += wishes.starts
         known.last = place = _Place(known.newest)
         known.waiting += 1
