@@ -193,8 +193,8 @@ class Workflow:
             defects.add("it has two crowds: give crowd or crowding_permille")
         if (self.crowd or self.crowding_permille) and all(step.after or step.exact for step in self.steps):
             defects.add(
-                "a crowd changes nothing here: the counts of all steps that wait for none are exact; leave the "
-                "crowd out, or exact of such a step"
+                "a crowd changes nothing here: the counts of all steps that wait for none are exact; leave "
+                "the crowd out, or exact of such a step"
             )
         if not 0 <= self.crowding_permille <= MOST_CROWDING:
             defects.add(f"crowding_permille is {self.crowding_permille}, must be from 0 to {MOST_CROWDING}")
