@@ -116,7 +116,7 @@ TABLES: dict[str, Callable[[], Table]] = {
     "sets": lambda: explaining.sets(*explained()),
     "demands": lambda: explaining.demands(*explained()),
     "flight": lambda: explaining.flight(explained()[1]),
-    "policies": lambda: coordination.policies(served().records),
+    "policies": lambda: coordination.policies(served().records, served().setting.platform),
     "applications": lambda: coordination.applications(served().records),
     "deadlines": lambda: coordination.deadlines([served()]),
     "backends": backends,

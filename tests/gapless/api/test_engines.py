@@ -60,7 +60,7 @@ def test_several_engines_are_a_sequence_or_names_with_commas() -> None:
         resolve_engine("mnn,onnxruntime")
     with pytest.raises(InvalidInputError, match="each once; got mnn, mnn"):
         resolve_engines("mnn,mnn")
-    with pytest.raises(InvalidInputError, match="got none"):
+    with pytest.raises(InvalidInputError, match="must be one name, or several with a comma"):
         resolve_engines(" ,")
     with pytest.raises(InvalidInputError, match="no engine 'onxruntime'"):
         resolve_engines("mnn,onxruntime")
