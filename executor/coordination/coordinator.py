@@ -21,7 +21,7 @@ from ...formulations.coordination.sessions import SessionChoice, loaded_within
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, NetworkTimes, Times, chunk_times
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
+from ...formulations.errors import InvalidInputError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
@@ -31,7 +31,15 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, HeldNetwork, Offer, Routes, chain_of, hold, offer_of
 from .loop import Loop, Outage
-from .registration import Registered, Registration, admit, index_of, measured_times, open_network
+from .registration import (
+    Registered,
+    Registration,
+    admit,
+    index_of,
+    measured_times,
+    not_unloaded,
+    open_network,
+)
 from .requests import Accepted, Served, history_of
 from .restarts import RESTARTS
 from .tally import Fate, Statistics
@@ -291,10 +299,7 @@ class Coordinator:
                 return
             if not self._loop.requests.drained(found.network, patience_s):
                 self._registered[name] = found
-                raise ExecutionError(
-                    f"{name!r} is not unloaded: its requests were not answered in {patience_s:g} s; "
-                    "it takes requests again"
-                )
+                raise not_unloaded(name, patience_s)
             self._loop.retire(found.network)
 
     def load(self, name: str) -> Registered:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.coordination.estimates import Key, estimated_times
 from ...formulations.coordination.times import NetworkTimes
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import OutputMismatchError, QueueFullError, RefusedRequestError
+from ...formulations.errors import (
+    ExecutionError,
+    OutputMismatchError,
+    QueueFullError,
+    RefusedRequestError,
+)
 from ...formulations.hardware import Platform, ProcessingUnit
 from ..engine import PlacementReceipt, parse_receipt
 from ..gathering import Gathered
@@ -254,6 +259,22 @@ def _run(loop: Loop, probe: Message, key: Key) -> None:
     loop.errand(key[2], {**probe, "kind": "run", "start": key[0], "stop": key[1]}).result()
 
 
+def full_words(name: str, queue: int) -> str:
+    """Return why a request of a model is not taken where as many wait as may."""
+    return (
+        f"a request of {name!r} is not taken: {queue} requests wait for their answers, and no more are "
+        "allowed; try again later"
+    )
+
+
+def not_unloaded(name: str, patience_s: float) -> ExecutionError:
+    """Return the error that a model is not unloaded, because its requests were not answered in time."""
+    return ExecutionError(
+        f"{name!r} is not unloaded: its requests were not answered in {patience_s:g} s; "
+        "it takes requests again"
+    )
+
+
 def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
     """Count a request of a model that will be submitted."""
     refused = f"a request of {known.name!r} is not taken:"
@@ -263,6 +284,4 @@ def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
         gone = ", ".join(repr(seat.unit.name) for seat in loop.seats if seat.reasons)
         raise RefusedRequestError(f"{refused} without the units {gone} nothing can run it")
     if not loop.requests.admit(queue, known.network):
-        raise QueueFullError(
-            f"{refused} {queue} requests wait for their answers, and no more are allowed; try again later"
-        )
+        raise QueueFullError(full_words(known.name, queue))

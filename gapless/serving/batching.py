@@ -12,7 +12,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..executor.coordination.coordinator import Coordinator
-from ..executor.coordination.registration import Registered
+from ..executor.coordination.registration import Registered, full_words
 from ..executor.coordination.requests import Served
 from ..executor.coordination.tally import Fate
 from ..formulations.errors import (
@@ -182,10 +182,7 @@ class Batcher:
         """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
         if self._held >= self._most:
             self.fates[Fate.REFUSED] += 1
-            raise QueueFullError(
-                f"a request of {self.sizes[1]!r} is not taken: {self._most} requests wait for their answers, "
-                "and no more are allowed; try again later"
-            )
+            raise QueueFullError(full_words(self.sizes[1], self._most))
         if wishes.deadline_us is None:
             wishes = replace(wishes, deadline_us=self._deadline_us)
         loop = asyncio.get_running_loop()

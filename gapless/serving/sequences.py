@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..executor.coordination.registration import Registered
+from ..executor.coordination.registration import Registered, full_words
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
 from .messages import Refusal
@@ -196,11 +196,7 @@ class Sequences:
                 "sequence_start with the first one",
             )
         if self._waiting >= self._queue:
-            raise Refusal(
-                429,
-                f"a request of {self._model!r} is not taken: {self._queue} requests wait for their answers, "
-                "and no more are allowed; try again later",
-            )
+            raise Refusal(429, full_words(self._model, self._queue))
         found = self._known.get(name)
         if found is not None and not found.waiting and monotonic() - found.used_s > IDLE_S:
             del self._known[name]

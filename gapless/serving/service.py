@@ -11,12 +11,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from ..executor.coordination.coordinator import UNLOAD_PATIENCE_S, Coordinator
-from ..executor.coordination.registration import Registered
+from ..executor.coordination.registration import Registered, not_unloaded
 from ..executor.coordination.requests import Served
 from ..executor.coordination.tally import Fate, ModelCounts, Statistics
 from ..formulations.errors import (
     DroppedRequestError,
-    ExecutionError,
     GaplessError,
     InvalidInputError,
     QueueFullError,
@@ -279,10 +278,7 @@ class Service:
                         if (batcher := self._batchers.get(key)) is not None:
                             await batcher.drained()
             except TimeoutError:
-                raise ExecutionError(
-                    f"{name!r} is not unloaded: its requests were not answered in {UNLOAD_PATIENCE_S:g} s; "
-                    "it takes requests again"
-                ) from None
+                raise not_unloaded(name, UNLOAD_PATIENCE_S) from None
             await self._steered(self.catalogue.unload, name)
         for key, sequences in self._sequences.items():
             if split_version(key)[0] == name:
@@ -380,14 +376,8 @@ def _configuration(model: Registered, interface: Interface, platform: Platform) 
         "backend": "gapless",
         "version_policy": {"all": {}},
         "max_batch_size": 0,
-        "input": [
-            {"name": spec.name, "data_type": _type(spec), "dims": list(spec.shape)}
-            for spec in interface.inputs
-        ],
-        "output": [
-            {"name": spec.name, "data_type": _type(spec), "dims": list(spec.shape)}
-            for spec in _outputs(model, interface)
-        ],
+        "input": [{"name": spec.name, **_typed(spec)} for spec in interface.inputs],
+        "output": [{"name": spec.name, **_typed(spec)} for spec in _outputs(model, interface)],
         "instance_group": [
             {"name": unit.name, "kind": "KIND_CPU" if unit.cores else "KIND_AUTO", "count": 1}
             for unit in platform.units
@@ -400,12 +390,7 @@ def _configuration(model: Registered, interface: Interface, platform: Platform) 
 def _sequence_batching(model: Registered, states: States) -> dict[str, Any]:
     inputs = {spec.name: spec for spec in model.held.model.inputs}
     kept = [
-        {
-            "input_name": taken,
-            "output_name": given,
-            "data_type": _type(inputs[taken]),
-            "dims": list(inputs[taken].shape),
-        }
+        {"input_name": taken, "output_name": given, **_typed(inputs[taken])}
         for taken, given in states.items()
     ]
     return {"max_sequence_idle_microseconds": round(1e6 * IDLE_S), "state": kept}
@@ -454,5 +439,5 @@ def _outputs(model: Registered, interface: Interface) -> list[TensorSpec]:
     return [spec for spec in model.held.model.outputs if spec.name in interface.outputs]
 
 
-def _type(spec: TensorSpec) -> str:
-    return f"TYPE_{DATATYPES[spec.dtype]}"
+def _typed(spec: TensorSpec) -> dict[str, Any]:
+    return {"data_type": f"TYPE_{DATATYPES[spec.dtype]}", "dims": list(spec.shape)}

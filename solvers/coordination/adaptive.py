@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from bisect import bisect
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -22,15 +23,12 @@ from itertools import accumulate
 from ...formulations.coordination.expected import expected_costs
 from ...formulations.coordination.policy import Decision, Place, Policy, UnitState, Waiting
 from ...formulations.coordination.times import Times
-from ...formulations.costs import CostTable
-from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.job_requests import Cuts, JobRequest, Jobs
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ..jobs.bounds import shares_of
 from ..protocol import Deadline
 from .dynamic import LeastSlack
-from .replan import DRIFT_PERMILLE
+from .replan import DRIFT_PERMILLE, problem_now
 
 _log = logging.getLogger(__name__)
 
@@ -161,8 +159,8 @@ class StreamPlan:
         routes = self.routes[request.network]
         if not routes:
             return None
-        until = self.until[request.network]
-        route = routes[next((n for n, share in enumerate(until) if place < share), -1)]
+        number = bisect(self.until[request.network], place)
+        route = routes[min(number, len(routes) - 1)]  # shares add up to 1 but for rounding
         return next((hop for start, hop in _with_starts(route) if start == request.done), None)
 
     def has_drifted(self, times: Times, permille: int = DRIFT_PERMILLE) -> bool:
@@ -451,13 +449,7 @@ def _stream_problem(asked: _Asked, times: Times) -> Problem | None:
         tables.append(table)
         count = max(1, round(_WINDOW * share))
         requests += [JobRequest(name=f"{network}.{n}", network=str(network)) for n in range(count)]
-    return Problem(
-        platform=Platform(name="now", units=tuple(ProcessingUnit(name=name) for name in times.units)),
-        networks=tuple(network for network, _ in tables),
-        costs=CostTable(units=times.units, networks=tuple(costs for _, costs in tables)),
-        objective=Objective(terms=("makespan",)),
-        data=Jobs(requests=tuple(requests), cuts=Cuts.ALL),
-    )
+    return problem_now(times, tables, Jobs(requests=tuple(requests), cuts=Cuts.ALL), ("makespan",))
 
 
 def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:

@@ -8,7 +8,7 @@ for.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...formulations.coordination.expected import costs_by_sections, expected_costs
@@ -190,12 +190,21 @@ def _problem(now_us: int, rests: Sequence[_Rest], units: Sequence[UnitState], ti
             )
         )
     hurried = any(rest.request.deadline_us is not None for rest in rests)
+    terms = _HURRIED if hurried else _BUSY if busy else _UNHURRIED
+    return problem_now(times, networks.values(), Jobs(requests=tuple(requests)), terms)
+
+
+def problem_now(
+    times: Times, networks: Iterable[tuple[Network, NetworkCosts]], jobs: Jobs, terms: tuple[str, ...]
+) -> Problem:
+    """Return requests of networks as a problem of the units that times are known of."""
+    known = tuple(networks)
     return Problem(
         platform=Platform(name="now", units=tuple(ProcessingUnit(name=name) for name in times.units)),
-        networks=tuple(network for network, _ in networks.values()),
-        costs=CostTable(units=times.units, networks=tuple(costs for _, costs in networks.values())),
-        objective=Objective(terms=_HURRIED if hurried else _BUSY if busy else _UNHURRIED),
-        data=Jobs(requests=tuple(requests)),
+        networks=tuple(network for network, _ in known),
+        costs=CostTable(units=times.units, networks=tuple(costs for _, costs in known)),
+        objective=Objective(terms=terms),
+        data=jobs,
     )
 
 

@@ -174,13 +174,17 @@ class MakespanSearch(RoundSearch[JobPlan]):
         """Return the bound by branching on passages, as far as it comes soon."""
         if whole is None or not self.pool.codes or not PassageTree.applies(self._instance):
             return 0
-        tree = PassageTree(self._instance, whole.bound_us)
-        best_us = self._problem.formulation.numbers(self._problem, self.pool.codes[0]).term(Term.MAKESPAN)
-        if best_us > least_us:
-            left_s = deadline.left_s
-            share = min(_TREE_SHARE, _TREE_S / left_s) if left_s else 1.0
-            tree.improve(best_us, deadline.share(share), _TREE_PROGRAMS if self._most_steps else None)
+        if self._best_us <= least_us:
+            return 0
+        tree, left_s = PassageTree(self._instance, whole.bound_us), deadline.left_s
+        share = min(_TREE_SHARE, _TREE_S / left_s) if left_s else 1.0
+        tree.improve(self._best_us, deadline.share(share), _TREE_PROGRAMS if self._most_steps else None)
         return tree.bound_us
+
+    @property
+    def _best_us(self) -> int:
+        """The makespan of the best plan; there is one."""
+        return self._problem.formulation.numbers(self._problem, self.pool.codes[0]).term(Term.MAKESPAN)
 
     def rounds(self, deadline: Deadline) -> Iterator[bool]:
         """Search until the time is up; say after each plan whether it, or the bound, is the best so far."""
@@ -209,8 +213,7 @@ class MakespanSearch(RoundSearch[JobPlan]):
             if waiting and search.spent >= _PAIR_AFTER and self.pool.codes:
                 waiting = False
                 with pace.held():
-                    best = self._problem.formulation.numbers(self._problem, self.pool.codes[0])
-                    pair.improve(best.term(Term.MAKESPAN), Deadline(_PAIR_SHARE * left_s, clock))
+                    pair.improve(self._best_us, Deadline(_PAIR_SHARE * left_s, clock))
                 if pair.bound_us > (self.least or 0):
                     names = [self._tables.chains[network].network for network in pair.core]
                     self.least, self.least_by = pair.bound_us, f"pair {', '.join(names)}"

@@ -29,6 +29,7 @@ from gapless.cli.main import main
 from gapless.cli.tasks.serving import _sources_of, parse_cannot, parse_workers, serve_until, subject
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.operation import operation_of
 from gapless.question.service import Service
@@ -236,16 +237,22 @@ def test_models_plans_and_options_of_python() -> None:
         )
 
 
-@pytest.mark.slow
-def test_a_plan_is_served_as_it_is() -> None:
+def planned_net() -> tuple[FakeModel, gapless.Problem, Deployment]:
+    """Return a model of three layers, and a plan that no policy would make: first "b", then "a"."""
     model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
-    units, engine = platform("a", "b"), FakeEngine()
     costs = NetworkCosts(network="net", layer_us=((1, 9), (1, 9), (1, 9)))
     problem = gapless.Problem(
-        platform=units, networks=(model.network,), costs=CostTable(units=("a", "b"), networks=(costs,))
+        platform=platform("a", "b"),
+        networks=(model.network,),
+        costs=CostTable(units=("a", "b"), networks=(costs,)),
     )
     chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
-    plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+    return model, problem, operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+
+
+@pytest.mark.slow
+def test_a_plan_is_served_as_it_is() -> None:
+    (model, problem, plan), engine = planned_net(), FakeEngine()
     with gapless.coordination.open_coordinator(
         [model], problem=problem, plan=plan, engine=engine
     ) as coordinator:
@@ -260,14 +267,7 @@ def test_a_plan_is_served_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_a_plan_that_adapts_is_left_with_its_unit_and_taken_again() -> None:
-    model = chain(("add", 1.0), ("scale", 2.0), ("add", 1.0), name="net")
-    units, engine = platform("a", "b"), FakeEngine()
-    costs = NetworkCosts(network="net", layer_us=((1, 9), (1, 9), (1, 9)))
-    problem = gapless.Problem(
-        platform=units, networks=(model.network,), costs=CostTable(units=("a", "b"), networks=(costs,))
-    )
-    chunks = [gapless.Chunk(network="net", start=a, stop=b, unit=u) for a, b, u in ((0, 2, "b"), (2, 3, "a"))]
-    plan = operation_of(problem).deploy(problem, gapless.Plan(chunks=tuple(chunks)))
+    (model, problem, plan), engine = planned_net(), FakeEngine()
     with gapless.coordination.open_coordinator(
         [model], problem=problem, plan=plan, policy="adaptive", smoothing=0.0, engine=engine
     ) as coordinator:
