@@ -71,7 +71,7 @@ def span(start: float, end: float, whole: float) -> Span:
 
 
 def nice_step(length: float, most: int) -> float:
-    """Return the least of ..., 0.5, 1, 2, 5, 10, ... that divides a length into at most so many steps."""
+    """Return the least of ..., 0.5, 1, 2, 5, 10, ... that makes at most `most` steps of a length."""
     if length <= 0:
         return 1.0
     least = length / most
@@ -141,7 +141,7 @@ class Axis:
 
 
 def _apart(ticks: Sequence[Tick], width: float) -> Iterator[Tick]:
-    """Yield the ticks whose texts do not touch each other on an axis of so many pixels."""
+    """Yield the ticks whose texts do not touch each other on an axis; its width is in pixels."""
     reached = -math.inf
     for tick in ticks:
         half, middle = _CHARACTER * len(tick.text) / 2, tick.at * width / 100

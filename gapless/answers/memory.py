@@ -10,7 +10,7 @@ _NEAR = 2.5
 """A capacity of at most this multiple of the peak is drawn; a larger one would flatten the chart."""
 
 _COLUMNS = 2000
-"""Steps that fall on one of so many columns of the chart are drawn as one: its largest and its last."""
+"""Columns of the chart; steps that fall on one of them are drawn as one: its largest and its last."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -121,7 +121,7 @@ def letter(number: int) -> str:
 
 
 def steady(whole: Gantt, outputs: int) -> Gantt:
-    """Return the part of a chart in which so many requests come out, from the middle of all; at least one.
+    """Return the part of a chart in which some requests come out, from the middle of all; at least one.
 
     At its ends a pipeline fills and drains; in the middle it is as it would be for ever.
     """

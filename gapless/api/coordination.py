@@ -184,12 +184,12 @@ def with_sessions(setting: Setting, limit_bytes: int | None = None) -> tuple[Set
 
 
 def with_workers(setting: Setting, workers: Mapping[str, int]) -> Setting:
-    """Return a setting in which units have so many workers, by name (Band, 4.1).
+    """Return a setting with the given numbers of workers, by unit (Band, 4.1).
 
     Raises
     ------
     InvalidInputError
-        There is no such unit, or it cannot have so many.
+        There is no such unit, or the number is not allowed.
 
     Examples
     --------
@@ -203,9 +203,9 @@ def with_workers(setting: Setting, workers: Mapping[str, int]) -> Setting:
 
 
 def platform_with_workers(platform: Platform, workers: Mapping[str, int]) -> Platform:
-    """Return a platform whose units have so many workers, by name.
+    """Return a platform with the given numbers of workers, by unit.
 
-    Raises InvalidInputError: there is no such unit, or it cannot have so many.
+    Raises InvalidInputError: there is no such unit, or the number is not allowed.
     """
     for unit in workers:
         platform.index_of(unit)

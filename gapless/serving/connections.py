@@ -205,7 +205,7 @@ class Connections:
         self._sweeping = False
 
     def leave_files_for(self, units: int) -> None:
-        """Leave as many open files as the workers of so many units need, which are open by now."""
+        """Leave as many open files as the workers of this number of units need, which are open by now."""
         self._most = most_connections(units, batch=self._batch, used=len(self.open))
 
     def __call__(self, **how: Any) -> Connection:

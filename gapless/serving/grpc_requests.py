@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGE_VALUES = 4096
-"""Numbers in typed contents are converted so many at a time: meanwhile nothing else of the process works."""
+"""Typed contents are converted in pieces of this size: meanwhile nothing else of the process works."""
 
 _CONTENTS = {
     "BOOL": ("bool_contents", "bool"),

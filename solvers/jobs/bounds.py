@@ -186,7 +186,7 @@ class PassageTree:
     def improve(self, best_us: int, deadline: Deadline, most: int | None = None) -> None:
         """Split parts that may hold a plan below `best_us` until the deadline, or until nothing is mixed.
 
-        `most`: after so many linear programs it ends, too.
+        `most`: after this number of linear programs it ends, too.
         """
         if not self.programs:
             self._add(self._instance.networks, None, 0, best_us, deadline)
