@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 
 def descendants(pid: int) -> list[int]:
     """Return the processes that a process, and these, have started."""
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        try:
-            children = [int(child) for child in (thread / "children").read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
-    return found
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has ended meanwhile
+        return []
+    children = [int(c) for thread in threads for c in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return [one for child in children for one in (child, *descendants(child))]
 
 
 def workers(pid: int) -> set[int]:

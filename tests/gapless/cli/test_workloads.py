@@ -168,7 +168,10 @@ def test_comparing_takes_the_backends_for_workloads(tables: Path, capsys: pytest
 
 
 @pytest.mark.slow
-def test_exact_backends_run_with_a_start_and_cold(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exact_backends_run_with_a_start_and_cold(
+    tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # names of columns wrap where rows are long
     out = tables.with_name("comparison.json")
     words = ("--backends", "native,cpsat", "--start", "both", "--time-limit", "200ms", "--out", str(out))
     assert main(asked(tables, "compare", *words)) == ExitCode.OK
