@@ -25,7 +25,6 @@ from rich.table import Table
 
 from gapless.formulations.cooperation.tables import groups_of
 from gapless.formulations.problem import Problem
-from gapless.solvers.cooperation.schemes import SCHEMES, scheme
 from gapless.solvers.exact import base
 from gapless.solvers.families import Start
 from gapless.solvers.protocol import SolveOptions
@@ -33,6 +32,7 @@ from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve
 
 from .group_instances import chain_problem, unlike_speeds
+from .group_schemes import SCHEMES, scheme
 from .printing import show, titled
 
 SOLVED = ((4, 3), (6, 3), (6, 4), (8, 4))

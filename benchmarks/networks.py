@@ -27,8 +27,9 @@ from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import references, tolerance
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
 from gapless.profiler.zoo.catalog import outline, zoo_entry, zoo_names, zoo_path
-from gapless.profiler.zoo.counting import count
 from gapless.profiler.zoo.entries import ZooEntry
+
+from .network_counts import count
 
 COLUMNS = (
     *("network", "parameters", "differ", "MACs", "differ", "conv", "matmul", "operators"),

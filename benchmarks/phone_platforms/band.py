@@ -35,9 +35,10 @@ from dataclasses import dataclass, replace
 
 from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.network import Network
-from gapless.profiler.analytic.fitting import fit_rates
 from gapless.profiler.analytic.model import AnalyticModel, KnownTotal, UnitModel
 from gapless.profiler.platforms.workloads import phone_model
+
+from .fitting import fit_rates
 
 PAPER = (
     "Jeong et al., Band: Coordinated Multi-DNN Inference on Heterogeneous Mobile Processors (MobiSys 2022)"

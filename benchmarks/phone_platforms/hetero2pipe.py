@@ -28,9 +28,10 @@ from dataclasses import dataclass, replace
 from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.network import Network
 from gapless.profiler.analytic.costs import time_of
-from gapless.profiler.analytic.fitting import fit_rates
 from gapless.profiler.analytic.model import AnalyticModel, KnownTotal, UnitModel
 from gapless.profiler.slowdown.contention.paper import table_ii
+
+from .fitting import fit_rates
 
 PAPER = (
     "Shen et al., Hetero2Pipe: Pipelining Multi-DNN Inference on Heterogeneous Mobile Processors under "

@@ -23,11 +23,11 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.spatial import SpatialNetwork
 from gapless.profiler.clusters.catalog import shipped_cluster
 from gapless.profiler.clusters.costs import cluster_problem
-from gapless.solvers.cooperation.schemes import scheme
 from gapless.solvers.pieces.finding import find_pieces, usual_pieces
 from gapless.solvers.session import solve
 
 from ..group_instances import in_pieces
+from ..group_schemes import scheme
 from ..pieces import network_of
 
 OPERATIONS = 1.0

@@ -29,9 +29,6 @@ _LAST, _FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 
 
-Side = Literal["maker", "reader"]
-
-
 def ready_for_cuts(model: ModelProto) -> None:
     """Change a simplified model, in place, so that it can be cut without loss; it computes the same."""
     give_each_user_its_own(model)

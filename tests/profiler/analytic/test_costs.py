@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.phone_platforms.fitting import fit_rates
 from gapless.formulations.errors import InvalidInputError, InvalidProblemError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.profiler.analytic.costs import batched, network_costs, time_of
-from gapless.profiler.analytic.fitting import fit_rates
 from gapless.profiler.analytic.model import ANALYTIC, AnalyticModel, KnownTotal, UnitModel
 from gapless.profiler.analytic.work import works_of
 

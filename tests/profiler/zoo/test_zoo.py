@@ -10,11 +10,11 @@ from pathlib import Path
 import onnx
 import pytest
 
+from benchmarks.network_counts import count, shapes_of
 from gapless.executor.engines.cache import Cache
 from gapless.formulations.errors import InvalidModelError
 from gapless.profiler.zoo import catalog
 from gapless.profiler.zoo.catalog import build, names_in_parts, outline, zoo_entry, zoo_names, zoo_path
-from gapless.profiler.zoo.counting import count, shapes_of
 
 SMALL = ("mobilenetv2", "squeezenet")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.group_instances import chain_problem, unlike_speeds
+from benchmarks.group_schemes import SCHEMES, scheme
 from gapless.formulations.chunking.rules import latency_cap
 from gapless.formulations.cooperation.tables import groups_of
 from gapless.solvers.cooperation.pico import given_out
-from gapless.solvers.cooperation.schemes import SCHEMES, scheme
 from gapless.solvers.session import solve
 
 

@@ -9,7 +9,7 @@ from math import prod
 
 import onnx
 
-from ...executor.model import TensorSpec
+from gapless.executor.model import TensorSpec
 
 _STATISTICS = ("running_mean", "running_var")
 _PRODUCTS = ("Gemm", "MatMul")

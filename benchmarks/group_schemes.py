@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import add
 
-from ...formulations.cooperation.service import Devices
-from ...formulations.cooperation.tables import Groups
+from gapless.formulations.cooperation.service import Devices
+from gapless.formulations.cooperation.tables import Groups
 
 SCHEMES = ("lw", "efl", "ofl", "ce")
 """Their names."""
