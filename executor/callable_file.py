@@ -40,10 +40,7 @@ class CallableSource(Protocol):
     def execute(self) -> ModuleType:
         """Return it as a module.
 
-        Raises
-        ------
-        InvalidModelError
-            It is not Python, or it raised an exception.
+        Raises InvalidModelError: it is not Python, or it raised an exception.
         """
         ...
 

@@ -288,16 +288,8 @@ class Reference:
     def compare(self, found: Array, sample: int, allowed: Allowed, *, part: Part | None = None) -> Difference:
         """Return how far a tensor is from what is right for a sample.
 
-        Parameters
-        ----------
-        found
-            The whole tensor.
-        sample
-            Which of the arrays it should equal.
-        allowed
-            What counts as equal.
-        part
-            Only this part of it counts; None: all of it.
+        `found`: the whole tensor; `sample`: which of the arrays it should equal; `allowed`: what counts as
+        equal; `part`: only this part of it counts; None: all of it.
         """
         import numpy as np
 

@@ -57,14 +57,8 @@ class OpenClCall(Protocol):
     def launch(self, kernel: str, size: int | tuple[int, ...], *arguments: DeviceArray | int | float) -> None:
         """Enqueue a kernel of the function for a number of work-items along one to three dimensions.
 
-        Parameters
-        ----------
-        kernel
-            Its name in the source.
-        size
-            Numbers of work-items; how they are grouped is left to the device.
-        arguments
-            Arrays as global pointers, integers as `int`, floats as `float`.
+        `kernel`: its name in the source; `size`: numbers of work-items; how they are grouped is left to the
+        device; `arguments`: arrays as global pointers, integers as `int`, floats as `float`.
         """
         ...
 

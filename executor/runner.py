@@ -107,10 +107,7 @@ class Runner(Protocol):
     def measure(self, deployment: Deployment, budget: Budget) -> Measurement:
         """Run a deployment and measure it.
 
-        Raises
-        ------
-        ExecutionError
-            It could not be run to its end.
+        Raises ExecutionError: it could not be run to its end.
         """
         ...
 
@@ -121,10 +118,7 @@ class Runner(Protocol):
     def verify(self, deployment: Deployment) -> Verification | None:
         """Compare numbers with those of the uncut model; None where there are no numbers.
 
-        Raises
-        ------
-        OutputMismatchError
-            They differ; the message names the first chunk that is wrong.
+        Raises OutputMismatchError: they differ; the message names the first chunk that is wrong.
         """
         ...
 

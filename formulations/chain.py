@@ -27,52 +27,29 @@ Part = tuple[int, int, int]
 class Chain:
     """Integer tables of one network on one platform.
 
-    Attributes
-    ----------
-    network, units
-        Names, to come back from indices.
-    layer_us
-        Time by [layer][unit]; None: cannot run there.
-    prefix_us
-        Sum of the times of the layers before a boundary, by [unit][boundary 0..n]; None counts 0.
-    blocked
-        Number of layers before a boundary that the unit cannot run, by [unit][boundary 0..n].
-    transfer_in_us, transfer_out_us
-        By [boundary 0..n][unit].
-    weights
-        Weight bytes of its layers.
-    working_bytes
-        Bytes of the tensors in memory while a layer runs, by [layer].
-    unit_memory
-        Capacity of each unit in bytes, or None.
-    device_memory
-        Capacity of the platform in bytes, or None.
-    cuts
-        Boundaries where a chunk may start or stop: 0, the legal cuts, n.
-    exclusive
-        For each unit the set of the units that it excludes.
-    resources
-        For each unit the first unit of those that take turns with it, whose loads are added up; itself where
-        it takes turns with none.
-    powers
-        Of the units; None: not all are known.
+    `network`, `units`: names, to come back from indices. `transfer_in_us`, `transfer_out_us`: by [boundary
+    0..n][unit].
     """
 
     network: str
     units: tuple[str, ...]
-    layer_us: tuple[tuple[int | None, ...], ...]
+    layer_us: tuple[tuple[int | None, ...], ...]  # time by [layer][unit]; None: cannot run there
     prefix_us: tuple[tuple[int, ...], ...]
+    """Sum of the times of the layers before a boundary, by [unit][boundary 0..n]; None counts 0."""
     blocked: tuple[tuple[int, ...], ...]
+    """Number of layers before a boundary that the unit cannot run, by [unit][boundary 0..n]."""
     transfer_in_us: TransferRows
     transfer_out_us: TransferRows
-    weights: Weights
-    working_bytes: tuple[int, ...]
-    unit_memory: tuple[int | None, ...]
-    device_memory: int | None
-    cuts: tuple[int, ...]
-    exclusive: tuple[frozenset[int], ...]
+    weights: Weights  # weight bytes of its layers
+    working_bytes: tuple[int, ...]  # bytes of the tensors in memory while a layer runs, by [layer]
+    unit_memory: tuple[int | None, ...]  # capacity of each unit in bytes, or None
+    device_memory: int | None  # capacity of the platform in bytes, or None
+    cuts: tuple[int, ...]  # boundaries where a chunk may start or stop: 0, the legal cuts, n
+    exclusive: tuple[frozenset[int], ...]  # for each unit the set of the units that it excludes
     resources: tuple[int, ...]
-    powers: Powers | None
+    """For each unit the first unit of those that take turns with it, whose loads are added up; itself where
+    it takes turns with none."""
+    powers: Powers | None  # of the units; None: not all are known
 
     @property
     def resource_count(self) -> int:
@@ -160,10 +137,7 @@ class Chain:
     def parts(self, plan: Plan) -> tuple[Part, ...]:
         """Return the chunks of a plan by index, in order of their layers.
 
-        Raises
-        ------
-        MalformedPlanError
-            A chunk names an unknown network or unit, or layers that do not exist.
+        Raises MalformedPlanError: a chunk names an unknown network or unit, or layers that do not exist.
         """
         index = {name: position for position, name in enumerate(self.units)}
         known, last = self.network, self.layer_count

@@ -28,19 +28,12 @@ INTERPOLATED, LEARNED = "interpolated", "learned"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoRunCosts:
-    """What a model makes: the costs of a problem.
+    """What a model makes: the costs of a problem."""
 
-    Attributes
-    ----------
-    costs
-        The table for plans on one unit, or for all plans.
-    beside
-        Tables for plans that use 2, 3, ... units, or one for each set of units (`Problem.co_run_costs`);
-        None: `costs` is for all.
-    """
-
-    costs: CostTable
+    costs: CostTable  # the table for plans on one unit, or for all plans
     beside: tuple[CostTable, ...] | None = None
+    """Tables for plans that use 2, 3, ... units, or one for each set of units (`Problem.co_run_costs`); None:
+    `costs` is for all."""
 
     def table(self, used: int) -> CostTable:
         """Return the table for plans that use a number of units, where they are told apart by that alone."""
@@ -98,10 +91,7 @@ class Interpolated:
     def combine(self, isolated: CostTable | None, heavy: CostTable | None, platform: Platform) -> CoRunCosts:
         """Return one table for each number of used units.
 
-        Raises
-        ------
-        InvalidProblemError
-            The tables are not of the same layers on the same units.
+        Raises InvalidProblemError: the tables are not of the same layers on the same units.
         """
         assert isolated is not None
         assert heavy is not None
@@ -208,12 +198,8 @@ def register_co_run_model(model: CoRunModel) -> None:
 def get_co_run_model(name: str) -> CoRunModel:
     """Return a model by name.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such model.
-    BackendFailedError
-        An entry point could not be loaded.
+    Raises InvalidInputError: there is no such model.
+    Raises BackendFailedError: an entry point could not be loaded.
     """
     model = _UNTAUGHT if name == LEARNED else _BUILT_IN.get(name) or _REGISTERED.get(name)
     if model is not None:
@@ -234,19 +220,9 @@ def get_co_run_model(name: str) -> CoRunModel:
 def combine(name: str, tables: Sequence[CostTable], platform: Platform) -> CoRunCosts:
     """Return the costs that a model makes from measured tables.
 
-    Parameters
-    ----------
-    name
-        Of the model.
-    tables
-        Measured tables; their provenance says by which method.
-    platform
-        The units.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such model, or no table that it needs.
+    `name`: of the model; `tables`: measured tables; their provenance says by which method; `platform`: the
+    units.
+    Raises InvalidInputError: there is no such model, or no table that it needs.
     """
     model = get_co_run_model(name)
     known = {table.provenance.method: table for table in tables}

@@ -173,10 +173,7 @@ class CostTable:
     def of(self, network: str) -> NetworkCosts:
         """Return the costs of one network.
 
-        Raises
-        ------
-        InvalidProblemError
-            The table has no such network.
+        Raises InvalidProblemError: the table has no such network.
         """
         for costs in self.networks:
             if costs.network == network:

@@ -19,21 +19,11 @@ SHARED_CORES = "shared cores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Something that can be left out of a problem.
+    """Something that can be left out of a problem."""
 
-    Attributes
-    ----------
-    name
-        Name of the rule, limit or fact.
-    text
-        What it demands, in words.
-    without
-        Makes from a problem the same problem without it.
-    """
-
-    name: str
-    text: str
-    without: Callable[[Problem], Problem]
+    name: str  # name of the rule, limit or fact
+    text: str  # what it demands, in words
+    without: Callable[[Problem], Problem]  # makes from a problem the same problem without it
 
 
 def demands_of(problem: Problem) -> list[Demand]:

@@ -26,18 +26,10 @@ ENERGY = "energy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Powers:
-    """Powers of the units of a device, in platform order.
+    """Powers of the units of a device, in platform order."""
 
-    Attributes
-    ----------
-    extra_mw
-        Power at work above the idle power, by unit, milliwatts.
-    idle_mw
-        Idle power of all units together, milliwatts.
-    """
-
-    extra_mw: tuple[int, ...]
-    idle_mw: int
+    extra_mw: tuple[int, ...]  # power at work above the idle power, by unit, milliwatts
+    idle_mw: int  # idle power of all units together, milliwatts
 
     def energy_nj(self, busy_us: Mapping[int, int], whole_us: int) -> int:
         """Return the energy of some busy times (by unit, none for those not used) within a time."""

@@ -180,24 +180,14 @@ class PlansDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a file of plans knows about the problem that they were made for.
-
-    Attributes
-    ----------
-    asked
-        How the problem was named: by the name of an option, what was given for it; empty if not at all.
-    rules
-        Its rules.
-    opaque_rules
-        Names of its opaque rules.
-    fingerprint
-        Its fingerprint; None: not known, or in the form of an earlier version, which cannot be compared.
-    """
+    """What a file of plans knows about the problem that they were made for."""
 
     asked: Mapping[str, str]
-    rules: tuple[RuleDocument, ...] = ()
-    opaque_rules: tuple[str, ...] = ()
+    """How the problem was named: by the name of an option, what was given for it; empty if not at all."""
+    rules: tuple[RuleDocument, ...] = ()  # its rules
+    opaque_rules: tuple[str, ...] = ()  # names of its opaque rules
     fingerprint: str | None = None
+    """Its fingerprint; None: not known, or in the form of an earlier version, which cannot be compared."""
 
 
 PLATFORM = Schema(format="gapless.platform", version=1, content=Platform)
@@ -274,10 +264,7 @@ PROBLEM = Schema(format="gapless.problem", version=1, content=ProblemDocument, e
 def dump_problem(problem: Problem) -> str:
     """Return a problem as JSON text.
 
-    Raises
-    ------
-    InvalidProblemError
-        It has opaque rules, which are Python code and have no written form.
+    Raises InvalidProblemError: it has opaque rules, which are Python code and have no written form.
     """
     if problem.opaque_rules:
         names = ", ".join(repr(rule.name) for rule in problem.opaque_rules)
@@ -362,12 +349,8 @@ def plan_of_file(document: ListedPlan, path: str | Path) -> Plan:
 def dump_plan(plan: Plan, problem: Problem, asked: Mapping[str, str] | None = None) -> str:
     """Return a plan as JSON text, with the fingerprint of its problem.
 
-    Parameters
-    ----------
-    plan, problem
-        The plan, and what it was made for.
-    asked
-        How the problem was named. It is then found again, and the file keeps its rules, too.
+    `plan`, `problem`: the plan, and what it was made for; `asked`: how the problem was named. It is then
+    found again, and the file keeps its rules, too.
     """
     document = PlanDocument(
         chunks=plan.chunks, order=plan.order, plan_id=plan.plan_id, **origin_fields(problem, asked)

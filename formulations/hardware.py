@@ -342,12 +342,7 @@ def free_sets(excluded: Sequence[frozenset[int]], most: int | None = None) -> It
     Largest ones first, those of one size in the order of their units. Only what leads to a set is walked, so
     that the first sets come soon however many there are.
 
-    Parameters
-    ----------
-    excluded
-        For each unit the units that exclude it.
-    most
-        Units of a set, at most; None: any number.
+    `excluded`: for each unit the units that exclude it; `most`: units of a set, at most; None: any number.
     """
     bits = tuple(sum(1 << other for other in others) for others in excluded)
     limit = len(bits) if most is None else min(most, len(bits))

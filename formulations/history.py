@@ -18,33 +18,19 @@ from .streams import Stream
 class Interval:
     """One chunk of one request at work, or a message that it sends or that brings it the input.
 
-    Attributes
-    ----------
-    start_ns, end_ns
-        From when to when, nanoseconds from the start of the history.
-    stream
-        Index of its stream; the requests of a workload are streams.
-    request
-        Number within the stream; in a workload, number of the round.
-    chunk
-        Index in the stream.
-    unit
-        Where; of a message the link (`link_name`).
-    slowdown_ns
-        How much longer it took because of what ran beside it; 0 where that is not known.
-    engine_ns
-        When the engine began, and when it was done: between start and end, inputs and outputs were copied.
-        Empty where that is not known.
+    `start_ns`, `end_ns`: from when to when, nanoseconds from the start of the history.
     """
 
     start_ns: int
     end_ns: int
-    stream: int
-    request: int
-    chunk: int
-    unit: str
-    slowdown_ns: int = 0
+    stream: int  # index of its stream; the requests of a workload are streams
+    request: int  # number within the stream; in a workload, number of the round
+    chunk: int  # index in the stream
+    unit: str  # where; of a message the link (`link_name`)
+    slowdown_ns: int = 0  # how much longer it took because of what ran beside it; 0 where that is not known
     engine_ns: tuple[int, ...] = ()
+    """When the engine began, and when it was done: between start and end, inputs and outputs were copied.
+    Empty where that is not known."""
 
     def moved(self, by_ns: int) -> Interval:
         """Return the same at another time."""
@@ -223,18 +209,11 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyState:
-    """Streams that go in step, once their pipeline is full: they do the same over and over.
+    """Streams that go in step, once their pipeline is full: they do the same over and over."""
 
-    Attributes
-    ----------
-    period_us
-        From one round to the next.
-    events
-        One round: a request of each stream. A round of a batch begins at 0.
-    """
-
-    period_us: float
+    period_us: float  # from one round to the next
     events: tuple[Interval, ...]
+    """One round: a request of each stream. A round of a batch begins at 0."""
 
     def window(self, rounds: int) -> tuple[Interval, ...]:
         """Return what happens in so many periods, from 0 on: what reaches beyond either end is cut there.

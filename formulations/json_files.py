@@ -107,25 +107,14 @@ Document = TypeVar("Document")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema(Generic[Document]):
-    """One kind of file.
+    """One kind of file."""
 
-    Attributes
-    ----------
-    format
-        Its name, which stands in the file.
-    version
-        Its current version; older ones are read, too.
-    content
-        The type that holds its content.
-    extended
-        Where plug-ins add keys: from the keys of a file to a type with the ones of these, which derives from
-        `content`; from None to the type with all keys.
-    """
-
-    format: str
-    version: int
-    content: type[Document]
+    format: str  # its name, which stands in the file
+    version: int  # its current version; older ones are read, too
+    content: type[Document]  # the type that holds its content
     extended: Callable[[Collection[str] | None], type[Document]] | None = None
+    """Where plug-ins add keys: from the keys of a file to a type with the ones of these, which derives from
+    `content`; from None to the type with all keys."""
 
     def content_with(self, keys: Collection[str] | None) -> type[Document]:
         """Return the type for a file with certain keys; None: any."""

@@ -32,24 +32,13 @@ _Sums = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is computed is kept
 class Losses:
-    """What chunks of some networks lose to each other on the units of one platform.
+    """What chunks of some networks lose to each other on the units of one platform."""
 
-    Attributes
-    ----------
-    networks
-        Name of the network of each chain.
-    unit_count
-        Number of units.
-    interference
-        How much units slow each other down, or None.
-    layer_us
-        Time of the layers of each chain on each unit; empty where no network has slices.
-    """
-
-    networks: tuple[str, ...]
-    unit_count: int
-    interference: Interference | None
+    networks: tuple[str, ...]  # name of the network of each chain
+    unit_count: int  # number of units
+    interference: Interference | None  # how much units slow each other down, or None
     layer_us: tuple[CostRows, ...] = ()
+    """Time of the layers of each chain on each unit; empty where no network has slices."""
 
     @cached_property
     def sliced(self) -> tuple[bool, ...]:

@@ -245,10 +245,7 @@ class Network:
 
         A cut is closed where it parts two layers between which a cut is forbidden now.
 
-        Parameters
-        ----------
-        order
-            The index of each layer, in their new order.
+        `order`: the index of each layer, in their new order.
         """
         count = len(self.layers)
         numbers = tuple(self.order[layer] if self.order else layer for layer in order)

@@ -16,15 +16,9 @@ MOST_SETS = 1023
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The plans that use so many units, or exactly some.
+    """The plans that use so many units, or exactly some."""
 
-    Attributes
-    ----------
-    key
-        The number, or the names of the units in the order of the platform.
-    """
-
-    key: int | tuple[str, ...]
+    key: int | tuple[str, ...]  # the number, or the names of the units in the order of the platform
 
     def __str__(self) -> str:
         if isinstance(self.key, int):

@@ -47,10 +47,7 @@ class Passage:
 def passage_of(text: str) -> Passage | None:
     """Return the data of a problem for a passage given by name.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such passage.
+    Raises InvalidInputError: there is no such passage.
     """
     if text not in tuple(Ways):
         raise InvalidInputError(f"passage is {shown(text)}; {meant(text, tuple(Ways))}")

@@ -107,10 +107,7 @@ class Companions(Generic[T]):
     def of(self, formulation: str) -> T:
         """Return what there is for a formulation.
 
-        Raises
-        ------
-        PluginError
-            That of another package cannot be loaded.
+        Raises PluginError: that of another package cannot be loaded.
         """
         if formulation not in self._known:
             found = self._found(formulation)
@@ -197,10 +194,7 @@ def trust(*references: str) -> None:
 def require_trusted(reference: str, what: str) -> None:
     """Refuse Python code that only a file of data names: who opens a file does not run its code.
 
-    Raises
-    ------
-    InvalidInputError
-        It is code, and the user of this process has not named it.
+    Raises InvalidInputError: it is code, and the user of this process has not named it.
     """
     if is_reference(reference) and _absolute(reference) not in _TRUSTED:
         name = shown(reference)
@@ -224,17 +218,9 @@ def reference_hint(name: str) -> str:
 def read_source(path: Path, *, otherwise: str = "") -> bytes:
     """Return the content of a Python file.
 
-    Parameters
-    ----------
-    path
-        The file.
-    otherwise
-        What to say when there is no such file, and none in its folder has a similar name.
-
-    Raises
-    ------
-    PluginError
-        It is no file, cannot be read, or is too large.
+    `path`: the file; `otherwise`: what to say when there is no such file, and none in its folder has a
+    similar name.
+    Raises PluginError: it is no file, cannot be read, or is too large.
     """
     try:
         if not path.is_file():
@@ -278,16 +264,8 @@ def import_named(name: str) -> ModuleType:
 def complaint(where: str, path: Path, error: BaseException, defined: Iterable[str] = ()) -> str:
     """Return what to say about source code that raised an exception.
 
-    Parameters
-    ----------
-    where
-        What the user calls it.
-    path
-        Its file.
-    error
-        What it raised.
-    defined
-        Names that it had defined by then.
+    `where`: what the user calls it; `path`: its file; `error`: what it raised; `defined`: names that it had
+    defined by then.
     """
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"{where}, line {error.lineno}: {error.msg}"

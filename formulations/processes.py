@@ -29,10 +29,7 @@ _PR_SET_NAME = 15
 def end_with_parent(parent: int) -> None:
     """Be killed when the parent ends; to be called by a child as soon as it runs.
 
-    Parameters
-    ----------
-    parent
-        Process number of the parent. If it is gone already, the process ends here.
+    `parent`: process number of the parent. If it is gone already, the process ends here.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
@@ -49,10 +46,7 @@ def name_process(name: str) -> None:
 def in_lasting_thread(make: Callable[[], T]) -> T:
     """Return what a function returns, called in a thread that lives as long as this process.
 
-    Parameters
-    ----------
-    make
-        Makes child processes that are to outlive the thread of the caller. What it raises is raised here.
+    `make`: makes child processes that are to outlive the thread of the caller. What it raises is raised here.
     """
     if threading.current_thread() is threading.main_thread():
         return make()

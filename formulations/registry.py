@@ -28,10 +28,7 @@ _registered: dict[str, Formulation[Any, Any]] = {}
 def register_formulation(formulation: Formulation[Any, Any]) -> None:
     """Make a formulation known in this process.
 
-    Raises
-    ------
-    InvalidProblemError
-        Its name or the key of its data is taken by another one.
+    Raises InvalidProblemError: its name or the key of its data is taken by another one.
     """
     own = formulation.name
     if own in formulation_names() and formulation_named(own) is not formulation:
@@ -51,10 +48,7 @@ def formulation_names() -> tuple[str, ...]:
 def formulation_named(name: str) -> Formulation[Any, Any]:
     """Return a formulation by name.
 
-    Raises
-    ------
-    InvalidProblemError
-        There is none of this name, or it cannot be loaded.
+    Raises InvalidProblemError: there is none of this name, or it cannot be loaded.
     """
     if name in _registered:
         return _registered[name]
@@ -68,10 +62,7 @@ def formulation_named(name: str) -> Formulation[Any, Any]:
 def formulation_of(data: Any) -> Formulation[Any, Any]:
     """Return the formulation that a problem's own data belongs to; None: the one that needs none.
 
-    Raises
-    ------
-    InvalidProblemError
-        It belongs to none.
+    Raises InvalidProblemError: it belongs to none.
     """
     if data is None:
         return formulation_by_keys(())

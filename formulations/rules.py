@@ -113,12 +113,9 @@ AnyRule = Rule | OpaqueRule
 def build_rule(source: RuleFunction | AnyRule, view: Any) -> AnyRule:
     """Return a rule from a rule function; rules pass through.
 
-    Raises
-    ------
-    ExpressionError
-        The function used Python where an expression is needed, or returned something else.
-    InvalidProblemError
-        The function names something that is not there, or failed.
+    Raises ExpressionError: the function used Python where an expression is needed, or returned something
+    else.
+    Raises InvalidProblemError: the function names something that is not there, or failed.
     """
     if isinstance(source, Rule | OpaqueRule):
         return source

@@ -25,17 +25,8 @@ def as_schedules(problem: Problem, passage: str = "any") -> Problem:
     A deadline of a request stays what has to be kept: it becomes a rule. Where only weights of running chunks
     are in memory, whatever can run at once has to fit.
 
-    Parameters
-    ----------
-    problem
-        A problem with a workload: a batch whose units run freely.
-    passage
-        As for `Jobs`.
-
-    Raises
-    ------
-    InvalidInputError
-        The passage is not known, or the problem asks what has no meaning for schedules.
+    `problem`: a problem with a workload: a batch whose units run freely; `passage`: as for `Jobs`.
+    Raises InvalidInputError: the passage is not known, or the problem asks what has no meaning for schedules.
     """
     workload = problem.data
     assert isinstance(workload, Workload)

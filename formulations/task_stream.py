@@ -39,17 +39,13 @@ Free = dict[tuple[ServerKind, str], int]
 class Task:
     """A network that has to process some items.
 
-    Attributes
-    ----------
-    problem, plan
-        The network on the devices, and a valid plan for it.
-    items
-        How many; an item is what one run of the plan takes, e.g. a batch of pictures.
+    `problem`, `plan`: the network on the devices, and a valid plan for it.
     """
 
     problem: Problem
     plan: Plan
     items: int
+    """How many; an item is what one run of the plan takes, e.g. a batch of pictures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,68 +81,38 @@ class SpanKind(StrEnum):
 class Span:
     """What a device does from one time to another.
 
-    Attributes
-    ----------
-    kind
-        What.
-    task
-        Index of the task.
-    device
-        Its name.
-    start_us, end_us
-        From when to when; of a task: from its first item to its last one.
-    busy_us
-        How long it computes in that.
-    pipeline
-        Name of its pipeline; empty where there is one only.
-    items
-        How many it processes.
+    `start_us`, `end_us`: from when to when; of a task: from its first item to its last one.
     """
 
-    kind: SpanKind
-    task: int
-    device: str
+    kind: SpanKind  # what
+    task: int  # index of the task
+    device: str  # its name
     start_us: int
     end_us: int
-    busy_us: int = 0
-    pipeline: str = ""
-    items: int = 0
+    busy_us: int = 0  # how long it computes in that
+    pipeline: str = ""  # name of its pipeline; empty where there is one only
+    items: int = 0  # how many it processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedTask:
     """One task of a stream, at work.
 
-    Attributes
-    ----------
-    network
-        Name of its network.
-    items
-        How many each pipeline processes, in the order of the plan.
-    start_us, end_us
-        From the first device's start to the last result.
+    `start_us`, `end_us`: from the first device's start to the last result.
     """
 
-    network: str
-    items: tuple[int, ...]
+    network: str  # name of its network
+    items: tuple[int, ...]  # how many each pipeline processes, in the order of the plan
     start_us: int
     end_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedStream:
-    """A task stream at work.
+    """A task stream at work."""
 
-    Attributes
-    ----------
-    tasks
-        In their order.
-    spans
-        What each device does, in order of the start.
-    """
-
-    tasks: tuple[PlayedTask, ...]
-    spans: tuple[Span, ...]
+    tasks: tuple[PlayedTask, ...]  # in their order
+    spans: tuple[Span, ...]  # what each device does, in order of the start
 
     @property
     def makespan_us(self) -> int:
@@ -183,19 +149,10 @@ def spread(completions_us: Sequence[Times], items: int) -> tuple[int, ...]:
 def play_stream(tasks: Sequence[Task], planning: PlanningTime | None = None) -> PlayedStream:
     """Play tasks one after the other.
 
-    Parameters
-    ----------
-    tasks
-        At least one; all of them on devices of the same names.
-    planning
-        What each task waits for when its turn comes; None: plans are known ahead.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no task, one has no items or too many, or the devices differ.
-    InvalidPlanError
-        A plan is not for its problem.
+    `tasks`: at least one; all of them on devices of the same names; `planning`: what each task waits for when
+    its turn comes; None: plans are known ahead.
+    Raises InvalidInputError: there is no task, one has no items or too many, or the devices differ.
+    Raises InvalidPlanError: a plan is not for its problem.
     """
     _check(tasks)
     free: Free = {}

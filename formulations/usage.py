@@ -10,18 +10,10 @@ from itertools import groupby
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Memory over time.
+    """Memory over time."""
 
-    Attributes
-    ----------
-    steps
-        (microsecond, bytes in use from then on), in order.
-    while_bytes
-        Most bytes in use while any chunk of a request runs, by request.
-    """
-
-    steps: tuple[tuple[int, int], ...]
-    while_bytes: tuple[int, ...]
+    steps: tuple[tuple[int, int], ...]  # (microsecond, bytes in use from then on), in order
+    while_bytes: tuple[int, ...]  # most bytes in use while any chunk of a request runs, by request
 
     @property
     def peak_bytes(self) -> int:

@@ -23,10 +23,7 @@ _MOST_NAMED = 12
 def unit_index(units: Sequence[str], name: str) -> int:
     """Return which unit a name means.
 
-    Raises
-    ------
-    InvalidProblemError
-        None of them.
+    Raises InvalidProblemError: none of them.
     """
     if name in units:
         return units.index(name)
@@ -36,10 +33,7 @@ def unit_index(units: Sequence[str], name: str) -> int:
 def layer_index(layers: Sequence[str], layer: LayerRef, *, request: str | None = None) -> int:
     """Return which layer is meant, of a network or of that of a request.
 
-    Raises
-    ------
-    InvalidProblemError
-        None of them.
+    Raises InvalidProblemError: none of them.
     """
     if isinstance(layer, str) and layer in layers:
         return layers.index(layer)

@@ -20,18 +20,11 @@ Shared = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of places: the layers of a network, or what became of them (pieces, blocks, tasks).
-
-    Attributes
-    ----------
-    prefix
-        Bytes that one place alone has, of the places before a boundary, by [boundary 0..n].
-    shared
-        What several places share.
-    """
+    """The weights of places: the layers of a network, or what became of them (pieces, blocks, tasks)."""
 
     prefix: tuple[int, ...]
-    shared: tuple[Shared, ...] = ()
+    """Bytes that one place alone has, of the places before a boundary, by [boundary 0..n]."""
+    shared: tuple[Shared, ...] = ()  # what several places share
 
     @cached_property
     def _known(self) -> dict[tuple[int, int], int]:
@@ -88,12 +81,7 @@ class Weights:
     def expr(self, number: Callable[[int], Expr], holds: Callable[[int], BoolExpr], *, step: int = 1) -> Expr:
         """Return the bytes of the places that are chosen, in units of `step` bytes, rounded down each.
 
-        Parameters
-        ----------
-        number, holds
-            Whether a place is chosen, as a number and as a condition.
-        step
-            Bytes of a unit.
+        `number`, `holds`: whether a place is chosen, as a number and as a condition; `step`: bytes of a unit.
         """
         own = [(size // step, number(place)) for place, size in enumerate(self.own) if size >= step]
         both = [(size // step, any_of(map(holds, to))) for size, to in self.shared if size >= step]

@@ -43,10 +43,7 @@ class Bench(Protocol):
     def start(self, unit: str) -> None:
         """Have a unit ready for work, if it is not yet.
 
-        Raises
-        ------
-        PlacementError
-            This machine does not grant what the unit stands for.
+        Raises PlacementError: this machine does not grant what the unit stands for.
         """
         ...
 
@@ -60,10 +57,7 @@ class Bench(Protocol):
     ) -> Timing:
         """Time a piece on a unit, while other units each run some piece in a loop.
 
-        Raises
-        ------
-        PlacementError, ExecutionError
-            The unit cannot run it.
+        Raises PlacementError, ExecutionError: the unit cannot run it.
         """
         ...
 
@@ -126,10 +120,8 @@ class WorkerBench:
     ) -> Timing:
         """Time a piece; see `Bench`.
 
-        Raises
-        ------
-        ProfilingError
-            A unit that should have run a piece in a loop meanwhile did not get round to it.
+        Raises ProfilingError: a unit that should have run a piece in a loop meanwhile did not get round to
+        it.
         """
         for factor in _LONGER:
             least_s, most_s = factor * effort.min_seconds, factor * effort.max_seconds

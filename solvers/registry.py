@@ -70,17 +70,9 @@ def backend_names() -> tuple[str, ...]:
 def get_backend(name: str) -> Backend:
     """Return a new backend by name; its solver is not imported yet. What it can do counts `translated`.
 
-    Parameters
-    ----------
-    name
-        A registered name, or "module:Class" or "file.py:Class" of a backend of your own.
-
-    Raises
-    ------
-    UnknownBackendError
-        There is no such name, or a backend of your own could not be loaded.
-    BackendFailedError
-        An entry point could not be loaded.
+    `name`: a registered name, or "module:Class" or "file.py:Class" of a backend of your own.
+    Raises UnknownBackendError: there is no such name, or a backend of your own could not be loaded.
+    Raises BackendFailedError: an entry point could not be loaded.
     """
     return _built_in(name) if name in _BUILT_IN else translated(_named(name))
 

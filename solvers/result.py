@@ -24,40 +24,21 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictItem:
-    """One rule, limit or fact that takes part in a contradiction.
+    """One rule, limit or fact that takes part in a contradiction."""
 
-    Attributes
-    ----------
-    name
-        Name of the rule or limit.
-    text
-        What it demands, in words.
-    """
-
-    name: str
-    text: str
+    name: str  # name of the rule or limit
+    text: str  # what it demands, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Why there is no plan: demands that cannot hold together, though any fewer of them can (`irreducible`).
-
-    Attributes
-    ----------
-    items
-        The demands. Empty: already the platform and the cost table admit no plan.
-    smallest
-        Whether no conflict with fewer demands exists; False: only that none can be left out.
-    irreducible
-        Whether none of them can be left out; False: the time was not enough to try.
-    confirmed_by
-        Backend that proved the contradiction again with these demands alone.
-    """
+    """Why there is no plan: demands that cannot hold together, though any fewer can (`irreducible`)."""
 
     items: tuple[ConflictItem, ...]
-    smallest: bool
-    confirmed_by: str
-    irreducible: bool = True
+    """The demands. Empty: already the platform and the cost table admit no plan."""
+    smallest: bool  # whether no conflict with fewer demands exists; False: only that none can be left out
+    confirmed_by: str  # backend that proved the contradiction again with these demands alone
+    irreducible: bool = True  # whether none of them can be left out; False: the time was not enough to try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

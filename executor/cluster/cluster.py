@@ -36,10 +36,7 @@ class Actor(Protocol):
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method and return its answer.
 
-        Raises
-        ------
-        UnitLostError
-            The actor or its node is gone.
+        Raises UnitLostError: the actor or its node is gone.
         """
 
     def loss(self) -> str:
@@ -75,47 +72,26 @@ class Members(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """How the clock of a device differs from the driver's.
+    """How the clock of a device differs from the driver's."""
 
-    Attributes
-    ----------
-    offset_ns
-        What is added to a time of the device.
-    error_ns
-        By how much that may be wrong: half the shortest way there and back.
-    """
-
-    offset_ns: int
-    error_ns: int
+    offset_ns: int  # what is added to a time of the device
+    error_ns: int  # by how much that may be wrong: half the shortest way there and back
 
 
 @dataclass(slots=True, kw_only=True)
 class Member:
     """A device in use.
 
-    Attributes
-    ----------
-    name, actor
-        Who it is.
-    unit
-        What it runs its chunks on.
-    address
-        Of its endpoint.
-    device
-        What machine it is, in words.
-    rate
-        How fast it may send.
-    clock
-        See `Clock`.
+    `name`, `actor`: who it is.
     """
 
     name: str
     actor: Actor
-    unit: ProcessingUnit
-    address: tuple[str, int]
-    device: str
-    rate: LinkRate = LinkRate()
-    clock: Clock = Clock(offset_ns=0, error_ns=0)
+    unit: ProcessingUnit  # what it runs its chunks on
+    address: tuple[str, int]  # of its endpoint
+    device: str  # what machine it is, in words
+    rate: LinkRate = LinkRate()  # how fast it may send
+    clock: Clock = Clock(offset_ns=0, error_ns=0)  # see `Clock`
 
 
 class Cluster:

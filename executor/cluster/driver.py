@@ -58,21 +58,11 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A request that came out.
+    """A request that came out."""
 
-    Attributes
-    ----------
-    number
-        Of the job, from 0.
-    outputs
-        By name; empty where nobody wants them.
-    passed
-        Its times.
-    """
-
-    number: int
-    outputs: Tensors
-    passed: Passed
+    number: int  # of the job, from 0
+    outputs: Tensors  # by name; empty where nobody wants them
+    passed: Passed  # its times
 
 
 class Driver:

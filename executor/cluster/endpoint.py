@@ -74,18 +74,10 @@ Handler = Callable[[Frame], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRate:
-    """A link that is slower than it is, for trials: what each message waits before it is sent.
+    """A link that is slower than it is, for trials: what each message waits before it is sent."""
 
-    Attributes
-    ----------
-    bytes_per_second
-        Rate; None: as fast as it goes.
-    latency_us
-        Added to each message.
-    """
-
-    bytes_per_second: int | None = None
-    latency_us: int = 0
+    bytes_per_second: int | None = None  # rate; None: as fast as it goes
+    latency_us: int = 0  # added to each message
 
     def wait_s(self, size: int) -> float:
         """Return how long a message of a given number of bytes waits."""

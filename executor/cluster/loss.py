@@ -13,27 +13,14 @@ from .routes import Route
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A device that is gone, or a link over which nothing comes any more.
+    """A device that is gone, or a link over which nothing comes any more."""
 
-    Attributes
-    ----------
-    device
-        Its name; empty: a link was lost.
-    link
-        Both ends of the link; empty: a device was lost.
-    words
-        How it was lost.
-    at
-        When that was noticed, ISO 8601 with the offset from UTC.
-    then
-        What ran afterwards, in words; empty: nothing could.
-    """
-
-    device: str = ""
-    link: tuple[str, ...] = ()
-    words: str
+    device: str = ""  # its name; empty: a link was lost
+    link: tuple[str, ...] = ()  # both ends of the link; empty: a device was lost
+    words: str  # how it was lost
     at: str = field(default_factory=lambda: datetime.now().astimezone().isoformat(timespec="seconds"))
-    then: str = ""
+    """When that was noticed, ISO 8601 with the offset from UTC."""
+    then: str = ""  # what ran afterwards, in words; empty: nothing could
 
     @property
     def what(self) -> str:

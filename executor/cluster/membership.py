@@ -136,21 +136,10 @@ class Membership:
     def local(cls, nodes: Sequence[LocalNode], report: Report = silent) -> Self:
         """Start a cluster of this process's own on this machine: one node a device, and the head.
 
-        Parameters
-        ----------
-        nodes
-            The devices, see `nodes.parse_local_nodes`.
-        report
-            Told of each node that has started.
-
-        Raises
-        ------
-        EngineUnavailableError
-            Ray is not installed.
-        PlacementError
-            Quotas are not permitted here, or the system cannot hold several nodes.
-        ExecutionError
-            A node did not start, or this process is in a cluster already.
+        `nodes`: the devices, see `nodes.parse_local_nodes`; `report`: told of each node that has started.
+        Raises EngineUnavailableError: ray is not installed.
+        Raises PlacementError: quotas are not permitted here, or the system cannot hold several nodes.
+        Raises ExecutionError: a node did not start, or this process is in a cluster already.
         """
         _check_ray()
         if any(node.quota_permille is not None for node in nodes):
@@ -189,23 +178,11 @@ class Membership:
         Its token is looked for where Ray does: `RAY_AUTH_TOKEN`, the file in `RAY_AUTH_TOKEN_PATH`, and
         ~/.ray/auth_token. This machine must have joined it, too (`ray start --address=...`).
 
-        Parameters
-        ----------
-        address
-            "HOST:PORT" of its head.
-        allow_no_token
-            Whether a cluster that takes orders from everybody is good enough.
-        need_devices
-            Whether a node has to be a device; other work needs none.
-
-        Raises
-        ------
-        EngineUnavailableError
-            Ray is not installed.
-        InvalidInputError
-            The address cannot be read, or no token is there.
-        ExecutionError
-            Nobody answers, the token is wrong, versions differ, or no node is a device.
+        `address`: "HOST:PORT" of its head; `allow_no_token`: whether a cluster that takes orders from
+        everybody is good enough; `need_devices`: whether a node has to be a device; other work needs none.
+        Raises EngineUnavailableError: ray is not installed.
+        Raises InvalidInputError: the address cannot be read, or no token is there.
+        Raises ExecutionError: nobody answers, the token is wrong, versions differ, or no node is a device.
         """
         _check_ray()
         host, port = _parse_address(address)

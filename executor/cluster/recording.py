@@ -27,20 +27,13 @@ _US = 1e3
 class Passed:
     """One request that came out.
 
-    Attributes
-    ----------
-    stream, request
-        Which one.
-    route
-        Which way it went.
-    times_ns
-        By [chunk][stamp], by the driver's clock.
+    `stream`, `request`: which one.
     """
 
     stream: int
     request: int
-    route: Route
-    times_ns: tuple[tuple[int, ...], ...]
+    route: Route  # which way it went
+    times_ns: tuple[tuple[int, ...], ...]  # by [chunk][stamp], by the driver's clock
 
     @property
     def devices(self) -> tuple[str, ...]:

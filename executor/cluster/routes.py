@@ -24,55 +24,30 @@ Of a tile whose device does not lead its group three more, from `BACK` on: its r
 class Message:
     """What one device sends another for every request of a stream.
 
-    Attributes
-    ----------
-    source, target
-        Names of the devices.
-    size
-        Bytes of its tensors.
-    chunk
-        Index of the chunk that has made it; of what a leader sends in its group, of the tile that needs it.
-    row, at
-        Where its times stand: queued, sent and arrived are three stamps of a chunk, from one on.
+    `source`, `target`: names of the devices. `row`, `at`: where its times stand: queued, sent and arrived are
+    three stamps of a chunk, from one on.
     """
 
     source: str
     target: str
-    size: int
+    size: int  # bytes of its tensors
     chunk: int
+    """Index of the chunk that has made it; of what a leader sends in its group, of the tile that needs it."""
     row: int
     at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One stream over devices: the stations in order.
+    """One stream over devices: the stations in order."""
 
-    Attributes
-    ----------
-    number
-        Unique in the cluster as long as it stands.
-    stream
-        What it runs.
-    stations
-        What each device opens, for each chunk.
-    pieces
-        Those of all stations, by digest.
-    takes
-        Names of the tensors that go in.
-    bytes_in
-        Size of the message that each station gets.
-    bytes_back
-        Size of what each station sends to the leader of its group; 0 for leaders.
-    """
-
-    number: int
-    stream: Stream
-    stations: tuple[StationSettings, ...]
-    pieces: Mapping[str, Piece]
-    takes: tuple[str, ...]
-    bytes_in: tuple[int, ...]
-    bytes_back: tuple[int, ...]
+    number: int  # unique in the cluster as long as it stands
+    stream: Stream  # what it runs
+    stations: tuple[StationSettings, ...]  # what each device opens, for each chunk
+    pieces: Mapping[str, Piece]  # those of all stations, by digest
+    takes: tuple[str, ...]  # names of the tensors that go in
+    bytes_in: tuple[int, ...]  # size of the message that each station gets
+    bytes_back: tuple[int, ...]  # size of what each station sends to the leader of its group; 0 for leaders
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -13,18 +13,13 @@ from ..model import Piece, TensorPart, TensorSpec
 class PieceSettings:
     """A piece of a chunk; travels as JSON, its content apart.
 
-    Attributes
-    ----------
-    name, digest, prefix, inputs, outputs
-        As in `Piece`.
-    kind
-        Of its content.
+    `name`, `digest`, `prefix`, `inputs`, `outputs`: as in `Piece`.
     """
 
     name: str
     digest: str
     prefix: str
-    kind: str
+    kind: str  # of its content
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
 
@@ -45,15 +40,10 @@ class PieceSettings:
 class Share:
     """What one device of a group does of a chunk.
 
-    Attributes
-    ----------
-    device
-        Its name.
-    takes, makes
-        The parts of tensors that its tile reads, and those that it computes.
+    `takes`, `makes`: the parts of tensors that its tile reads, and those that it computes.
     """
 
-    device: str
+    device: str  # its name
     takes: tuple[TensorPart, ...]
     makes: tuple[TensorPart, ...]
 
@@ -66,45 +56,22 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StationSettings:
-    """What a device needs to know about a chunk that it serves; travels as JSON.
+    """What a device needs to know about a chunk that it serves; travels as JSON."""
 
-    Attributes
-    ----------
-    route
-        Number of the stream, unique in the cluster as long as it stands.
-    task
-        Logical clock: on each device, chunks of a later task wait until those of earlier ones have ended.
-    where
-        The chunk in words.
-    engine
-        Who runs it; empty for a station that only hands on.
-    units
-        The units of the device that its parts run on, one part each, in order (`unit_data`).
-    parts
-        The pieces of each part.
-    takes
-        The tensors that the chunk itself needs; of a tile, its parts of them.
-    sends
-        Names of the tensors that go on: those that it makes, and those that pass by.
-    target
-        The device that gets them, or the driver; of a tile, the leader of its group.
-    is_last
-        Whether what it sends are results.
-    shares
-        Of the leader of a group: what each device of the group does, in order; empty: it does all alone.
-    """
-
-    route: int
+    route: int  # number of the stream, unique in the cluster as long as it stands
     task: int
-    where: str
-    engine: str
+    """Logical clock: on each device, chunks of a later task wait until those of earlier ones have ended."""
+    where: str  # the chunk in words
+    engine: str  # who runs it; empty for a station that only hands on
     units: tuple[Mapping[str, Any], ...]
-    parts: tuple[tuple[PieceSettings, ...], ...]
-    takes: tuple[TensorSpec, ...]
-    sends: tuple[str, ...]
-    target: str
-    is_last: bool
+    """The units of the device that its parts run on, one part each, in order (`unit_data`)."""
+    parts: tuple[tuple[PieceSettings, ...], ...]  # the pieces of each part
+    takes: tuple[TensorSpec, ...]  # the tensors that the chunk itself needs; of a tile, its parts of them
+    sends: tuple[str, ...]  # names of the tensors that go on: those that it makes, and those that pass by
+    target: str  # the device that gets them, or the driver; of a tile, the leader of its group
+    is_last: bool  # whether what it sends are results
     shares: tuple[Share, ...] = ()
+    """Of the leader of a group: what each device of the group does, in order; empty: it does all alone."""
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -42,36 +42,20 @@ class ClusterTask:
 class RunTask:
     """One task of a stream that has run.
 
-    Attributes
-    ----------
-    network
-        Name of its network.
-    items
-        How many came out.
-    start_us, end_us
-        First start of a chunk and last end, from the start of the stream.
-    period_us
-        Time from one output to the next, mean.
-    placed_us
-        When its sessions were open on all devices.
-    devices
-        For each device: first start and last end there.
-    losses
-        What was lost meanwhile.
-    verification
-        What came of comparing the numbers of its plan with the uncut model before the stream; None: they
-        were not compared.
+    `start_us`, `end_us`: first start of a chunk and last end, from the start of the stream.
     """
 
-    network: str
-    items: int
+    network: str  # name of its network
+    items: int  # how many came out
     start_us: int
     end_us: int
-    period_us: float
-    placed_us: int
-    devices: dict[str, tuple[int, int]]
-    losses: tuple[Loss, ...] = ()
+    period_us: float  # time from one output to the next, mean
+    placed_us: int  # when its sessions were open on all devices
+    devices: dict[str, tuple[int, int]]  # for each device: first start and last end there
+    losses: tuple[Loss, ...] = ()  # what was lost meanwhile
     verification: Verification | None = None
+    """What came of comparing the numbers of its plan with the uncut model before the stream; None: they were
+    not compared."""
 
     @property
     def numbers(self) -> str:
@@ -84,21 +68,11 @@ class RunTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """From one task to the next on one device.
+    """From one task to the next on one device."""
 
-    Attributes
-    ----------
-    device
-        Its name.
-    task
-        Index of the next task.
-    idle_us
-        From its last item of the task before to its first one of the next; never negative.
-    """
-
-    device: str
-    task: int
-    idle_us: int
+    device: str  # its name
+    task: int  # index of the next task
+    idle_us: int  # from its last item of the task before to its first one of the next; never negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,24 +40,13 @@ Routes = Sequence[Sequence[Chunk]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a network could be served by.
+    """What a network could be served by."""
 
-    Attributes
-    ----------
-    sections
-        Its sections.
-    bytes
-        What each chunk on each unit needs, where that is possible; with a plan only the chunks of the plan.
-    planned
-        Whether they are those of a plan.
-    content
-        What tells whether two networks are the same: of all sections.
-    """
-
-    sections: tuple[Section, ...]
+    sections: tuple[Section, ...]  # its sections
     bytes: Mapping[Key, int]
-    planned: bool
-    content: tuple[str, ...]
+    """What each chunk on each unit needs, where that is possible; with a plan only the chunks of the plan."""
+    planned: bool  # whether they are those of a plan
+    content: tuple[str, ...]  # what tells whether two networks are the same: of all sections
 
     def largest(self, model: Model, platform: Platform) -> dict[int, Key]:
         """Return, by index of unit, its chunk of most work."""
@@ -66,33 +55,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldNetwork:
-    """A network as it is held.
+    """A network as it is held."""
 
-    Attributes
-    ----------
-    model
-        What it is.
-    sections
-        Its sections.
-    keys
-        Its chunks: first section, one past the last, and index of the unit.
-    sessions
-        The sessions of each chunk.
-    layout
-        Of its task slots.
-    offer
-        All chunks that it could have; `keys` are some of them.
-    loaded
-        How these were chosen; None: they are all, or those of a plan.
-    """
-
-    model: Model
-    sections: tuple[Section, ...]
-    keys: frozenset[Key]
-    sessions: Mapping[Key, tuple[SessionSpec, ...]]
-    layout: SlotLayout
-    offer: Offer
-    loaded: Loaded | None = None
+    model: Model  # what it is
+    sections: tuple[Section, ...]  # its sections
+    keys: frozenset[Key]  # its chunks: first section, one past the last, and index of the unit
+    sessions: Mapping[Key, tuple[SessionSpec, ...]]  # the sessions of each chunk
+    layout: SlotLayout  # of its task slots
+    offer: Offer  # all chunks that it could have; `keys` are some of them
+    loaded: Loaded | None = None  # how these were chosen; None: they are all, or those of a plan
 
     @property
     def name(self) -> str:

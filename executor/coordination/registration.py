@@ -106,27 +106,14 @@ _MEASURING_NS = 200_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A model as it can be asked for.
+    """A model as it can be asked for."""
 
-    Attributes
-    ----------
-    name
-        Its name.
-    network
-        Index of its network: the same network registered twice is held once.
-    held
-        Its network.
-    deadline_us
-        By when after their arrival requests have to be done; None: no deadline.
-    verification
-        What came of comparing its numbers with those of the uncut model; None: that was not asked for.
-    """
-
-    name: str
-    network: int
-    held: HeldNetwork
-    deadline_us: int | None
+    name: str  # its name
+    network: int  # index of its network: the same network registered twice is held once
+    held: HeldNetwork  # its network
+    deadline_us: int | None  # by when after their arrival requests have to be done; None: no deadline
     verification: Verification | None
+    """What came of comparing its numbers with those of the uncut model; None: that was not asked for."""
 
     @property
     def compared(self) -> bool:

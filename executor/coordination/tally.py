@@ -82,30 +82,15 @@ class Spent:
 class ModelCounts:
     """Requests of one model.
 
-    Attributes
-    ----------
-    name
-        As it is asked for.
-    fates
-        How many there were, by what became of them.
-    buckets
-        How many answers had a latency up to each of `BUCKETS_US`, and above the last.
-    total_us
-        Sum of all latencies.
-    spent
-        Where the time of all answers went.
-    last_ms
-        When the last request came, milliseconds since 1970; 0: none has come.
-    p50_us, p90_us, p99_us
-        Percentiles of the latencies of the last answers; None: there are none.
+    `p50_us`, `p90_us`, `p99_us`: percentiles of the latencies of the last answers; None: there are none.
     """
 
-    name: str
-    fates: dict[str, int]
-    buckets: tuple[int, ...]
-    total_us: float
-    spent: Spent
-    last_ms: int
+    name: str  # as it is asked for
+    fates: dict[str, int]  # how many there were, by what became of them
+    buckets: tuple[int, ...]  # how many answers had a latency up to each of `BUCKETS_US`, and above the last
+    total_us: float  # sum of all latencies
+    spent: Spent  # where the time of all answers went
+    last_ms: int  # when the last request came, milliseconds since 1970; 0: none has come
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -113,36 +98,16 @@ class ModelCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitCounts:
-    """Work of one unit.
+    """Work of one unit."""
 
-    Attributes
-    ----------
-    name
-        Of the unit.
-    available
-        Whether it may be used now.
-    why
-        Why not; empty while it may.
-    chunks
-        How many it has run.
-    busy_us
-        How long it has worked.
-    losses
-        How many times its worker was lost, or could not be started.
-    restarts
-        How many times its worker was started again.
-    rss_bytes
-        Most memory that its worker has had when it last opened sessions.
-    """
-
-    name: str
-    available: bool
-    why: tuple[str, ...]
-    chunks: int
-    busy_us: float
-    losses: int
-    restarts: int
-    rss_bytes: int
+    name: str  # of the unit
+    available: bool  # whether it may be used now
+    why: tuple[str, ...]  # why not; empty while it may
+    chunks: int  # how many it has run
+    busy_us: float  # how long it has worked
+    losses: int  # how many times its worker was lost, or could not be started
+    restarts: int  # how many times its worker was started again
+    rss_bytes: int  # most memory that its worker has had when it last opened sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

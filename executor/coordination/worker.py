@@ -28,25 +28,18 @@ if TYPE_CHECKING:
 class NetworkSettings:
     """What a worker needs to know about a network; travels as JSON.
 
-    Attributes
-    ----------
-    network
-        Index of the network.
-    parent, descriptor, size
-        Shared memory of its task slots: which process has it, under which descriptor, and how large it is.
-    slot_size
-        Bytes from one task slot to the next.
-    chunks
-        (first section, one past the last, steps) of each chunk of the unit; a step has an artifact, and the
-        offsets of its inputs and outputs in a slot.
+    `parent`, `descriptor`, `size`: shared memory of its task slots: which process has it, under which
+    descriptor, and how large it is.
     """
 
-    network: int
+    network: int  # index of the network
     parent: int
     descriptor: int
     size: int
-    slot_size: int
+    slot_size: int  # bytes from one task slot to the next
     chunks: Sequence[tuple[int, int, Sequence[Mapping[str, Any]]]]
+    """(first section, one past the last, steps) of each chunk of the unit; a step has an artifact, and the
+    offsets of its inputs and outputs in a slot."""
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

@@ -37,23 +37,14 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class CacheEntry:
     """One file of a cache.
 
-    Attributes
-    ----------
-    key, suffix
-        What it was put under.
-    path
-        Where it is.
-    size_bytes
-        Its size.
-    used_at_s
-        When it was last put or asked for, seconds since the epoch.
+    `key`, `suffix`: what it was put under.
     """
 
     key: str
     suffix: str
-    path: Path
-    size_bytes: int
-    used_at_s: float
+    path: Path  # where it is
+    size_bytes: int  # its size
+    used_at_s: float  # when it was last put or asked for, seconds since the epoch
 
 
 class Cache:
@@ -80,12 +71,8 @@ class Cache:
     def path(self, key: str, suffix: str) -> Path | None:
         """Return the file that was put under a key, or None; a damaged one is removed and counts as none.
 
-        Parameters
-        ----------
-        key
-            Lower-case hexadecimal digits, at least 16 (see `cache_key`).
-        suffix
-            Kind of file, e.g. ".mnn".
+        `key`: lower-case hexadecimal digits, at least 16 (see `cache_key`); `suffix`: kind of file, e.g.
+        ".mnn".
         """
         _check_name(key, suffix)
         for file in self._files(key):
@@ -102,10 +89,7 @@ class Cache:
     def put(self, key: str, suffix: str, content: bytes | Path) -> Path:
         """Keep some bytes, or a copy of a file, under a key, and return where they are now.
 
-        Raises
-        ------
-        StoreError
-            The disk is full, or the folder cannot be written to. Nothing half-written is left.
+        Raises StoreError: the disk is full, or the folder cannot be written to. Nothing half-written is left.
         """
         _check_name(key, suffix)
         with self._errors(), self._unfinished() as unfinished:
@@ -133,10 +117,7 @@ class Cache:
     def clear(self) -> int:
         """Remove all entries, and what killed processes left half-written; return the number of entries.
 
-        Raises
-        ------
-        StoreError
-            The folder cannot be written to.
+        Raises StoreError: the folder cannot be written to.
         """
         entries = self.entries()
         with self._errors():

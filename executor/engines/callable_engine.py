@@ -58,12 +58,9 @@ class CallableEngine:
     def open(self, artifact: Artifact, unit: ProcessingUnit) -> Session:
         """Load the functions of a piece for a kind of unit.
 
-        Raises
-        ------
-        PlacementError
-            A layer has no function for this kind of unit, or this process is not on its cores.
-        ExecutionError
-            The file has changed since it was loaded, or cannot be executed any more.
+        Raises PlacementError: a layer has no function for this kind of unit, or this process is not on its
+        cores.
+        Raises ExecutionError: the file has changed since it was loaded, or cannot be executed any more.
         """
         return CallableSession(artifact, unit)
 

@@ -20,14 +20,8 @@ def receipt_of(
 ) -> PlacementReceipt:
     """Return the receipt of a session that has just been opened in this process.
 
-    Parameters
-    ----------
-    unit
-        What was asked.
-    piece, engine
-        Name of the piece; name and version of the engine.
-    granted_backend, granted_threads
-        What the engine says that it granted.
+    `unit`: what was asked; `piece`, `engine`: name of the piece; name and version of the engine;
+    `granted_backend`, `granted_threads`: what the engine says that it granted.
     """
     return PlacementReceipt(
         unit=unit.name,
@@ -48,10 +42,7 @@ def receipt_of(
 def require_match(receipt: PlacementReceipt) -> None:
     """Refuse a receipt that grants something else than was asked.
 
-    Raises
-    ------
-    PlacementError
-        They differ.
+    Raises PlacementError: they differ.
     """
     if receipt.mismatches:
         raise PlacementError(

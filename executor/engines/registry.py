@@ -52,18 +52,10 @@ def engine_names() -> tuple[str, ...]:
 def get_engine(name: str) -> Engine:
     """Return a new engine by name; what it runs on is not imported yet.
 
-    Parameters
-    ----------
-    name
-        A registered name, or "module:Class" or "file.py:Class" of an engine of your own; or two of
-        them, such as "mnn+callable": each piece is run by the first that takes its kind.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such name.
-    EngineUnavailableError
-        An engine of your own could not be loaded.
+    `name`: a registered name, or "module:Class" or "file.py:Class" of an engine of your own; or two of them,
+    such as "mnn+callable": each piece is run by the first that takes its kind.
+    Raises InvalidInputError: there is no such name.
+    Raises EngineUnavailableError: an engine of your own could not be loaded.
     """
     if name == SIMULATED:
         raise InvalidInputError(
@@ -89,10 +81,7 @@ def get_engine(name: str) -> Engine:
 def engines_on(units: Iterable[ProcessingUnit], given: Engine) -> dict[str, Engine]:
     """Return, by name of unit, who runs everything there: the engine that a unit names, or else a given one.
 
-    Raises
-    ------
-    InvalidInputError, EngineUnavailableError
-        As for `get_engine`.
+    Raises InvalidInputError, EngineUnavailableError: as for `get_engine`.
     """
     known = {"": given, given.name: given}
     found = {}

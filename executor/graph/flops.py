@@ -36,21 +36,12 @@ _PER_OUTPUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCost:
-    """What one operator costs, whoever runs it.
-
-    Attributes
-    ----------
-    flops
-        Floating-point operations; None when unknown (control flow, foreign domains, unknown shapes).
-    weight_bytes
-        Bytes of its initializers.
-    moved_bytes
-        Bytes of the tensors that it reads and makes, without its weights.
-    """
+    """What one operator costs, whoever runs it."""
 
     flops: int | None
-    weight_bytes: int
-    moved_bytes: int
+    """Floating-point operations; None when unknown (control flow, foreign domains, unknown shapes)."""
+    weight_bytes: int  # bytes of its initializers
+    moved_bytes: int  # bytes of the tensors that it reads and makes, without its weights
 
     @property
     def effort(self) -> int:

@@ -144,27 +144,14 @@ _UNKNOWN_BYTES = 2**31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """Layers as sets of operators.
+    """Layers as sets of operators."""
 
-    Attributes
-    ----------
-    layers
-        The layers in their order.
-    tensors
-        What crosses their borders, inputs and outputs of the model included.
-    operators
-        Indices of the operators of each layer, ascending: layer by layer a topological order.
-    shared
-        Weights that several layers read.
-    obstacles
-        Where and why several layers had to become one, in words.
-    """
-
-    layers: tuple[Layer, ...]
-    tensors: tuple[Tensor, ...]
+    layers: tuple[Layer, ...]  # the layers in their order
+    tensors: tuple[Tensor, ...]  # what crosses their borders, inputs and outputs of the model included
     operators: tuple[tuple[int, ...], ...]
-    shared: tuple[SharedWeights, ...]
-    obstacles: tuple[str, ...]
+    """Indices of the operators of each layer, ascending: layer by layer a topological order."""
+    shared: tuple[SharedWeights, ...]  # weights that several layers read
+    obstacles: tuple[str, ...]  # where and why several layers had to become one, in words
 
 
 def group(

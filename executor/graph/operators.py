@@ -28,35 +28,19 @@ _ONNX_DOMAINS = ("", "ai.onnx.ml")
 class Operator:
     """One node of a model file.
 
-    Attributes
-    ----------
-    name
-        As in the file; may be empty, repeated or hostile.
-    op_type, domain
-        What it does, and by whose definition ("" is ONNX itself).
-    inputs
-        Tensors that it needs from elsewhere, each once; with what its subgraphs capture.
-    weights
-        Initializers that it needs, each once.
-    outputs
-        Tensors that it makes.
-    has_subgraphs
-        Whether it holds control flow (If, Loop, Scan).
-    inner_bytes
-        Bytes of the initializers inside its subgraphs.
-    node
-        The node itself.
+    `op_type`, `domain`: what it does, and by whose definition ("" is ONNX itself).
     """
 
-    name: str
+    name: str  # as in the file; may be empty, repeated or hostile
     op_type: str
     domain: str
     inputs: tuple[str, ...]
-    weights: tuple[str, ...]
-    outputs: tuple[str, ...]
-    has_subgraphs: bool
-    inner_bytes: int
-    node: NodeProto
+    """Tensors that it needs from elsewhere, each once; with what its subgraphs capture."""
+    weights: tuple[str, ...]  # initializers that it needs, each once
+    outputs: tuple[str, ...]  # tensors that it makes
+    has_subgraphs: bool  # whether it holds control flow (If, Loop, Scan)
+    inner_bytes: int  # bytes of the initializers inside its subgraphs
+    node: NodeProto  # the node itself
 
     @property
     def kind(self) -> str:
@@ -68,29 +52,17 @@ class Operator:
 class OperatorGraph:
     """Operators in a topological order; each leads to an output.
 
-    Attributes
-    ----------
-    operators
-        The operators.
-    inputs, outputs
-        Those of the model; inputs that nothing needs are left out.
-    specs
-        Tensors of known shape and common element type: those that can wait between two chunks.
-    obstacles
-        Why each of the other tensors cannot.
-    weights
-        Initializers by name.
-    header
-        Versions of the model, without its graph.
+    `inputs`, `outputs`: those of the model; inputs that nothing needs are left out.
     """
 
-    operators: tuple[Operator, ...]
+    operators: tuple[Operator, ...]  # the operators
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     specs: Mapping[str, TensorSpec]
-    obstacles: Mapping[str, str]
-    weights: Mapping[str, TensorProto]
-    header: ModelProto
+    """Tensors of known shape and common element type: those that can wait between two chunks."""
+    obstacles: Mapping[str, str]  # why each of the other tensors cannot
+    weights: Mapping[str, TensorProto]  # initializers by name
+    header: ModelProto  # versions of the model, without its graph
 
     def consumers(self) -> dict[str, list[int]]:
         """Return which operators use each tensor, ascending."""

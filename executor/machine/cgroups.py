@@ -41,15 +41,9 @@ _PERMISSION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuGroups(ABC):
-    """The place below which groups with a quota are made.
+    """The place below which groups with a quota are made."""
 
-    Attributes
-    ----------
-    folder
-        The group of this process in the hierarchy that shares out processor time.
-    """
-
-    folder: Path
+    folder: Path  # the group of this process in the hierarchy that shares out processor time
 
     @property
     @abstractmethod
@@ -75,10 +69,7 @@ class CpuGroups(ABC):
     def make(self, name: str, *, quota_us: int, period_us: int) -> Path:
         """Return a new group with a quota; groups of dead gapless processes are removed first.
 
-        Raises
-        ------
-        PlacementError
-            It is not permitted, or the kernel refuses the quota.
+        Raises PlacementError: it is not permitted, or the kernel refuses the quota.
         """
         group = self.folder / name
         with self._locked():

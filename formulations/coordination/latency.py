@@ -17,21 +17,11 @@ _NEVER = 1 << 62
 
 
 class Way(NamedTuple):
-    """How what is left of a request is done soonest.
+    """How what is left of a request is done soonest."""
 
-    Attributes
-    ----------
-    latency_us
-        Time from now, with the waiting for units.
-    first
-        The chunk that it begins with.
-    units
-        The units that it passes, as a set of bits.
-    """
-
-    latency_us: int
-    first: Option
-    units: int
+    latency_us: int  # time from now, with the waiting for units
+    first: Option  # the chunk that it begins with
+    units: int  # the units that it passes, as a set of bits
 
 
 def soonest(times: Times, network: int, done: int, wait_us: Sequence[int | None]) -> Way | None:
@@ -39,14 +29,8 @@ def soonest(times: Times, network: int, done: int, wait_us: Sequence[int | None]
 
     Of equal ways the one that is found first: shorter chunks, and earlier units.
 
-    Parameters
-    ----------
-    times
-        Expected times.
-    network, done
-        Index of the network, and how many of its sections are done.
-    wait_us
-        By unit, how long until it is free; None: it cannot be used.
+    `times`: expected times; `network`, `done`: index of the network, and how many of its sections are done;
+    `wait_us`: by unit, how long until it is free; None: it cannot be used.
     """
     count = times.sections(network)
     best = [_NEVER] * (count + 1)

@@ -11,70 +11,34 @@ from functools import cached_property
 class Ran:
     """Something that ran on a unit.
 
-    Attributes
-    ----------
-    unit
-        Index of the unit.
-    start_us, end_us
-        From when to when.
-    request
-        Number of the request.
-    first, last
-        Its sections [first, last).
-    silent
-        Whether nobody was told: it fell back from the unit that its request had been given.
-    cut_off
-        Whether its unit was lost before it was done: it ran again elsewhere.
+    `start_us`, `end_us`: from when to when. `first`, `last`: its sections [first, last).
     """
 
-    unit: int
+    unit: int  # index of the unit
     start_us: float
     end_us: float
-    request: int
+    request: int  # number of the request
     first: int
     last: int
     silent: bool = False
-    cut_off: bool = False
+    """Whether nobody was told: it fell back from the unit that its request had been given."""
+    cut_off: bool = False  # whether its unit was lost before it was done: it ran again elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One request, from its arrival to its answer.
+    """One request, from its arrival to its answer."""
 
-    Attributes
-    ----------
-    number
-        Its own; those that came later have larger ones.
-    application
-        Index of the application or workflow that asked.
-    network
-        Index of its network.
-    arrival_us
-        When it came, or when those were done that it waits for.
-    deadline_us
-        When it had to be done, or None.
-    end_us
-        When it was done; None: it was dropped, or not done when the record ended.
-    dropped
-        Whether it was given up because it would have been late.
-    frame
-        Number of its frame among those of its workflow; -1: it is of no frame.
-    after
-        Numbers of the requests that it waited for.
-    weight
-        How much it counts when it is late.
-    """
-
-    number: int
-    application: int
-    network: int
-    arrival_us: float
-    deadline_us: float | None
-    end_us: float | None
-    dropped: bool = False
-    frame: int = -1
-    after: tuple[int, ...] = ()
-    weight: int = 1
+    number: int  # its own; those that came later have larger ones
+    application: int  # index of the application or workflow that asked
+    network: int  # index of its network
+    arrival_us: float  # when it came, or when those were done that it waits for
+    deadline_us: float | None  # when it had to be done, or None
+    end_us: float | None  # when it was done; None: it was dropped, or not done when the record ended
+    dropped: bool = False  # whether it was given up because it would have been late
+    frame: int = -1  # number of its frame among those of its workflow; -1: it is of no frame
+    after: tuple[int, ...] = ()  # numbers of the requests that it waited for
+    weight: int = 1  # how much it counts when it is late
 
     @property
     def in_time(self) -> bool:
@@ -91,43 +55,27 @@ class Answered:
 class FrameSpan:
     """One frame of a workflow.
 
-    Attributes
-    ----------
-    application
-        Index of the workflow among all who ask.
-    frame
-        Its number.
-    start_us, end_us
-        From its arrival to the end of its last request; None: it did not end.
-    deadline_us
-        When it had to be done, or None.
+    `start_us`, `end_us`: from its arrival to the end of its last request; None: it did not end.
     """
 
-    application: int
-    frame: int
+    application: int  # index of the workflow among all who ask
+    frame: int  # its number
     start_us: float
     end_us: float | None
-    deadline_us: float | None = None
+    deadline_us: float | None = None  # when it had to be done, or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSpan:
     """A unit that could not be used.
 
-    Attributes
-    ----------
-    unit
-        Index of the unit.
-    start_us, end_us
-        From when to when; None: to the end.
-    cause
-        "event", "heat", "rest", or what a coordinator says.
+    `start_us`, `end_us`: from when to when; None: to the end.
     """
 
-    unit: int
+    unit: int  # index of the unit
     start_us: float
     end_us: float | None
-    cause: str
+    cause: str  # "event", "heat", "rest", or what a coordinator says
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,33 +45,19 @@ _ALL_SETS = 8
 class Loaded:
     """The sessions of one network that stay loaded.
 
-    Attributes
-    ----------
-    sessions
-        Those that stay.
-    dropped
-        Those that do not.
-    bytes, dropped_bytes
-        What they need.
-    worst_permille
-        The shortest latency with the sessions that stay, in permille of the one with all, for the set of
-        units where that is largest; of those sets that still can run the network.
-    mean_permille
-        The same on average.
-    lost_sets
-        Number of sets of units that could run the network alone, and cannot any more.
-    slower
-        Whether the shortest latency of any set of units grows at all.
+    `bytes`, `dropped_bytes`: what they need.
     """
 
-    sessions: tuple[Session, ...]
-    dropped: tuple[Session, ...]
+    sessions: tuple[Session, ...]  # those that stay
+    dropped: tuple[Session, ...]  # those that do not
     bytes: int
     dropped_bytes: int
     worst_permille: int
-    mean_permille: int
-    lost_sets: int
-    slower: bool = False
+    """The shortest latency with the sessions that stay, in permille of the one with all, for the set of units
+    where that is largest; of those sets that still can run the network."""
+    mean_permille: int  # the same on average
+    lost_sets: int  # number of sets of units that could run the network alone, and cannot any more
+    slower: bool = False  # whether the shortest latency of any set of units grows at all
 
     @property
     def words(self) -> str:

@@ -13,18 +13,11 @@ from .setting import Setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Errors of two kinds, told apart; each time is multiplied by a number between 1 - x and 1 + x.
-
-    Attributes
-    ----------
-    estimates_permille
-        Of what policies expect: one number for each chunk and unit (Band, Fig. 15).
-    times_permille
-        Of what chunks really take: one number each time.
-    """
+    """Errors of two kinds, told apart; each time is multiplied by a number between 1 - x and 1 + x."""
 
     estimates_permille: int = 0
-    times_permille: int = 0
+    """Of what policies expect: one number for each chunk and unit (Band, Fig. 15)."""
+    times_permille: int = 0  # of what chunks really take: one number each time
 
 
 class Truth:

@@ -48,20 +48,9 @@ def batched(network: Network, batch: int) -> Network:
 def network_costs(network: Network, model: AnalyticModel, *, batch: int = 1) -> NetworkCosts:
     """Return the computed costs of a network, under the name of the batch.
 
-    Parameters
-    ----------
-    network
-        The network for one inference.
-    model
-        The units.
-    batch
-        Inferences of one run.
-
-    Raises
-    ------
-    InvalidInputError
-        The operations of a layer are not known, or a whole network is said to have run on a unit that
-        cannot run one of its layers.
+    `network`: the network for one inference; `model`: the units; `batch`: inferences of one run.
+    Raises InvalidInputError: the operations of a layer are not known, or a whole network is said to have run
+    on a unit that cannot run one of its layers.
     """
     copies = [_copies_us(network, unit, batch) for unit in model.units]
     columns = [_layers_us(network, unit, batch) for unit in model.units]

@@ -61,10 +61,7 @@ _LEAST_KINDS = 4
 class Weight:
     """A fitted number with its confidence: 95 % of the fits to resampled messages lie between.
 
-    Attributes
-    ----------
-    value, low, high
-        Microseconds a byte; w2 has no unit, e microseconds.
+    `value`, `low`, `high`: microseconds a byte; w2 has no unit, e microseconds.
     """
 
     value: float
@@ -87,23 +84,14 @@ class Weights:
 class FittedNumbers:
     """A link in numbers.
 
-    Attributes
-    ----------
-    source, target
-        Its devices.
-    bytes_per_second
-        Its bandwidth b: the median of the largest messages that were sent alone.
-    weights
-        What was fitted.
-    usual_error
-        Relative error that 90 % of the messages stay below to which it was fitted.
+    `source`, `target`: its devices.
     """
 
     source: str
     target: str
-    bytes_per_second: float
-    weights: Weights
-    usual_error: float
+    bytes_per_second: float  # its bandwidth b: the median of the largest messages that were sent alone
+    weights: Weights  # what was fitted
+    usual_error: float  # relative error that 90 % of the messages stay below to which it was fitted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,54 +92,33 @@ ALPHA = 0.1
 class EstimatedPart:
     """Layers [start, stop) of a network.
 
-    Attributes
-    ----------
-    network, start, stop, first
-        Which layers; `first` is the name of the first.
-    time_us
-        On the big cores, alone.
-    features
-        Computed, not counted.
-    intensity
-        What Eq. (1) predicts from them.
-    high
-        Whether that is high, by the threshold of networks.
+    `network`, `start`, `stop`, `first`: which layers; `first` is the name of the first.
     """
 
     network: str
     start: int
     stop: int
     first: str
-    time_us: float
-    features: Features
+    time_us: float  # on the big cores, alone
+    features: Features  # computed, not counted
     intensity: float
-    high: bool
+    """What Eq. (1) predicts from them."""
+    high: bool  # whether that is high, by the threshold of networks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedContention:
     """Contention of networks on a phone, estimated.
 
-    Attributes
-    ----------
-    platform
-        The phone.
-    form, regression
-        What Eq. (1) was applied to, and its fit.
-    interference
-        What plans are made with there: of the ten shipped networks.
-    networks
-        The networks whole.
-    parts
-        Their parts, or layers.
+    `form`, `regression`: what Eq. (1) was applied to, and its fit.
     """
 
-    platform: str
+    platform: str  # the phone
     form: Form
     regression: Ridge
-    interference: Interference
-    networks: tuple[EstimatedPart, ...]
-    parts: tuple[EstimatedPart, ...]
+    interference: Interference  # what plans are made with there: of the ten shipped networks
+    networks: tuple[EstimatedPart, ...]  # the networks whole
+    parts: tuple[EstimatedPart, ...]  # their parts, or layers
 
     @property
     def by_slice(self) -> Interference:

@@ -47,10 +47,8 @@ def zoo_hint(name: str, *, also: Iterable[str] = ()) -> str:
 def build(name: str) -> bytes:
     """Build a network: a serialised, self-contained ONNX model; the same bytes every time.
 
-    Raises
-    ------
-    InvalidModelError
-        There is no built-in network of this name, it is too large for one file, or spox is not installed.
+    Raises InvalidModelError: there is no built-in network of this name, it is too large for one file, or spox
+    is not installed.
     """
     entry = zoo_entry(name)
     if entry.in_parts:
@@ -76,12 +74,8 @@ def outline(name: str) -> bytes:
 def zoo_path(name: str) -> Path:
     """Return the ONNX file of a network, in the cache of the user; built on first use.
 
-    Raises
-    ------
-    InvalidModelError
-        As for `build`.
-    StoreError
-        The cache cannot be written.
+    Raises InvalidModelError: as for `build`.
+    Raises StoreError: the cache cannot be written.
     """
     cache, key = default_cache(), digest_of(name)
     return cache.path(key, ".onnx") or cache.put(key, ".onnx", build(name))

@@ -83,22 +83,13 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A plan comes into force, or is left.
+    """A plan comes into force, or is left."""
 
-    Attributes
-    ----------
-    at_us
-        When.
-    why
-        Why it is left; None: it is in force from then on.
-    work_us
-        How long the units need at least for the requests of its window, divided by their number; of a plan
-        that comes into force.
-    """
-
-    at_us: int
-    why: Why | None
+    at_us: int  # when
+    why: Why | None  # why it is left; None: it is in force from then on
     work_us: float = 0.0
+    """How long the units need at least for the requests of its window, divided by their number; of a plan
+    that comes into force."""
 
     def __str__(self) -> str:
         if self.why is not None:
@@ -127,24 +118,14 @@ def _with_starts(route: Route) -> Iterator[tuple[int, Hop]]:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """Routes for the requests of each network, and which share of them takes each.
+    """Routes for the requests of each network, and which share of them takes each."""
 
-    Attributes
-    ----------
-    routes
-        By network; none: it is not planned.
-    until
-        By network and route: up to which share of the requests this and those before it take.
-    times_us
-        What chunks were expected to take, by network, first section, one past the last, and unit.
-    work_us
-        How long the units need at least per request; 0: not known.
-    """
-
-    routes: tuple[tuple[Route, ...], ...]
+    routes: tuple[tuple[Route, ...], ...]  # by network; none: it is not planned
     until: tuple[tuple[float, ...], ...]
+    """By network and route: up to which share of the requests this and those before it take."""
     times_us: Mapping[tuple[int, int, int, int], int]
-    work_us: float = 0.0
+    """What chunks were expected to take, by network, first section, one past the last, and unit."""
+    work_us: float = 0.0  # how long the units need at least per request; 0: not known
 
     @property
     def units(self) -> frozenset[int]:
@@ -227,12 +208,8 @@ class Adaptive(Policy):
     def follow(self, routes: Mapping[int, Sequence[Route]], times: Times) -> None:
         """Follow a plan that was made before, whenever its units are there and its times have not changed.
 
-        Parameters
-        ----------
-        routes
-            By index of the network, the routes that its requests take in turn.
-        times
-            What chunks are expected to take.
+        `routes`: by index of the network, the routes that its requests take in turn; `times`: what chunks are
+        expected to take.
         """
         chunks = [
             (n, start, *hop)

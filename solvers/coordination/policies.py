@@ -88,16 +88,9 @@ def policy_names() -> tuple[str, ...]:
 def make_policy(name: str) -> Policy:
     """Return a new policy.
 
-    Parameters
-    ----------
-    name
-        One of `policy_names`, or "file.py:NAME" or "module:NAME" of a subclass of `Policy`, or of a function
-        that makes one.
-
-    Raises
-    ------
-    InvalidInputError
-        There is none of this name, or it cannot be loaded.
+    `name`: one of `policy_names`, or "file.py:NAME" or "module:NAME" of a subclass of `Policy`, or of a
+    function that makes one.
+    Raises InvalidInputError: there is none of this name, or it cannot be loaded.
     """
     if name in SHIPPED:
         return SHIPPED[name].make()

@@ -110,14 +110,8 @@ class ExactBackend(ABC):
 
         A better bound can make the model a better one, so it is solved again as long as that helps.
 
-        Parameters
-        ----------
-        encoded
-            The model, and the smaller one.
-        known
-            A lower bound that is known already, or None; no term is less than nothing.
-        options, deadline
-            How long that may take.
+        `encoded`: the model, and the smaller one; `known`: a lower bound that is known already, or None; no
+        term is less than nothing; `options`, `deadline`: how long that may take.
         """
         if encoded.relaxed is None:
             return known

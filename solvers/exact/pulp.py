@@ -130,14 +130,8 @@ class ProgramRunner(Protocol):
     ) -> float | None:
         """Return a bound of the objective, if there is one.
 
-        Parameters
-        ----------
-        program
-            A PuLP problem; with `warm` its variables hold a solution to start from.
-        options, limit_s
-            As asked; seconds that are left.
-        structure
-            What the model is like.
+        `program`: a PuLP problem; with `warm` its variables hold a solution to start from; `options`,
+        `limit_s`: as asked; seconds that are left; `structure`: what the model is like.
         """
         ...
 

@@ -26,10 +26,7 @@ class CountingBench(Bench, Protocol):
     def features(self, unit: str, prepared: PreparedPiece, *, runs: int) -> Features:
         """Return how a piece uses the processor of a unit, alone.
 
-        Raises
-        ------
-        ProfilingError
-            The system does not let this be counted; the message says why, and what to do.
+        Raises ProfilingError: the system does not let this be counted; the message says why, and what to do.
         """
         ...
 

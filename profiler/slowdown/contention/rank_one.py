@@ -142,12 +142,8 @@ class RankOne:
     ) -> Interference:
         """Return the model in the integers that plans are made with; a clipped pair of units is 0.
 
-        Parameters
-        ----------
-        units
-            All units of the platform; pairs that were not observed get 0.
-        provenance, high_from_permille
-            As in `Interference`.
+        `units`: all units of the platform; pairs that were not observed get 0; `provenance`,
+        `high_from_permille`: as in `Interference`.
         """
         base = {(pair.victim, pair.aggressor): pair.slowdown for pair in self.pairs}
         return Interference(

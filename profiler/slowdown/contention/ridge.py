@@ -77,10 +77,7 @@ class Ridge:
     def predict(self, features: Rows) -> tuple[float, ...]:
         """Return the prediction for each row of features.
 
-        Raises
-        ------
-        InvalidInputError
-            A row has another number of features.
+        Raises InvalidInputError: a row has another number of features.
         """
         matrix = _matrix(features, columns=len(self.weights))
         standard = (matrix - self.centre) / self.scale
