@@ -1,4 +1,4 @@
-"""gRPC beside REST: the Open Inference Protocol on a port of its own, in the loop of the web server."""
+"""gRPC beside REST: the Open Inference Protocol and health on one port, in the loop of the web server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..formulations.nearness import shown
 from .access import Access, Group
 from .grpc_requests import answer_message, is_small, parameters_of, read_message
 from .messages import MOST_HEADERS_BYTES, Bodies, Refusal
-from .service import NOT_OFFERED, Service, told
-from .wire import Method, wire
+from .service import NOT_OFFERED, Phase, Service, told
+from .wire import HEALTH, Method, Wire, wire
 
 _MOST_CALLS = 1024
 _MOST_CONNECTIONS = 256
@@ -57,6 +57,12 @@ _REFUSED = {
     "LogSettings": NOT_OFFERED["logging"],
 }
 """Methods of Triton's service that get no other answer than this."""
+
+_MOST_WATCHING = 64
+"""Most calls that watch the health of something: anybody may, and requests need calls, too."""
+
+_LOOK_S = 0.25
+"""Who watches is told within this time; the server does not stop before."""
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +106,7 @@ class GrpcServer:
         self._message_bytes = min(most_bytes, needed)
         self._most_reading = max(4, min(64, 4 * most_bytes // max(1, self._message_bytes)))
         self._reading = 0
+        self._watching = 0
         self._server: Any = None
 
     async def start(self) -> None:
@@ -120,9 +127,11 @@ class GrpcServer:
             ],
             maximum_concurrent_rpcs=_MOST_CALLS,
         )
-        handlers = self._handlers(grpc)
         self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(wire().service, handlers),)
+            [
+                grpc.method_handlers_generic_handler(each.service, self._handlers(grpc, each))
+                for each in (wire(), wire(HEALTH))
+            ]
         )
         name = f"[{self._host}]" if ":" in self._host else self._host or "0.0.0.0"
         try:
@@ -136,8 +145,8 @@ class GrpcServer:
         if self._server is not None:
             await self._server.stop(grace_s)
 
-    def _handlers(self, grpc: Any) -> Mapping[str, Any]:
-        """Return a handler for each method.
+    def _handlers(self, grpc: Any, spoken: Wire) -> Mapping[str, Any]:
+        """Return a handler for each method of a service.
 
         All are streams of one message: so it is seen here how long each message takes and how much of them is
         in memory; over the wire that is the same.
@@ -148,9 +157,9 @@ class GrpcServer:
                 request_deserializer=method.request.FromString,
                 response_serializer=method.response.SerializeToString,
             )
-            for method in wire().methods
+            for method in spoken.methods
         }
-        for name, why in _REFUSED.items():
+        for name, why in _REFUSED.items() if spoken is wire() else ():
             found[name] = grpc.stream_stream_rpc_method_handler(_refuser(grpc, why))
         return found
 
@@ -158,11 +167,13 @@ class GrpcServer:
         groups = {
             "ServerLive": Group.HEALTH,
             "ServerReady": Group.HEALTH,
+            "Check": Group.HEALTH,
+            "Watch": Group.HEALTH,
             "RepositoryModelLoad": Group.STEERING,
             "RepositoryModelUnload": Group.STEERING,
         }
         group = groups.get(method.name, Group.INFERENCE)
-        answer = self._infer if method.name == "ModelInfer" else self._told
+        answer = {"ModelInfer": self._infer, "Watch": self._watch}.get(method.name, self._told)
 
         async def handler(_: Any, context: Any) -> None:
             began_s, status = perf_counter(), "OK"
@@ -195,11 +206,32 @@ class GrpcServer:
 
     async def _told(self, method: Method, context: Any) -> None:
         """Answer a call that asks about the server or a model."""
-        from google.protobuf.json_format import ParseDict
-
         message = await self._message(context, _CROWD_S)
         document = await self._document(method.name, message)
-        await context.write(ParseDict(document, method.response()))
+        await context.write(_message_of(method, document))
+
+    async def _watch(self, method: Method, context: Any) -> None:
+        """Say the health of something now, and again whenever it changes, until the server stops."""
+        message, told_last = await self._message(context, _CROWD_S), None
+        if self._watching >= _MOST_WATCHING:
+            raise Refusal(429, f"{self._watching} calls watch already, and no more may; ask with Check")
+        self._watching += 1
+        try:
+            stops = False
+            while not stops:
+                stops = self._service.phase is Phase.STOPPING  # first: so the end is told, too
+                if (status := self._health(message.service)) != told_last:
+                    await context.write(_message_of(method, {"status": status}))
+                    told_last = status
+                await asyncio.sleep(0.0 if stops else _LOOK_S)
+        finally:
+            self._watching -= 1
+
+    def _health(self, whom: str) -> str:
+        """Return the health of the server, or of the model of this name, in the words of its protocol."""
+        service = self._service
+        takes = service.ready if whom in ("", wire().service) else service.takes(whom)
+        return "SERVICE_UNKNOWN" if takes is None else "SERVING" if takes else "NOT_SERVING"
 
     async def _document(self, name: str, message: Any) -> dict[str, Any]:
         service = self._service
@@ -208,6 +240,10 @@ class GrpcServer:
                 f"repository_name is {shown(repository)}; there is one repository, which has no name"
             )
         match name:
+            case "Check":
+                if (status := self._health(message.service)) == "SERVICE_UNKNOWN":
+                    raise Refusal(404, f"no model {shown(message.service)}; an empty name asks about all")
+                return {"status": status}
             case "ServerLive":
                 return {"live": service.live}
             case "ServerReady":
@@ -266,6 +302,13 @@ def _headers(context: Any) -> dict[str, bytes]:
     """Return what the metadata of a call say of who sends it."""
     metadata = context.invocation_metadata() or ()
     return {key: str(value).encode() for key, value in metadata if key == "authorization"}
+
+
+def _message_of(method: Method, document: Mapping[str, Any]) -> Any:
+    """Return the answer of a method that says what a document says."""
+    from google.protobuf.json_format import ParseDict
+
+    return ParseDict(document, method.response())
 
 
 def _refuser(grpc: Any, why: str) -> Callable[[Any, Any], Awaitable[None]]:

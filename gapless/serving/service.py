@@ -189,6 +189,14 @@ class Service:
         found, _ = self.catalogue.find(name, version)
         return self.phase is Phase.SERVING and self.coordinator.can_serve(found.name)
 
+    def takes(self, whom: str) -> bool | None:
+        """Return whether a model, as NAME or NAME:VERSION, takes requests; None: there is no such model."""
+        name, version = split_version(whom)
+        try:
+            return self.model_ready(name, version if name != whom else "")
+        except Refusal as refusal:
+            return None if refusal.code == 404 else False
+
     def server_metadata(self) -> dict[str, Any]:
         """Return who serves, and which extensions of the protocol."""
         return {"name": "gapless", "version": __version__, "extensions": list(EXTENSIONS)}

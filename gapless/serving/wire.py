@@ -1,4 +1,4 @@
-"""Messages of gRPC: classes made from inference.proto when they are first needed.
+"""Messages of gRPC: classes made from files like inference.proto when they are first needed.
 
 No generated code is kept: that of protoc demands a version of protobuf at least as new as the one that wrote
 it, and its names would collide with those of a client in the same process (`tritonclient` has messages of the
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-PROTO = Path(__file__).with_name("inference.proto")
+INFERENCE, HEALTH = "inference.proto", "health.proto"
 
 _COMMENT = re.compile(r"//[^\n]*")
 _BLOCK = re.compile(r"\b(message|enum|service)\s+(\w+)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _ONEOF = re.compile(r"\boneof\s+(\w+)\s*\{([^{}]*)\}")
 _FIELD = re.compile(r"(repeated\s+)?(map<string,\s*(\w+)>|\w+)\s+(\w+)\s*=\s*(\d+)\s*;")
 _VALUE = re.compile(r"(\w+)\s*=\s*(\d+)\s*;")
-_METHOD = re.compile(r"rpc\s+(\w+)\((\w+)\)\s+returns\s+\((\w+)\);")
+_METHOD = re.compile(r"rpc\s+(\w+)\((\w+)\)\s+returns\s+\((?:stream\s+)?(\w+)\);")
 _PACKAGE = re.compile(r"\bpackage\s+([\w.]+);")
 
 
@@ -44,20 +44,20 @@ class Wire(NamedTuple):
 
 
 @cache
-def wire() -> Wire:
-    """Return what is spoken over gRPC."""
+def wire(name: str = INFERENCE) -> Wire:
+    """Return what a file of this folder says is spoken over gRPC."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-    text = _COMMENT.sub("", PROTO.read_text(encoding="utf-8"))
+    text = _COMMENT.sub("", Path(__file__).with_name(name).read_text(encoding="utf-8"))
     blocks = list(_BLOCK.finditer(text))
     (package,) = _PACKAGE.findall(text)
-    file = descriptor_pb2.FileDescriptorProto(name=PROTO.name, package=package, syntax="proto3")
-    enums = {name for kind, name, _ in (block.groups() for block in blocks) if kind == "enum"}
-    for kind, name, body in (block.groups() for block in blocks):
+    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3")
+    enums = {block[2] for block in blocks if block[1] == "enum"}
+    for kind, named, body in (block.groups() for block in blocks):
         if kind == "message":
-            _add_message(file.message_type.add(name=name), body, package, enums)
+            _add_message(file.message_type.add(name=named), body, package, enums)
         elif kind == "enum":
-            _add_enum(file, name, body)
+            _add_enum(file, named, body)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found = {
@@ -65,7 +65,7 @@ def wire() -> Wire:
         for message in file.message_type
     }
     ((_, service, rpcs),) = [block.groups() for block in blocks if block[1] == "service"]
-    methods = tuple(Method(name, found[asked], found[said]) for name, asked, said in _METHOD.findall(rpcs))
+    methods = tuple(Method(each, found[asked], found[said]) for each, asked, said in _METHOD.findall(rpcs))
     return Wire(f"{package}.{service}", methods, found)
 
 
