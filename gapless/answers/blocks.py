@@ -12,6 +12,8 @@ from enum import Flag, StrEnum, auto
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..formulations.terms import Dimension
+from .charts import Bars, Gantt, HeatMap, Plane
+from .graph_drawing import GraphDrawing
 from .words import amount, interval_words, microseconds, seconds
 
 RowT = TypeVar("RowT")
@@ -198,14 +200,31 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under a title; `folded`: they are details."""
+    """Blocks under a title; `folded`: they are details; `place`: its name among those of a page."""
 
     title: str
-    blocks: tuple[Sentence | Table | Section, ...]
+    blocks: tuple[Block, ...]
     folded: bool = False
+    place: str = ""
 
 
-Block: TypeAlias = Sentence | Table | Section
+Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing
+
+
+def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
+    """Return the blocks that are shown in a place: no empty tables, nothing that is for another place."""
+
+    def there(block: Block) -> bool:
+        match block:
+            case Sentence():
+                return bool(block.shown & place)
+            case Table():
+                return bool(block.rows)
+            case Section():
+                return not (block.folded and place is Shown.BRIEF) and bool(kept(block.blocks, place))
+        return True
+
+    return tuple(filter(there, blocks))
 
 
 def table(

@@ -8,7 +8,7 @@ from ..executor.measurement import Spread
 from ..files.run_differences import Fact, Noise, RunDifferences, TimeDifference
 from ..files.run_document import RunState
 from ..files.runs import RunSummary
-from .blocks import Block, Cell, Column, Sentence, Table, Tone, Unit, table
+from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Tone, Unit, table
 from .words import counted, interval_words
 
 _MOST_ROWS = 200
@@ -54,14 +54,24 @@ def _verdict(run: RunSummary) -> Cell:
     return Cell(run.verdict or None, note=f"({run.measured} of {run.candidates} measured)" if partly else "")
 
 
-def differences_blocks(found: RunDifferences) -> Iterator[Block]:
-    """Yield what differs between two runs."""
-    yield Sentence("")
-    yield Sentence("", lead=f"{found.second.path} against {found.first.path}")
-    yield facts(found)
-    if found.same:
-        yield Sentence(f"  the same in both: {', '.join(found.same)}", Tone.SOFT)
-    yield times(found)
+def differences(found: RunDifferences) -> Section:
+    """Return what differs between two runs."""
+    same = f"The same in both: {', '.join(found.same)}."
+    beyond = (
+        "Beyond the noise: each visit of one run was slower than every visit of the other, and there were "
+        "enough of them that chance does so in less than 5 % of the cases. What the machine was doing can "
+        "differ between two runs, too."
+    )
+    measured = times(found)
+    return Section(
+        f"Two runs: {found.second.path} against {found.first.path}",
+        (
+            facts(found),
+            *([Sentence(same, Tone.SOFT)] if found.same else []),
+            measured,
+            *([Sentence(beyond, Tone.SOFT, shown=Shown.PAGE)] if measured.rows else []),
+        ),
+    )
 
 
 def facts(found: RunDifferences) -> Table:

@@ -15,6 +15,7 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 
+from ..answers.graph_drawing import GraphDrawing
 from ..answers.words import listed, millis, share
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
@@ -25,7 +26,6 @@ from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
 from ..formulations.streams import Stream
-from .graph_drawing import GraphDrawing
 from .layout import indented, plain_table
 
 ENTRY_POINT_GROUP = "gapless.presenters"

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...answers.runs import differences_blocks
+from ...answers.runs import differences
 from ...answers.words import size
 from ...api.asked import problem_of
 from ...api.comparison import Comparison
@@ -174,5 +174,5 @@ def written_view(written: WrittenReport) -> RenderableType:
     return Group(
         head,
         *subjects,
-        *(blocks_view(differences_blocks(one)) for one in written.runs),
+        *(part for one in written.runs for part in (Text(), blocks_view([differences(one)]))),
     )

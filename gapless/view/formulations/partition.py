@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ...answers.words import counted, listed, millis, share, size
 from ...formulations.deployment import Deployment
 from ...formulations.partition.quantities import PartValues
@@ -16,7 +17,6 @@ from ...formulations.partition.tables import chain_of, graph_of, partition_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ..layout import indented, plain_table
 from ..presenter import Presenter
 from ..terminal.layer_times import layer_map

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ...answers.words import counted, listed, millis, share
 from ...formulations.deployment import Deployment
 from ...formulations.jobs.reach import Reach
@@ -16,7 +17,6 @@ from ...formulations.jobs.tasks import ScheduleValues, TaskTables, tables_of, ta
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
 from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
 from ..terminal.layer_times import layer_map

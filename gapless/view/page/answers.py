@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...answers.charts import Axis, Bar, Bars, Part, Plane, Tone, Track
+from ...answers.blocks import Block, Section, Sentence, Tone
+from ...answers.charts import Axis, Bar, Bars, Part, Track
+from ...answers.charts import Tone as Colour
 from ...answers.comparing import SolverAnswer, backends, paces
 from ...answers.courses import Course, courses_chart
 from ...answers.words import amount
 from ...formulations.terms import TermInfo
 from ...solvers.protocol import Guarantee, SolveStatus
 from .subject import Subject
-from .table import Table, grid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What the backends answered: in words, as ranges between bound and plan, as a table, and over time."""
-
-    words: str
-    ranges: Bars | None
-    ends: tuple[str, str]
-    table: Table
-    courses: Plane | None
-    pace: Table  # how fast plans got good
-
-
-def answers(subject: Subject) -> Answers | None:
-    """Return what the backends answered to the problem of a subject; None: none was asked."""
+def answers(subject: Subject) -> Iterator[Block]:
+    """Yield what the backends answered to the problem of a subject, if any was asked."""
     found = subject.answers
     if not found:
-        return None
+        return
     terms = [subject.problem.formulation.terms[name] for name in subject.problem.objective.terms]
     term = terms[0]
     values = [value for a in found for value in (a.objective, a.bound) if value is not None]
     low, high = min(values, default=0), max(values, default=0)
-    return Answers(
-        words=_words(found, term, best_bound(subject), subject.problem.plan_class),
-        ranges=_ranges(found, term, low, high) if high > low else None,
-        ends=(amount(term.dimension, low), amount(term.dimension, high)),
-        table=grid(backends(found, terms)),
-        courses=courses_chart(
-            [Course(name=a.label, milestones=a.course) for a in found],
-            term,
-            max((a.runtime_s for a in found if a.course), default=0.0),
-        ),
-        pace=grid(paces(found)),
-    )
+    yield Sentence(_words(found, term, best_bound(subject), subject.problem.plan_class))
+    if high > low:
+        yield _ranges(found, term, low, high)
+        yield Sentence(
+            f"From {amount(term.dimension, low)} to {amount(term.dimension, high)}. A dot is a plan, a bar a "
+            "bound: no plan of the class lies to its left. What lies between is open.",
+            Tone.SOFT,
+        )
+    yield backends(found, terms)
+    longest = max((a.runtime_s for a in found if a.course), default=0.0)
+    chart = courses_chart([Course(name=a.label, milestones=a.course) for a in found], term, longest)
+    if chart is not None:
+        words = (
+            "Plans are judged before they are drawn; bounds below half of the best one lie at the lower edge."
+        )
+        yield Section("Plans and bounds over time", (chart, paces(found), Sentence(words, Tone.SOFT)))
 
 
 def _words(
@@ -82,12 +76,12 @@ def _ranges(found: tuple[SolverAnswer, ...], term: TermInfo, low: int, high: int
         parts = [f"{what} {amount(term.dimension, v)}" for what, v in known.items() if v is not None]
         still: tuple[Part, ...] = ()
         if one.objective is not None and one.bound is not None:
-            still = (Part(start=one.bound, length=one.objective - one.bound, colour=Tone.OPEN),)
+            still = (Part(start=one.bound, length=one.objective - one.bound, colour=Colour.OPEN),)
         said = ", ".join(parts) or "no plan, no bound"
         track = Track(parts=still, plan=one.objective, bound=one.bound, note=said)
         bars += [] if one.failure else [Bar(name=one.label, note=one.guarantee, tracks=(track,))]
     return Bars(
-        title="Plan and bound of each backend; the table below has the numbers",
+        title="Plan and bound of each backend",
         across=Axis(name=term.label, low=low, high=high),
         rows=tuple(bars),
     )
@@ -99,11 +93,12 @@ class Standing:
 
     label: str  # in two or three words
     text: str  # in a sentence
-    kind: str
-    """"good": proved to be the best; "warn": found, not proved; "bad": something better is known; ""."""
+    kind: Tone  # good: proved to be the best; warn: found, not proved; bad: something better is known
 
 
-_NO_PLAN = Standing(label="no plan", text="Replicas are no plan: no solver speaks about them.", kind="")
+_NO_PLAN = Standing(
+    label="no plan", text="Replicas are no plan: no solver speaks about them.", kind=Tone.PLAIN
+)
 
 
 def standing(subject: Subject) -> Standing:
@@ -119,10 +114,10 @@ def standing(subject: Subject) -> Standing:
         return _beaten(min(better, key=lambda answer: answer.objective or 0), infos[term], value)
     if known is not None and known.proven:
         return Standing(
-            label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind="good"
+            label="proved best", text=f"Proved: no valid one is better among {plan_class}.", kind=Tone.GOOD
         )
     if known is not None and known.next_best.values is not None and known.next_best.values < known.values:
-        return Standing(label="not the best", text="A better plan is known: see below.", kind="bad")
+        return Standing(label="not the best", text="A better plan is known: see below.", kind=Tone.BAD)
     return _bounded(subject, infos[term], value)
 
 
@@ -134,22 +129,22 @@ def best_bound(subject: Subject) -> tuple[int, str] | None:
 
 def _bounded(subject: Subject, term: TermInfo, value: int) -> Standing:
     if subject.problem.objective.period_slack_permille is not None:
-        return Standing(label="not proved", text="Found, not proved to be the best.", kind="warn")
+        return Standing(label="not proved", text="Found, not proved to be the best.", kind=Tone.WARN)
     name, bound = term.label, best_bound(subject)
     if bound is not None and bound[0] >= value:
         optimal = [a.label for a in subject.answers if a.status == SolveStatus.OPTIMAL]
         by = ", ".join(optimal) or bound[1]
         text = f"Proved by {by}: no valid one has less {name} among {subject.problem.plan_class}."
-        return Standing(label="proved best", text=text, kind="good")
+        return Standing(label="proved best", text=text, kind=Tone.GOOD)
     if bound is None or not value:
         text = "Found, not proved: nothing is known about how much better a plan can be."
-        return Standing(label="not proved", text=text, kind="warn")
+        return Standing(label="not proved", text=text, kind=Tone.WARN)
     gap = 100 * (value - bound[0]) / value
     text = (
         f"Found, not proved; at most {gap:.1f} % could be gained: no valid one has less {name} than "
         f"{amount(term.dimension, bound[0])} ({bound[1]}) among {subject.problem.plan_class}."
     )
-    return Standing(label=f"gap {gap:.1f} %", text=text, kind="warn")
+    return Standing(label=f"gap {gap:.1f} %", text=text, kind=Tone.WARN)
 
 
 def _beaten(best: SolverAnswer, term: TermInfo, value: int) -> Standing:
@@ -159,4 +154,4 @@ def _beaten(best: SolverAnswer, term: TermInfo, value: int) -> Standing:
         f"Not the best plan: {best.label} has found one with {term.label} "
         f"{amount(term.dimension, best.objective)}, {less:.1f} % less."
     )
-    return Standing(label="not the best", text=text, kind="bad")
+    return Standing(label="not the best", text=text, kind=Tone.BAD)

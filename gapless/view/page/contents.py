@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from ...answers import explaining
-from ...answers.charts import Bars, HeatMap, Plane
+from ...answers.blocks import (
+    Block,
+    Cell,
+    Column,
+    Section,
+    Sentence,
+    Shown,
+    Table,
+    Tone,
+    Unit,
+    kept,
+    table,
+)
+from ...answers.charts import Bars, HeatMap
 from ...answers.layers import layer_chart
 from ...answers.memory import memory_chart
 from ...answers.race import predicted_chart
@@ -23,16 +36,7 @@ from ...answers.tuning import (
     rivals,
     sustained_words,
 )
-from ...answers.words import (
-    capital,
-    listed,
-    microseconds,
-    objective_words,
-    percent,
-    size,
-    term_name,
-    term_value,
-)
+from ...answers.words import capital, listed, objective_words, percent, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.simulation import charged_for
@@ -42,62 +46,43 @@ from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
 from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
+from ...formulations.rules import AnyRule
 from ..explaining.explanation import Explanation
 from ..explaining.reasons import alternative_words
-from ..graph_drawing import GraphDrawing
 from ..presenter import presenter_of
-from .answers import Answers, answers, standing
+from .answers import answers, standing
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .subject import Subject
-from .table import Table, TableCell, columns, grid, numbers, table
 from .texts import clipped
 from .timeline import Timeline, timeline
 from .utilisation import chunk_table, utilisation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipts:
-    """Receipts as a table; what to think of them in a word; how many mismatch, what is emulated in words."""
-
-    tag: str
-    words: str
-    kind: str
-    table: Table
-
-
-def receipts(subject: Subject) -> Receipts | None:
-    """Return the receipts of a subject: of its execution, or else of the race; None: there are none."""
+def receipts(subject: Subject) -> Iterator[Block]:
+    """Yield the receipts of a subject: of its execution, or else of the race."""
     found = _known(subject)
     if not found:
-        return None
+        return
     wrong = sum(bool(receipt.mismatches) for receipt in found)
     emulated = {r.unit: r.quota_permille for r in found if r.quota_permille is not None}
-    if subject.observed != "measured":
-        return Receipts(
-            tag="simulated",
-            words="No engine was asked for anything: the device is simulated.",
-            kind="warn",
-            table=grid(receipts_table(found)),
-        )
-    words = [
-        "All sessions were granted as asked."
-        if not wrong
-        else f"{wrong} of {len(found)} sessions were not granted as asked."
-    ]
-    words += [
-        f"{unit} is emulated: a quota of {quota / 10:g} % of its cores' time."
-        for unit, quota in emulated.items()
-    ]
     unknown = sum(receipt.compared is False for receipt in found)
-    if unknown:
-        words.append(f"Numbers of {unknown} of {len(found)} were not compared with those of the uncut model.")
-    return Receipts(
-        tag="mismatch" if wrong else "as asked",
-        words=" ".join(words),
-        kind="bad" if wrong else "good",
-        table=grid(receipts_table(found)),
-    )
+    if subject.observed != "measured":
+        words = " No engine was asked for anything: the device is simulated."
+        yield Sentence(words, Tone.WARN, lead="simulated")
+    else:
+        words = (
+            f" {wrong} of {len(found)} sessions were not granted as asked."
+            if wrong
+            else " All sessions were granted as asked."
+        )
+        for unit, quota in emulated.items():
+            words += f" {unit} is emulated: a quota of {quota / 10:g} % of its cores' time."
+        if unknown:
+            words += f" Numbers of {unknown} of {len(found)} were not compared with those of the uncut model."
+        tone, lead = (Tone.BAD, "mismatch") if wrong else (Tone.GOOD, "as asked")
+        yield Sentence(words, tone, lead=lead)
+    yield receipts_table(found)
 
 
 def _known(subject: Subject) -> Sequence[PlacementReceipt]:
@@ -113,29 +98,34 @@ Fact = tuple[str, str]
 """Name and value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginSection:
-    """Where everything comes from: facts, tables of costs, units, rules."""
-
-    facts: tuple[Fact, ...]
-    tables: Table
-    units: Table
-    rules: Table
-
-
-def origin(subject: Subject) -> OriginSection:
-    """Return where a subject comes from."""
-    problem = subject.problem
-    rules = (
-        (TableCell(text=rule.name, kind="name"), TableCell(text=rule.text or "(no words)", kind="text"))
-        for rule in problem.rules
-    )
-    return OriginSection(
-        facts=tuple((name, text) for name, text in _facts(subject) if text),
-        tables=_tables(subject),
-        units=_origin_units(subject),
-        rules=table("Rules", columns("rule", "what it asks"), rules),
-    )
+def origin(subject: Subject) -> Iterator[Table]:
+    """Yield where a subject comes from: facts, tables of costs, units, rules."""
+    facts: list[Column[Fact]] = [
+        Column("what", Unit.NAME, lambda one: one[0]),
+        Column("", Unit.LONG, lambda one: one[1]),
+    ]
+    yield table("What it is about", facts, [fact for fact in _facts(subject) if fact[1]])
+    costs: list[Column[tuple[str, Provenance]]] = [
+        Column("table", Unit.TEXT, lambda one: one[0]),
+        Column("method", Unit.TEXT, lambda one: _method(one[1])),
+        Column("device, engine, when", Unit.LONG, lambda one: _taken(one[1])),
+        Column("source, notes", Unit.LONG, lambda one: Cell(one[1].source or None, note=one[1].notes)),
+    ]
+    yield table("Tables of costs", costs, _tables(subject))
+    units: list[Column[ProcessingUnit]] = [
+        Column("unit", Unit.NAME, lambda unit: unit.name),
+        Column("kind", Unit.TEXT, lambda unit: str(unit.kind)),
+        Column("cores", Unit.TEXT, lambda unit: ", ".join(map(str, unit.cores)) or None),
+        Column("threads", Unit.TEXT, lambda unit: None if unit.threads is None else str(unit.threads)),
+        Column("engine", Unit.TEXT, _engine),
+        Column("speed", Unit.TEXT, _speed),
+    ]
+    yield table("Units", units, subject.problem.platform.units)
+    rules: list[Column[AnyRule]] = [
+        Column("rule", Unit.NAME, lambda rule: rule.name),
+        Column("what it asks", Unit.LONG, lambda rule: rule.text or "(no words)"),
+    ]
+    yield table("Rules", rules, subject.problem.rules)
 
 
 def _facts(subject: Subject) -> Iterator[Fact]:
@@ -172,65 +162,64 @@ def _execution_facts(subject: Subject) -> Iterator[Fact]:
         yield "race", "; ".join(filter(None, (result.device, session)))
 
 
-def _tables(subject: Subject) -> Table:
+def _tables(subject: Subject) -> Iterator[tuple[str, Provenance]]:
     problem = subject.problem
-    known = [("costs", problem.costs.provenance)]
+    yield "costs", problem.costs.provenance
     beside = problem.co_run_costs or ()
     if problem.by_set:  # all of one kind
-        known.append((f"costs on {len(beside)} sets of units", beside[0].provenance))
+        yield f"costs on {len(beside)} sets of units", beside[0].provenance
     else:
-        known += [(f"costs on {used} units", costs.provenance) for used, costs in enumerate(beside, start=2)]
+        for used, costs in enumerate(beside, start=2):
+            yield f"costs on {used} units", costs.provenance
     if problem.interference is not None:
-        known.append(("interference", problem.interference.provenance))
-    titles = columns("table", "method", "device, engine, when", "source, notes")
-    return table("Tables of costs", titles, (_provenance(name, entry) for name, entry in known))
+        yield "interference", problem.interference.provenance
 
 
-def _provenance(name: str, entry: Provenance) -> list[TableCell | str]:
-    taken = "; ".join(filter(None, (entry.device, entry.engine, entry.taken_at)))
-    return [
-        name,
-        TableCell(text="estimated", kind="warn", note=entry.method)
-        if entry.estimated
-        else TableCell(text=entry.method or "-"),
-        TableCell(text=taken or "-", kind="text"),
-        TableCell(text=entry.source or "-", kind="long", note=entry.notes),
-    ]
+def _method(one: Provenance) -> Cell:
+    return Cell("estimated", Tone.WARN, one.method) if one.estimated else Cell(one.method or None)
 
 
-def _origin_units(subject: Subject) -> Table:
-    units = (_unit(unit) for unit in subject.problem.platform.units)
-    return table("Units", columns("unit", "kind", "cores", "threads", "engine", "speed"), units)
+def _taken(one: Provenance) -> str | None:
+    return "; ".join(filter(None, (one.device, one.engine, one.taken_at))) or None
 
 
-def _unit(unit: ProcessingUnit) -> list[TableCell | str]:
+def _engine(unit: ProcessingUnit) -> str:
     engine = unit.engine
-    return [
-        TableCell(text=unit.name, kind="name"),
-        str(unit.kind),
-        ", ".join(map(str, unit.cores)) or "-",
-        "-" if unit.threads is None else str(unit.threads),
-        f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip(),
-        "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}",
-    ]
+    return f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip()
+
+
+def _speed(unit: ProcessingUnit) -> str:
+    return "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}"
 
 
 _FAR = 0.2
 """Error of a prediction, as a share, from which on it is marked."""
 
 
-def messages(subject: Subject) -> Table | None:
-    """Return the messages of an execution by link; None: none were measured."""
+def messages(subject: Subject) -> Table:
+    """Return the messages of an execution by link, as far as they were measured."""
+    predicted_us = _predicted_us(subject)
+
+    def name(link: LinkTimes) -> str:
+        return link_name(link.source, link.target)
+
+    def error(link: LinkTimes) -> Cell:
+        expected = predicted_us.get(name(link))
+        off = None if expected is None else expected / link.time_us.median - 1
+        return Cell(off, Tone.WARN if off is not None and abs(off) > _FAR else Tone.PLAIN)
+
+    titles: list[Column[LinkTimes]] = [
+        Column("pipeline", Unit.NAME, lambda link: link.stream),
+        Column("link", Unit.NAME, name),
+        Column("bytes", Unit.BYTES, lambda link: link.size),
+        Column("predicted", Unit.MEASURED, lambda link: predicted_us.get(name(link))),
+        Column("took", Unit.MEASURED, lambda link: link.time_us.median),
+        Column("p95", Unit.MEASURED, lambda link: link.time_us.p95),
+        Column("error", Unit.CHANGE, error, digits=0),
+        Column("waited before", Unit.MEASURED, lambda link: link.queued_us.median),
+    ]
     links = () if subject.measurement is None else subject.measurement.links
-    if not links:
-        return None
-    predicted_by_name = _predicted_us(subject)
-    titles = (
-        *columns("pipeline", "link"),
-        *numbers("bytes", "predicted", "took", "p95", "error", "waited before"),
-    )
-    caption = "Messages between devices: predicted, and measured (median)"
-    return table(caption, titles, [_row(link, predicted_by_name) for link in links])
+    return table("Messages between devices: predicted, and measured (median)", titles, links)
 
 
 def _predicted_us(subject: Subject) -> Mapping[str, float]:
@@ -250,65 +239,43 @@ def _predicted_us(subject: Subject) -> Mapping[str, float]:
     }
 
 
-def _row(link: LinkTimes, predicted_by_name: Mapping[str, float]) -> list[TableCell | str]:
-    name = link_name(link.source, link.target)
-    predicted_us = predicted_by_name.get(name)
-    error = None if predicted_us is None else predicted_us / link.time_us.median - 1
-    return [
-        TableCell(text=link.stream, kind="name"),
-        TableCell(text=name, kind="name"),
-        size(link.size),
-        microseconds(predicted_us),
-        microseconds(link.time_us.median),
-        microseconds(link.time_us.p95),
-        TableCell(text="-")
-        if error is None
-        else TableCell(text=f"{100 * error:+.0f} %", kind="warn" if abs(error) > _FAR else ""),
-        microseconds(link.queued_us.median),
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Memory: over time (None: no trace is known), and of each unit."""
-
-    chart: Plane | None
-    units: Table
-
-
-def memory(subject: Subject) -> Memory | None:
-    """Return what is known of the memory of a subject; None: nothing."""
+def memory(subject: Subject) -> Iterator[Block]:
+    """Yield what is known of the memory of a subject: over time, and of each unit."""
     usage, has_units = subject.memory, subject.score is not None or subject.measurement is not None
-    drawn = usage is not None and bool(usage.steps) and usage.peak_bytes > 0
-    if not drawn and not has_units:
-        return None
-    platform = subject.problem.platform
-    by_unit = any(unit.memory_bytes is not None for unit in platform.units)
-    chart = memory_chart(usage, platform.memory_bytes, by_unit=by_unit) if usage and drawn else None
-    return Memory(chart=chart, units=_units(subject))
+    if usage is not None and usage.steps and usage.peak_bytes > 0:
+        platform = subject.problem.platform
+        by_unit = any(unit.memory_bytes is not None for unit in platform.units)
+        chart = memory_chart(usage, platform.memory_bytes, by_unit=by_unit)
+        yield chart
+        yield Sentence(f"Predicted: {chart.words}", Tone.SOFT)
+    elif has_units:
+        yield Sentence("Memory over time is not known here.", Tone.SOFT)
+    yield _units(subject)
 
 
 def _units(subject: Subject) -> Table:
     judged, found = subject.score, subject.measurement
-    count = len(subject.problem.platform.units)
-    by_unit = (None if judged is None else judged.columns.get("memory_bytes")) or (None,) * count
-    worker = {} if found is None else {unit.unit: unit.rss_bytes for unit in found.units}
-    titles = columns(
-        "unit", *numbers("plan", "own capacity", "share"), *(numbers("its worker") if worker else ())
+    platform = subject.problem.platform
+    by_unit = (None if judged is None else judged.columns.get("memory_bytes")) or (None,) * len(
+        platform.units
     )
-    rows = []
-    for index, unit in enumerate(subject.problem.platform.units):
-        needs = by_unit[index]
-        if needs is None and unit.name not in worker:
-            continue
-        row: list[TableCell | str] = [TableCell(text=unit.name, kind="name"), size(needs)]
-        if unit.memory_bytes is None:
-            row += ["none of its own", "-"]
-        else:
-            part = None if needs is None else round(1000 * needs / max(1, unit.memory_bytes))
-            row += [size(unit.memory_bytes), percent(part)]
-        rows.append(row + ([size(worker.get(unit.name))] if worker else []))
-    return table("Memory of each unit", titles, rows)
+    needs = dict(zip(platform.unit_names, by_unit, strict=True))
+    worker = {} if found is None else {unit.unit: unit.rss_bytes for unit in found.units}
+
+    def share(unit: ProcessingUnit) -> float | None:
+        needed = needs[unit.name]
+        own = unit.memory_bytes
+        return None if needed is None or own is None else needed / max(1, own)
+
+    titles: list[Column[ProcessingUnit]] = [
+        Column("unit", Unit.NAME, lambda unit: unit.name),
+        Column("plan", Unit.BYTES, lambda unit: needs[unit.name]),
+        Column("own capacity", Unit.BYTES, lambda unit: unit.memory_bytes or "none of its own"),
+        Column("share", Unit.SHARE, share),
+        Column("its worker", Unit.BYTES, lambda unit: worker.get(unit.name), optional=True),
+    ]
+    known = [unit for unit in platform.units if needs[unit.name] is not None or unit.name in worker]
+    return table("Memory of each unit", titles, known)
 
 
 _MOST_TITLE = 120
@@ -317,46 +284,20 @@ _MOST_TITLE = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Everything that the page shows of one subject; None: that is not known."""
+    """Everything that the page shows of one subject."""
 
     key: str  # beginning of the names of its places on the page
     title: str
     headline: Headline
-    chunks: Table
-    graph: GraphDrawing | None
-    timeline: Timeline | None
-    utilisation: Bars | None
-    race: RaceSection | None
-    answers: Answers | None
-    memory: Memory | None
-    heat_maps: tuple[HeatMap, ...]
-    reasoning: Reasoning | None
-    messages: Table | None
-    receipts: Receipts | None
-    origin: OriginSection
+    timeline: Timeline | None  # None: not known
+    sections: tuple[Section, ...]
 
     @property
-    def busy_title(self) -> str:
-        """Title of the section with the chunks."""
-        return "How busy the units are" if self.utilisation else "Chunks"
-
-    @property
-    def sections(self) -> tuple[tuple[str, str], ...]:
+    def places(self) -> tuple[tuple[str, str], ...]:
         """(place, title) of the sections that are there."""
-        found = (
-            ("time", "Who runs when", self.timeline),
-            ("busy", self.busy_title, self.chunks),
-            ("graph", "Layers by part", self.graph),
-            ("why", "Why this plan", self.reasoning),
-            ("race", self.race.title if self.race else "", self.race),
-            ("answers", "Exact against heuristic", self.answers),
-            ("memory", "Memory", self.memory),
-            ("layers", "Layer times", self.heat_maps),
-            ("messages", "Messages", self.messages),
-            ("receipts", "Receipts", self.receipts),
-            ("origin", "Where this comes from", self.origin),
-        )
-        return tuple((f"{self.key}-{place}", title) for place, title, there in found if there)
+        first = [("time", "Who runs when")] if self.timeline else []
+        found = (*first, *((section.place, section.title) for section in self.sections))
+        return tuple((f"{self.key}-{place}", title) for place, title in found)
 
 
 MOST_ROWS = 400
@@ -383,110 +324,100 @@ def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[HeatMap, ...]:
     )
 
 
-def contents(subject: Subject, key: str, rows: int = MOST_ROWS) -> Contents:
-    """Return what the page shows of a subject."""
+def contents(subject: Subject, key: str, rows: int = MOST_ROWS, *, raced: bool = True) -> Contents:
+    """Return what the page shows of a subject; `raced`: whether with its race."""
+    busy, drawn = utilisation(subject), None
+    if subject.plan is not None:
+        drawn = presenter_of(subject.problem).drawing(subject.problem, subject.plan)
+    parts: tuple[tuple[str, str, Iterable[Block]], ...] = (
+        ("busy", "How busy the units are" if busy else "Chunks", _busy(subject, busy)),
+        ("graph", "Layers by part", [drawn] if drawn else []),
+        ("why", "Why this plan", reasoning(subject)),
+        ("race", f"Predicted against {subject.observed}", race(subject) if raced else ()),
+        ("answers", "Exact against heuristic", answers(subject)),
+        ("memory", "Memory", memory(subject)),
+        ("layers", "Layer times", heat_maps(subject, rows)),
+        ("messages", "Messages", [messages(subject)]),
+        ("receipts", "Receipts", receipts(subject)),
+        ("origin", "Where this comes from", origin(subject)),
+    )
+    sections = (Section(title, tuple(blocks), place=place) for place, title, blocks in parts)
     return Contents(
         key=key,
         title=clipped(subject.title, _MOST_TITLE),
         headline=headline(subject),
-        chunks=chunk_table(subject),
-        graph=None
-        if subject.plan is None
-        else presenter_of(subject.problem).drawing(subject.problem, subject.plan),
         timeline=timeline(subject),
-        utilisation=utilisation(subject),
-        race=race(subject),
-        answers=answers(subject),
-        memory=memory(subject),
-        heat_maps=heat_maps(subject, rows),
-        reasoning=reasoning(subject),
-        messages=messages(subject),
-        receipts=receipts(subject),
-        origin=origin(subject),
+        sections=tuple(one for one in kept(sections, Shown.PAGE) if isinstance(one, Section)),
     )
 
 
-def _unless_measured(subject: Subject) -> str:
-    """Return what the column of measured times holds of a subject where they are not measured."""
-    return "" if subject.observed == "measured" else subject.observed
+def _busy(subject: Subject, found: Bars | None) -> Iterator[Block]:
+    if found is not None:
+        yield found
+    yield chunk_table(subject)
 
 
-def comparison_table(subjects: Sequence[Subject], keys: Sequence[str]) -> Table:
+def comparison(subjects: Sequence[Subject], keys: Sequence[str]) -> Section:
     """Return a table that compares subjects, with links to each."""
-    titles = columns(
-        "what",
-        "runs",
-        "on",
-        *numbers("predicted", "measured", "difference", "utilisation", "peak memory"),
-        "standing",
-    )
-    rows = (_compared(subject, key) for subject, key in zip(subjects, keys, strict=True))
-    return table("What is compared", titles, rows)
+    places = dict(zip(map(id, subjects), keys, strict=True))
 
+    def predicted(subject: Subject) -> str | None:
+        infos, pace, value = subject.problem.formulation.terms, subject.pace, predicted_pace_us(subject)
+        return None if value is None else f"{term_value(infos, pace, value)} ({term_name(infos, pace)})"
 
-def _compared(subject: Subject, key: str) -> list[TableCell | str]:
-    infos, pace = subject.problem.formulation.terms, subject.pace
-    predicted, found, judged = predicted_pace_us(subject), achieved(subject), subject.score
-    off, state = difference(predicted, found), standing(subject)
-    return [
-        TableCell(text=clipped(subject.title, _MOST_TITLE), kind="name", link=key),
-        TableCell(text=clipped(str(subject.deployment)), kind="code"),
-        TableCell(text=subject.problem.platform.name, kind="name"),
-        "-" if predicted is None else f"{term_value(infos, pace, predicted)} ({term_name(infos, pace)})",
-        "-" if found is None else TableCell(text=microseconds(found.pace_us), note=_unless_measured(subject)),
-        "-" if off is None else f"{off:+.1f} %",
-        utilised(subject),
-        size(None if judged is None else judged.terms.get("peak_bytes") or None),
-        TableCell(text=state.label, kind=state.kind),
+    def measured(subject: Subject) -> Cell:
+        found = achieved(subject)
+        note = "" if subject.observed == "measured" else subject.observed
+        return Cell(None) if found is None else Cell(found.pace_us, note=note)
+
+    def off(subject: Subject) -> float | None:
+        percent = difference(predicted_pace_us(subject), achieved(subject))
+        return None if percent is None else percent / 100
+
+    def memory(subject: Subject) -> int | None:
+        return (None if subject.score is None else subject.score.terms.get("peak_bytes")) or None
+
+    def rank(subject: Subject) -> Cell:
+        state = standing(subject)
+        return Cell(state.label, state.kind)
+
+    titles: list[Column[Subject]] = [
+        Column("what", Unit.NAME, lambda one: Cell(clipped(one.title, _MOST_TITLE), link=places[id(one)])),
+        Column("runs", Unit.CODE, lambda one: str(one.deployment)),
+        Column("on", Unit.NAME, lambda one: one.problem.platform.name),
+        Column("predicted", Unit.MICROSECONDS, predicted),
+        Column("measured", Unit.MEASURED, measured),
+        Column("difference", Unit.CHANGE, off),
+        Column("utilisation", Unit.SHARE, utilised),
+        Column("peak memory", Unit.BYTES, memory),
+        Column("standing", Unit.TEXT, rank),
     ]
+    return Section("Compared", (table("What is compared", titles, subjects),), place="compared")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaceSection:
-    """A race and how far its answer can be trusted.
-
-    `verdict`, `kind`: how far its answer can be trusted, in a line, and what to think of it ("good", "warn",
-    "bad"). `quality`, `quality_words`: how good predictions were, and why some of it is not known.
-    `sustained`, `sustained_words`: what the finalists did for longer; no words where that was not asked for.
-    """
-
-    observed: str  # what its times are: "measured" or "simulated"
-    words: str  # how it went
-    verdict: str
-    kind: str
-    evidence: Table  # what that is based on
-    scatter: Plane | None  # predicted against measured; None: nothing to compare
-    quality: Table
-    quality_words: str
-    candidates: Table  # all of them; those that did not run stand last, and the title counts them
-    sustained: Table
-    sustained_words: str
-
-    @property
-    def title(self) -> str:
-        """Title of the section."""
-        return f"Predicted against {self.observed}"
-
-
-def race(subject: Subject) -> RaceSection | None:
-    """Return the race that a subject took part in, or None."""
-    result = subject.tuning
+def race(subject: Subject) -> Iterator[Block]:
+    """Yield the race that a subject took part in, and how far its answer can be trusted."""
+    result, seen = subject.tuning, subject.observed
     if result is None:
-        return None
-    verdict = result.verdict
-    return RaceSection(
-        observed=subject.observed,
-        words=_race_words(result),
-        verdict="" if verdict is None else verdict.line,
-        kind="" if verdict is None else TRUST[verdict.trust],
-        evidence=grid(evidence(result)),
-        scatter=predicted_chart(result, result.tables),
-        quality=grid(quality(result)),
-        quality_words="; ".join(quality_notes(result)),
-        candidates=grid(candidates(result, subject.deployment.deployment_id)),
-        sustained=grid(finalists(result)),
-        sustained_words=" ".join(sustained_words(result)),
-    )
+        return
+    yield Sentence(_race_words(result))
+    if result.verdict is not None:
+        yield Sentence(f" {result.verdict.line}", TRUST[result.verdict.trust], lead="trust")
+        yield Section("What trust is based on", (evidence(result),), folded=True)
+    chart, found, absent = predicted_chart(result, result.tables), quality(result), quality_notes(result)
+    if chart is None:
+        yield Sentence(f"No candidate was both predicted and {seen}.", Tone.SOFT)
+    else:
+        words = (
+            f"Pearson, Spearman: correlation of predicted and {seen} times, and of their ranks. MAPE: mean "
+            "error. Regret of top 1: by how much the plan with the least prediction is slower than the "
+            "fastest of all."
+        )
+        words += f" Absent: {'; '.join(absent)}." if absent else ""
+        yield Section("", (chart, found, *([Sentence(words, Tone.SOFT)] if found.rows else [])))
+    yield candidates(result, subject.deployment.deployment_id)
+    if words := " ".join(sustained_words(result)):
+        yield Section("Under sustained load", (Sentence(words), finalists(result)))
 
 
 def _race_words(result: TuningResult) -> str:
@@ -500,48 +431,22 @@ def _race_words(result: TuningResult) -> str:
     return " ".join([*parts, *rivals(result)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reasoning:
-    """Why a plan is as it is.
-
-    `cuts`, `units`, `demands`, `sets`: what is otherwise with other cuts, units, demands or sets of units;
-    `flight`: which period a number of requests in flight gives.
-    """
-
-    values: str  # values of the objective terms, in words
-    proven: bool  # whether it is proved that no plan of the class is better
-    looked: str  # among which plans, by whom and within what time the other plans were looked for
-    cuts: Table
-    units: Table
-    demands: Table
-    sets: Table
-    flight: Table
-    next_best: tuple[str, str]  # the next best plan, and what it costs
-    left_out: str  # what there was no time to look at; may be empty
-
-
-def reasoning(subject: Subject) -> Reasoning | None:
-    """Return the explanation of a subject, or None."""
+def reasoning(subject: Subject) -> Iterator[Block]:
+    """Yield why a plan is as it is, where that is known."""
     known = subject.explanation
     if known is None:
-        return None
-    problem, name = subject.problem, presenter_of(subject.problem).plan_name
-    other = known.next_best
-    return Reasoning(
-        values=explaining.values_words(problem, known),
-        proven=known.proven,
-        looked=_looked(subject, known),
-        cuts=grid(explaining.cuts(problem, known)),
-        units=grid(explaining.units(problem, known)),
-        demands=grid(explaining.demands(problem, known)),
-        sets=grid(explaining.sets(problem, known)),
-        flight=grid(explaining.flight(known)),
-        next_best=(
-            "" if other.plan is None else name(other.plan),
-            alternative_words(problem.formulation.terms, known, other),
-        ),
-        left_out="; ".join(known.left_out),
-    )
+        return
+    problem, other = subject.problem, known.next_best
+    lead, tone = ("proved", Tone.GOOD) if known.proven else ("found, not proved", Tone.WARN)
+    yield Sentence(f" {explaining.values_words(problem, known)}.", tone, lead=lead)
+    plan = "" if other.plan is None else f"{presenter_of(problem).plan_name(other.plan)} "
+    cost = alternative_words(problem.formulation.terms, known, other)
+    yield Sentence(f" {plan}{cost}", lead="Next best plan:")
+    yield from (of(problem, known) for of in (explaining.cuts, explaining.units, explaining.demands))
+    yield from (explaining.sets(problem, known), explaining.flight(known))
+    yield Sentence(_looked(subject, known), Tone.SOFT)
+    if known.left_out:
+        yield Sentence(f"There was no time for {'; '.join(known.left_out)}.", Tone.SOFT)
 
 
 def _looked(subject: Subject, known: Explanation) -> str:

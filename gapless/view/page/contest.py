@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ...answers import standings as tables
+from ...answers.blocks import Block, Section, Sentence, Tone
 from ...answers.courses import profile_chart
 from ...answers.sweeps import class_words
 from ...answers.words import counted
 from ...formulations.files import save
 from ...sweeps.contest import InstanceComparison
 from ...sweeps.standings import profiles, standings
-from ...version import __version__
-from .page import environment
-from .table import grid
+from .page import sections_page
 from .texts import GLOSSARY
 
 _TERMS = ("bound, gap", "exact, heuristic")
@@ -65,28 +63,20 @@ def write_instance_report(
 def contest_page(found: InstanceComparison, *, title: str = "", command: str = "") -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
     charts = [chart for one in profiles(found) if (chart := profile_chart(one))]
-    failures = grid(tables.failures(found))
-    places = [("standings", "Standings"), *([("profiles", "Performance profiles")] if charts else [])]
-    places += [("failures", "What failed")] if failures.rows else []
-    return (
-        environment()
-        .get_template("contest.html")
-        .render(
-            what="comparison",
-            title=title or found.title or "Comparison of backends",
-            summary=tuple(_summary(found)),
-            wrong=found.disagreements,
-            sections=[*places, ("answers", "All answers")],
-            standings=grid(tables.standings_table(found)),
-            words=_WORDS,
-            charts=charts,
-            failures=failures,
-            answers=grid(tables.answers(found)),
-            glossary=tuple(entry for entry in GLOSSARY if entry[0] in _TERMS),
-            version=__version__,
-            command=command,
-            made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
-        )
+    profiled: tuple[Block, ...] = (Sentence(_WORDS, Tone.SOFT), *charts) if charts else ()
+    return sections_page(
+        "comparison",
+        title or found.title or "Comparison of backends",
+        _summary(found),
+        [
+            Section("Standings", (tables.standings_table(found),), place="standings"),
+            Section("Performance profiles", profiled, place="profiles"),
+            Section("What failed", (tables.failures(found),), place="failures"),
+            Section("All answers", (tables.answers(found),), place="answers"),
+        ],
+        wrong=found.disagreements,
+        glossary=tuple(entry for entry in GLOSSARY if entry[0] in _TERMS),
+        command=command,
     )
 
 

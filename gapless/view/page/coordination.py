@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-from ...answers.charts import Bars
+from ...answers.blocks import Block, Section, Sentence, Tone
 from ...answers.coordination import (
     applications,
     bound_class,
@@ -27,9 +26,7 @@ from ...api.coordination import Coordination
 from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record
 from ...formulations.files import save
-from ...version import __version__
-from .page import environment
-from .table import Table, grid
+from .page import sections_page
 
 WINDOW_US = 400_000.0
 """How much of each record is drawn."""
@@ -63,27 +60,25 @@ def coordination_page(
 ) -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
     first = runs[0]
-    name = f"{first.scenario.name} on {first.setting.platform.name}"
-    return (
-        environment()
-        .get_template("coordination.html")
-        .render(
-            what="coordination",
-            title=title or name,
-            summary=tuple(_summary(runs)),
-            charts=_charts(runs),
-            deadlines=deadlines_chart(runs) if len(runs) > 1 else None,
-            shares=grid(deadlines(runs)) if len(runs) > 1 else None,
-            lines=() if len(runs) > 1 else tuple(map(_timeline, first.records[:_MOST_POLICIES])),
-            policies=grid(policies(first.records, first.setting.platform)),
-            bound=None if bound is None else grid(bound_table(bound)),
-            bound_class="" if bound is None else bound_class(bound),
-            applications=grid(applications(first.records)),
-            window=span_seconds(round(WINDOW_US)),
-            version=__version__,
-            command=command,
-            made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
+    several = len(runs) > 1
+    best: tuple[Block, ...] = ()
+    if bound is not None:
+        words = (
+            "What policies reach on parts of the scenario, beside the best plan that is known for them when "
+            f"everything is known beforehand, and what is proven. {bound_class(bound)}"
         )
+        best = (Sentence(words, Tone.SOFT), bound_table(bound))
+    return sections_page(
+        "coordination",
+        title or f"{first.scenario.name} on {first.setting.platform.name}",
+        _summary(runs),
+        [
+            Section("Policies", tuple(_policies(runs)), place="policies"),
+            Section("Who works when", () if several else tuple(_lines(first.records)), place="units"),
+            Section("How far from the best", best, place="bound"),
+            Section("Applications", (applications(first.records),), place="applications"),
+        ],
+        command=command,
     )
 
 
@@ -103,13 +98,22 @@ def _summary(runs: Sequence[Coordination]) -> Iterator[str]:
         yield behaviour.source
 
 
-def _charts(runs: Sequence[Coordination]) -> list[Bars]:
-    if len(runs) > 1:
-        return []
+def _policies(runs: Sequence[Coordination]) -> Iterator[Block]:
     records = runs[0].records
-    return [chart for chart in (rates_chart(records), in_time_chart(records)) if chart]
+    if len(runs) > 1:
+        yield from (deadlines_chart(runs), deadlines(runs))
+    else:
+        yield from filter(None, (rates_chart(records), in_time_chart(records)))
+    yield policies(records, runs[0].setting.platform)
 
 
-def _timeline(record: Record) -> tuple[Bars, Table]:
-    """Return the beginning of a record, and a table of its units."""
-    return record_chart(record, 0.0, min(WINDOW_US, record.end_us)), grid(units(record))
+def _lines(records: Sequence[Record]) -> Iterator[Block]:
+    """Yield the beginning of each record, and a table of its units."""
+    yield Sentence(
+        f"The first {span_seconds(round(WINDOW_US))}. What nobody was told of, because it fell back from "
+        "another unit, is pale.",
+        Tone.SOFT,
+    )
+    for record in records[:_MOST_POLICIES]:
+        yield record_chart(record, 0.0, min(WINDOW_US, record.end_us))
+        yield units(record)

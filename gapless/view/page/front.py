@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
+from ...answers.blocks import Section
 from ...answers.front import front_chart, front_table, status_words
 from ...answers.words import capital, seconds, term_name
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import save
 from ...formulations.problem import Problem
 from ...solvers.pareto import ParetoFront
-from ...version import __version__
 from ..presenter import presenter_of
-from .page import environment
-from .table import grid
+from .page import sections_page
 from .texts import GLOSSARY
 
 _TERMS = ("unit", "period", "bound, gap", "layer, cut, chunk")
@@ -58,21 +56,18 @@ def front_page(front: ParetoFront, problem: Problem, *, title: str = "", command
     networks = ", ".join(network.name for network in problem.networks)
     plans = front_table(problem, front, presenter_of(problem))
     names = [term_name(problem.formulation.terms, term) for term in front.terms]
-    return (
-        environment()
-        .get_template("front.html")
-        .render(
-            what="trade-offs",
-            title=title or f"Trade-offs of {networks} on {problem.platform.name}",
-            summary=[
-                f"{capital(' against '.join(names))}: {status_words(front)}.",
-                f"Solved by {front.backend} in {seconds(front.runtime_s)}, {front.solves:,} problems.",
-            ],
-            pictures=[front_chart(front, problem, pair, plans) for pair in combinations(front.terms, 2)],
-            plans=grid(plans),
-            glossary=tuple(entry for entry in GLOSSARY if entry[0] in _TERMS),
-            version=__version__,
-            command=command,
-            made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
-        )
+    charts = (front_chart(front, problem, pair, plans) for pair in combinations(front.terms, 2))
+    return sections_page(
+        "trade-offs",
+        title or f"Trade-offs of {networks} on {problem.platform.name}",
+        [
+            f"{capital(' against '.join(names))}: {status_words(front)}.",
+            f"Solved by {front.backend} in {seconds(front.runtime_s)}, {front.solves:,} problems.",
+        ],
+        [
+            Section("Trade-offs", tuple(charts), place="pictures"),
+            Section("Plans", (plans,), place="plans"),
+        ],
+        glossary=tuple(entry for entry in GLOSSARY if entry[0] in _TERMS),
+        command=command,
     )

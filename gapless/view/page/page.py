@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...answers.charts import Colour, Line, Plane, Tone
-from ...answers.runs import facts, times
+from ...answers import charts
+from ...answers.blocks import Block, Cell, Column, Section, Shown, Table, Tone, Unit, kept
+from ...answers.charts import Colour, Line, Plane
+from ...answers.runs import differences
 from ...files.run_differences import RunDifferences
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
-from .contents import MOST_ROWS, Contents, comparison_table, contents
+from .contents import MOST_ROWS, Contents, comparison, contents
 from .subject import Subject
-from .table import Table, grid
 from .texts import GLOSSARY, clipped, prose, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTables:
-    """The differences of two runs: a title, what differs, what is the same, and the times."""
-
-    title: str
-    facts: Table
-    same: str
-    times: Table | None
-
-
-def run_tables(found: RunDifferences) -> RunTables:
-    """Return what the page shows of the differences of two runs."""
-    measured = times(found)
-    return RunTables(
-        title=f"{clipped(found.second.path)} against {clipped(found.first.path)}",
-        facts=grid(facts(found)),
-        same=", ".join(found.same),
-        times=grid(measured) if measured.rows else None,
-    )
 
 
 _SHAPES = (
@@ -81,7 +61,29 @@ def _path(chart: Plane, line: Line) -> str:
 
 def _colour(colour: Colour) -> str:
     """Return the class of a colour of a bar."""
-    return colour if isinstance(colour, Tone) else f"c{colour % 8}"
+    return colour if isinstance(colour, charts.Tone) else f"c{colour % 8}"
+
+
+_MOST_ROWS = 300
+"""Of a table that does not ask for more."""
+
+_KINDS = (Unit.NAME, Unit.CODE, Unit.LONG)
+"""Units whose cells are set in a way of their own."""
+
+
+def _shown(given: Table) -> tuple[Table, int]:
+    """Return what is shown of a table, and how many rows are left out."""
+    return given.of(Shown.PAGE).first(max(given.most, _MOST_ROWS))
+
+
+def _drawn(cell: Cell, column: Column[Any]) -> tuple[str, str]:
+    """Return how a cell is set, and its text."""
+    kind = column.unit if column.unit in _KINDS else ""
+    return cell.tone if cell.tone not in (Tone.PLAIN, Tone.STRONG) else kind, clipped(column.text(cell))
+
+
+def _kept(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    return kept(blocks, Shown.PAGE)
 
 
 def _told(chart: Plane) -> list[list[tuple[str, str]]]:
@@ -109,32 +111,62 @@ def report_page(
     if not subjects:
         raise InvalidInputError("a report needs at least one plan or deployment")
     keys = [f"s{number}" for number in range(1, len(subjects) + 1)]
-    moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            what="report",
-            title=title or _title(subjects),
-            subjects=_sections(subjects, keys),
-            compared=comparison_table(subjects, keys) if len(subjects) > 1 else None,
-            runs=[run_tables(found) for found in runs],
-            glossary=_glossary(subjects),
-            version=__version__,
-            command=command,
-            made_at=moment,
-        )
+    several = [comparison(subjects, keys)] if len(subjects) > 1 else []
+    pairs = (replace(differences(found), place=f"runs-{number}") for number, found in enumerate(runs, 1))
+    return rendered(
+        "page.html",
+        "report",
+        title or _title(subjects),
+        command,
+        made_at,
+        subjects=_sections(subjects, keys),
+        sections=[*several, *pairs],
+        glossary=_glossary(subjects),
     )
+
+
+def sections_page(
+    what: str,
+    title: str,
+    summary: Iterable[str],
+    sections: Iterable[Section],
+    *,
+    wrong: Sequence[str] = (),
+    glossary: Sequence[tuple[str, str]] = (),
+    command: str = "",
+) -> str:
+    """Return a page of sections below a summary as HTML; everything that comes from files is escaped.
+
+    `what`: kind of page; `wrong`: proofs that contradict each other; `command`: as of `report_page`.
+    """
+    return rendered(
+        "sections.html",
+        what,
+        title,
+        command,
+        summary=tuple(summary),
+        sections=_kept(tuple(sections)),
+        wrong=wrong,
+        glossary=glossary,
+    )
+
+
+def rendered(
+    template: str, what: str, title: str, command: str, made_at: datetime | None = None, **given: object
+) -> str:
+    """Return a page of a template with what all of them have."""
+    moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
+    page = environment().get_template(template)
+    return page.render(what=what, title=title, version=__version__, command=command, made_at=moment, **given)
 
 
 def _sections(subjects: Sequence[Subject], keys: Sequence[str]) -> list[Contents]:
     """Return what is shown of each subject; a race that several took part in is shown once."""
     rows = MOST_ROWS // len(subjects)
-    found = [contents(subject, key, rows) for subject, key in zip(subjects, keys, strict=True)]
     races = [subject.tuning for subject in subjects]
     return [
-        replace(section, race=None) if races[number] in races[:number] else section
-        for number, section in enumerate(found)
+        contents(subject, key, rows, raced=races[number] not in races[:number])
+        for number, (subject, key) in enumerate(zip(subjects, keys, strict=True))
     ]
 
 
@@ -173,6 +205,8 @@ def environment() -> Environment:
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
     environment.filters |= {"prose": prose, "path": _path, "told": _told, "colour": _colour}
+    environment.filters |= {"shown": _shown, "drawn": _drawn, "kept": _kept}
+    environment.filters["sort_of"] = lambda block: type(block).__name__
     environment.globals["shapes"] = _SHAPES
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...answers import sweeps
+from ...answers.blocks import Block, Section, Sentence, Table, Tone
 from ...answers.charts import Bars
 from ...answers.sweeps import class_words, growth_chart, outcomes_chart, platforms_chart, proofs_chart
 from ...answers.words import seconds
 from ...formulations.files import save
 from ...sweeps.findings import contests, disagreements, growths, records
 from ...sweeps.run import SweepResult
-from ...version import __version__
-from .page import environment
-from .table import Table, grid
+from .page import sections_page
 from .texts import GLOSSARY
 
 _MOST_CHARTS = 24
-Numbered = tuple[Bars, Table]
-"""A chart, and the same as a table."""
+
+_PLATFORMS = (
+    "Of each platform the best plan, over all backends; numbers of devices that differ in price are "
+    "platforms of their own."
+)
+_DEVICES = (
+    "The best plan with each number of devices (of a board: with so many of its units at most). Blue: what "
+    "the next smaller number reaches; green: what is new."
+)
 
 _TERMS = ("unit", "period", "bound, gap", "exact, heuristic")
 _OWN_TERMS = (
@@ -32,17 +36,6 @@ _OWN_TERMS = (
     ("for its price", "The same divided by the price, as a share of the largest."),
     ("size", "Layers x units: the cells of the table of costs."),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartSection:
-    """Charts under one heading; `hidden` more are left out."""
-
-    place: str
-    title: str
-    words: str
-    charts: tuple[Numbered, ...]
-    hidden: int
 
 
 def write_sweep_report(found: SweepResult, out: str | Path, *, title: str = "", command: str = "") -> Path:
@@ -81,33 +74,27 @@ def write_sweep_report(found: SweepResult, out: str | Path, *, title: str = "", 
 
 def sweep_page(found: SweepResult, *, title: str = "", command: str = "") -> str:
     """Return the page as HTML; everything that comes from files is escaped."""
-    rows = found.rows
-    charts = [section for section in _sections(found) if section.charts]
-    failures = grid(sweeps.failures(found.failed))
-    places = [(section.place, section.title) for section in charts]
-    places += [("backends", "Which backend proves what")]
-    places += [("failures", "What failed")] if failures.rows else []
-    return (
-        environment()
-        .get_template("sweep.html")
-        .render(
-            what="sweep",
-            title=title or found.sweep.title or "Sweep",
-            summary=tuple(_summary(found)),
-            wrong=disagreements(rows),
-            sections=[*places, ("plans", "All plans")],
-            charts=charts,
-            outcomes=outcomes_chart(rows),
-            backends=grid(sweeps.backends(rows)),
-            sizes=grid(sweeps.sizes(rows)),
-            scatter=proofs_chart(rows),
-            failures=failures,
-            plans=grid(sweeps.plans(rows, found.sweep.currency)),
-            glossary=(*(entry for entry in GLOSSARY if entry[0] in _TERMS), *_OWN_TERMS),
-            version=__version__,
-            command=command,
-            made_at=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
-        )
+    rows, currency = found.rows, found.sweep.currency
+    proofs = proofs_chart(rows)
+    about = [Sentence(proofs.words, Tone.SOFT)] if proofs is not None and proofs.words else []
+    compared = ((platforms_chart(one, currency), sweeps.platforms(one, currency)) for one in contests(rows))
+    grown = ((growth_chart(one), sweeps.devices(one)) for one in growths(rows))
+    told: list[Block] = [outcomes_chart(rows), sweeps.backends(rows), sweeps.sizes(rows)]
+    told += [proofs, *about] if proofs else []
+    return sections_page(
+        "sweep",
+        title or found.sweep.title or "Sweep",
+        _summary(found),
+        [
+            Section("Which platform to buy", tuple(_charts(_PLATFORMS, tuple(compared))), place="platforms"),
+            Section("What one more device brings", tuple(_charts(_DEVICES, tuple(grown))), place="devices"),
+            Section("Which backend proves what", tuple(told), place="backends"),
+            Section("What failed", (sweeps.failures(found.failed),), place="failures"),
+            Section("All plans", (sweeps.plans(rows, currency),), place="plans"),
+        ],
+        wrong=disagreements(rows),
+        glossary=(*(entry for entry in GLOSSARY if entry[0] in _TERMS), *_OWN_TERMS),
+        command=command,
     )
 
 
@@ -129,24 +116,13 @@ def _summary(found: SweepResult) -> Iterator[str]:
         yield f"Tried again because a worker was lost: {again:,} of them."
 
 
-def _sections(found: SweepResult) -> Iterator[ChartSection]:
-    compared, grown = contests(found.rows), growths(found.rows)
-    yield ChartSection(
-        place="platforms",
-        title="Which platform to buy",
-        words="Of each platform the best plan, over all backends; numbers of devices that differ in price "
-        "are platforms of their own.",
-        charts=tuple(
-            (platforms_chart(one, found.sweep.currency), grid(sweeps.platforms(one, found.sweep.currency)))
-            for one in compared[:_MOST_CHARTS]
-        ),
-        hidden=max(0, len(compared) - _MOST_CHARTS),
-    )
-    yield ChartSection(
-        place="devices",
-        title="What one more device brings",
-        words="The best plan with each number of devices (of a board: with so many of its units at most). "
-        "Blue: what the next smaller number reaches; green: what is new.",
-        charts=tuple((growth_chart(one), grid(sweeps.devices(one))) for one in grown[:_MOST_CHARTS]),
-        hidden=max(0, len(grown) - _MOST_CHARTS),
-    )
+def _charts(words: str, found: Sequence[tuple[Bars, Table]]) -> Iterator[Block]:
+    """Yield charts, each with the same as a table, behind a sentence; nothing where there are none."""
+    if not found:
+        return
+    yield Sentence(words, Tone.SOFT)
+    for pair in found[:_MOST_CHARTS]:
+        yield from pair
+    if len(found) > _MOST_CHARTS:
+        words = f"… and {len(found) - _MOST_CHARTS} more: see the table of the sweep."
+        yield Sentence(words, Tone.SOFT)

@@ -9,14 +9,14 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from ...answers.blocks import Column, Table, Unit, table
 from ...answers.charts import Block, Gantt, Row, Span, Tick, span, time_ticks
 from ...answers.traces import headings, unit_rows
-from ...answers.words import capital, counted, microseconds, percent
+from ...answers.words import capital, counted, microseconds
 from ...formulations.history import Interval, is_message
 from .execution import unlike
 from .played import Lane, Played, lanes_of, played, together
 from .subject import Subject
-from .table import Table, TableCell, columns, numbers, table
 from .ways import Step, script_data, steps_of
 
 ROW, TITLE, STRIP, AXIS, GAP, HEADING = 26, 26, 12, 26, 10, 24
@@ -261,64 +261,67 @@ def covered(blocks: Sequence[Block], whole_ns: int) -> int:
 
 
 def _unit_table(bands: Sequence[Placed]) -> Table:
-    rows = []
-    for band in bands:
-        for row in band.chart.rows:
-            if not row.blocks:
-                rows.append((band.chart.title, row.unit, "0", "-", "-", "-", "-", "-"))
-                continue
-            start_us, end_us = row.blocks[0].start_ns / 1000, row.blocks[-1].end_ns / 1000
-            busy_us, whole_us = _sum_us((b.start_ns, b.end_ns) for b in row.blocks), end_us - start_us
-            rows.append(
-                (
-                    band.chart.title,
-                    row.unit,
-                    f"{len(row.blocks):,}",
-                    microseconds(start_us),
-                    microseconds(end_us),
-                    microseconds(busy_us),
-                    "-" if row.link else microseconds(_sum_us(row.idle_ns)),
-                    percent(round(1000 * busy_us / whole_us) if whole_us else None),
-                )
-            )
-    return table(
-        "What each unit did",
-        columns(
-            "trace",
-            "unit",
-            *numbers("blocks", "first start", "last end", "busy", "bubbles", "busy in between"),
+    def last_ns(row: Row) -> int | None:
+        return row.blocks[-1].end_ns if row.blocks else None
+
+    def busy_us(row: Row) -> float | None:
+        return _sum_us((b.start_ns, b.end_ns) for b in row.blocks) if row.blocks else None
+
+    def between(row: Row) -> float | None:
+        busy, whole_ns = busy_us(row), (last_ns(row) or 0) - (row.blocks[0].start_ns if row.blocks else 0)
+        return 1000 * busy / whole_ns if busy is not None and whole_ns else None
+
+    def bubbles_us(row: Row) -> float | None:
+        return None if row.link or not row.blocks else _sum_us(row.idle_ns)
+
+    def us(time_ns: int | None) -> float | None:
+        return None if time_ns is None else time_ns / 1000
+
+    titles: list[Column[tuple[str, Row]]] = [
+        Column("trace", Unit.TEXT, lambda one: one[0]),
+        Column("unit", Unit.TEXT, lambda one: one[1].unit),
+        Column("blocks", Unit.COUNT, lambda one: len(one[1].blocks)),
+        Column(
+            "first start", Unit.MEASURED, lambda one: us(one[1].blocks[0].start_ns if one[1].blocks else None)
         ),
-        rows,
-    )
+        Column("last end", Unit.MEASURED, lambda one: us(last_ns(one[1]))),
+        Column("busy", Unit.MEASURED, lambda one: busy_us(one[1])),
+        Column("bubbles", Unit.MEASURED, lambda one: bubbles_us(one[1])),
+        Column("busy in between", Unit.SHARE, lambda one: between(one[1])),
+    ]
+    rows = ((band.chart.title, row) for band in bands for row in band.chart.rows)
+    return table("What each unit did", titles, rows)
+
+
+_Way = tuple[str, str, list[Step]]
+"""Title of a trace, name of a request, and its steps."""
 
 
 def _request_table(
     traces: Sequence[Played], steps: Sequence[Mapping[Interval, Step]], lanes: Sequence[Lane]
 ) -> Table:
-    rows = []
-    for trace, taken in zip(traces, steps, strict=True):
-        for number, lane in enumerate(lanes):
-            own = [taken[event] for event in trace.events if event.stream == number]
-            runs_us = sum(step.event.end_us - step.event.start_us for step in own)
-            lost_us: dict[str, float] = defaultdict(float)
-            for step in own:
-                for other, cost_us in step.beside:
-                    lost_us[lanes[other.stream].name] += cost_us
-            by_cost = sorted(lost_us.items(), key=itemgetter(1), reverse=True)
-            most = [f"{name} {microseconds(cost_us)}" for name, cost_us in by_cost if cost_us]
-            rows.append(
-                (
-                    trace.title,
-                    TableCell(text=lane.name, kind="name"),
-                    f"{len(own):,}",
-                    TableCell(text=" ".join(dict.fromkeys(step.event.unit for step in own)), kind="text"),
-                    microseconds(runs_us),
-                    microseconds(sum(step.wait_us for step in own)),
-                    TableCell(text=", ".join(most) or "-", kind="text"),
-                )
-            )
-    return table(
-        "The way of each request",
-        columns("trace", "request", *numbers("blocks"), "units", *numbers("runs", "waits"), "lost to"),
-        rows,
+    def lost_to(own: Sequence[Step]) -> str | None:
+        lost_us: dict[str, float] = defaultdict(float)
+        for step in own:
+            for other, cost_us in step.beside:
+                lost_us[lanes[other.stream].name] += cost_us
+        by_cost = sorted(lost_us.items(), key=itemgetter(1), reverse=True)
+        return ", ".join(f"{name} {microseconds(cost_us)}" for name, cost_us in by_cost if cost_us) or None
+
+    titles: list[Column[_Way]] = [
+        Column("trace", Unit.TEXT, lambda one: one[0]),
+        Column("request", Unit.NAME, lambda one: one[1]),
+        Column("blocks", Unit.COUNT, lambda one: len(one[2])),
+        Column("units", Unit.LONG, lambda one: " ".join(dict.fromkeys(step.event.unit for step in one[2]))),
+        Column(
+            "runs", Unit.MEASURED, lambda one: sum(step.event.end_us - step.event.start_us for step in one[2])
+        ),
+        Column("waits", Unit.MEASURED, lambda one: sum(step.wait_us for step in one[2])),
+        Column("lost to", Unit.LONG, lambda one: lost_to(one[2])),
+    ]
+    rows = (
+        (trace.title, lane.name, [taken[event] for event in trace.events if event.stream == number])
+        for trace, taken in zip(traces, steps, strict=True)
+        for number, lane in enumerate(lanes)
     )
+    return table("The way of each request", titles, rows)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import isclose
 
 from ...answers import words
+from ...answers.blocks import Column, Table, Unit, table
 from ...answers.charts import Axis, Bar, Bars, Part, Tone, Track, share
 from ...answers.words import microseconds, millis, term_name
 from ...executor.simulation import charged_for
@@ -13,11 +15,11 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem
 from ...formulations.shares import shares_of
+from ...formulations.streams import Stream
 from ...formulations.terms import Dimension
 from ..presenter import presenter_of
 from .execution import Achieved, achieved, predicted_pace_us, race_row
 from .subject import Subject
-from .table import Table, TableCell, columns, numbers, table
 
 _MOST_CHUNKS = 48
 
@@ -50,7 +52,7 @@ def utilisation(subject: Subject) -> Bars | None:
     }
     told = (f"{name} {shares}" for name, shares in said.items() if shares)
     return Bars(
-        title="Busy share of each unit",
+        title=f"Share of the {whole} that each unit is busy",
         across=Axis(name=f"share of the {whole}", unit="%", low=0, high=100),
         rows=rows,
         words=f"Busy share of the {whole}: {'; '.join(told)}.",
@@ -98,28 +100,6 @@ def _measured(found: Achieved | None) -> _Account | None:
     return (Tone.MEASURED, found.pace_us, found.busy_us) if found is not None and found.busy_us else None
 
 
-def chunk_table(subject: Subject) -> Table:
-    """Return all chunks of a deployment: what they are charged with, and what they took.
-
-    In a workload a chunk takes longer than it would take alone: it loses time to what runs beside it.
-    """
-    took = _took(subject)
-    several = len(subject.deployment.streams) > 1
-    beside = _beside_others(subject)
-    more, _ = _further(subject)
-    titles = columns(
-        *(("request" if subject.deployment.rounds else "stream",) if several else ()),
-        "layers",
-        "from, to",
-        "unit",
-        *numbers(*(("alone", "predicted") if beside else ("predicted",))),
-        *(numbers(subject.observed, "of that copies", "difference") if took else ()),
-        *numbers(*more),
-    )
-    caption = "Chunks: median times" if took else "Chunks"
-    return table(caption, titles, _chunk_rows(subject, beside, took, several=several), most=_MOST_CHUNKS)
-
-
 _Key = tuple[str, int]
 """Name of a stream, index of a chunk."""
 
@@ -127,31 +107,64 @@ _Taken = tuple[float, float | None]
 """Median busy time of a chunk, and of that its copies, if they are known; microseconds."""
 
 
-def _chunk_rows(
-    subject: Subject, beside: dict[_Key, int], took: dict[_Key, _Taken], *, several: bool
-) -> Iterator[list[TableCell | str]]:
-    charged, (_, further) = _charged_us(subject), _further(subject)
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk of a stream, and what it takes alone, microseconds."""
+
+    stream: Stream
+    index: int
+    alone_us: int | None
+
+    @property
+    def key(self) -> _Key:
+        return self.stream.name, self.index
+
+
+def chunk_table(subject: Subject) -> Table:
+    """Return all chunks of a deployment: what they are charged with, and what they took.
+
+    In a workload a chunk takes longer than it would take alone: it loses time to what runs beside it.
+    """
+    streams, took, beside = subject.deployment.streams, _took(subject), _beside_others(subject)
+    more, further = presenter_of(subject.problem).chunk_columns(subject.problem, subject.deployment)
     layers = {network.name: network.layer_names for network in subject.problem.networks}
-    for stream, times in zip(subject.deployment.streams, charged, strict=True):
-        for index, (chunk, alone) in enumerate(zip(stream.chunks, times, strict=True)):
-            names, key = layers[chunk.network], (stream.name, index)
-            runs = stream.runs(index)
-            first, last = names[runs[0][0]], names[runs[-1][1] - 1]
-            row: list[TableCell | str] = [TableCell(text=stream.name, kind="name")] if several else []
-            row += [
-                stream.layers(index),
-                TableCell(text=first if first == last else f"{first}, {last}", kind="name"),
-                TableCell(text=chunk.unit, kind="name"),
-                millis(alone),
-            ]
-            row += [millis(beside.get(key))] if beside else []
-            row += _taken(took.get(key), beside.get(key, alone)) if took else []
-            yield [*row, *further.get(key, ())]
 
+    def ends(one: _Chunk) -> str:
+        names, runs = layers[one.stream.chunks[one.index].network], one.stream.runs(one.index)
+        return ", ".join(dict.fromkeys((names[runs[0][0]], names[runs[-1][1] - 1])))
 
-def _further(subject: Subject) -> tuple[tuple[str, ...], Mapping[_Key, tuple[str, ...]]]:
-    """Return what the formulation says of chunks in columns of its own: titles, and texts by chunk."""
-    return presenter_of(subject.problem).chunk_columns(subject.problem, subject.deployment)
+    def off(one: _Chunk) -> float | None:
+        expected, taken = beside.get(one.key, one.alone_us), took.get(one.key)
+        return None if taken is None or not expected else taken[0] / expected - 1
+
+    def own(place: int) -> Callable[[_Chunk], str | None]:
+        return lambda one: further[one.key][place] if one.key in further else None
+
+    titles: list[Column[_Chunk]] = []
+    if len(streams) > 1:
+        what = "request" if subject.deployment.rounds else "stream"
+        titles.append(Column(what, Unit.NAME, lambda one: one.stream.name))
+    titles += [
+        Column("layers", Unit.TEXT, lambda one: one.stream.layers(one.index)),
+        Column("from, to", Unit.NAME, ends),
+        Column("unit", Unit.NAME, lambda one: one.stream.chunks[one.index].unit),
+        Column("alone" if beside else "predicted", Unit.MICROSECONDS, lambda one: one.alone_us),
+    ]
+    if beside:
+        titles.append(Column("predicted", Unit.MICROSECONDS, lambda one: beside.get(one.key)))
+    if took:
+        titles += [
+            Column(subject.observed, Unit.MEASURED, lambda one: took.get(one.key, (None, None))[0]),
+            Column("of that copies", Unit.MEASURED, lambda one: took.get(one.key, (None, None))[1]),
+            Column("difference", Unit.CHANGE, off),
+        ]
+    titles += [Column(title, Unit.COUNT, own(place)) for place, title in enumerate(more)]
+    chunks = (
+        _Chunk(stream, index, alone_us)
+        for stream, times in zip(streams, _charged_us(subject), strict=True)
+        for index, alone_us in enumerate(times)
+    )
+    return table("Chunks: median times" if took else "Chunks", titles, chunks, most=_MOST_CHUNKS)
 
 
 def _beside_others(subject: Subject) -> dict[_Key, int]:
@@ -178,14 +191,6 @@ def _took(subject: Subject) -> dict[_Key, _Taken]:
     if row is None or len(row.chunk_us) != len(keys):
         return {}
     return {key: (time, None) for key, time in zip(keys, row.chunk_us, strict=True)}
-
-
-def _taken(times: _Taken | None, predicted: int | None) -> list[TableCell | str]:
-    if times is None:
-        return ["-", "-", "-"]
-    busy, copies = times
-    off = "-" if not predicted else f"{100 * (busy / predicted - 1):+.1f} %"
-    return [microseconds(busy), microseconds(copies), off]
 
 
 def _charged_us(subject: Subject) -> tuple[tuple[int | None, ...], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ...answers.blocks import Block, Column, Row, Section, Sentence, Shown, Table, Tone
+from ...answers.blocks import Block, Column, Row, Section, Sentence, Shown, Table, Tone, kept
 from ..layout import indented, plain_table
 
 _STYLES = {
@@ -28,9 +28,7 @@ def blocks_view(blocks: Iterable[Block], *, details: bool = True) -> Group:
 def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
     """Yield blocks; a blank line stands before and after tables, except before soft sentences about them."""
     before: Block | None = None
-    for block in blocks:
-        if _left_out(block, place):
-            continue
+    for block in kept(blocks, place):
         about = isinstance(block, Sentence) and block.tone is Tone.SOFT
         both = isinstance(before, Sentence) and isinstance(block, Sentence)
         if before is not None and not both and not about:
@@ -53,17 +51,6 @@ def _inside(block: Block, place: Shown) -> Iterator[RenderableType]:
         yield from table_view(block, place)
     else:
         yield from _parts([block], place)
-
-
-def _left_out(block: Block, place: Shown) -> bool:
-    match block:
-        case Sentence():
-            return not block.shown & place
-        case Table():
-            return not block.rows
-        case Section():
-            folded = block.folded and place is Shown.BRIEF
-            return folded or all(_left_out(part, place) for part in block.blocks)
 
 
 def sentence_view(one: Sentence) -> Text:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gapless
+from gapless.answers.blocks import Sentence
 from gapless.formulations.judge import score
 from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
@@ -18,15 +19,22 @@ from gapless.solvers.result import Candidate, SolveResult
 from gapless.view.explaining.explain import Inquiry
 from gapless.view.page.answers import standing
 from gapless.view.page.contents import reasoning
+from gapless.view.page.subject import Subject
 from gapless.view.page.subjects import subject
 
 from ...conftest import Cli
+from ..page.markup import among
 
 NO_TIME_S = 1e-9
 
 
 def problem() -> Problem:
     return gapless.table_problem({"conv": [9, 2], "norm": [9, 2], "pick": [1, None]}, ["a", "b"])
+
+
+def looked(about: Subject) -> str:
+    """Return what the page says about the search."""
+    return next(one.text for one in among(reasoning(about), Sentence) if one.text.startswith("Looked"))
 
 
 def worse(found: SolveResult) -> Plan:
@@ -119,16 +127,13 @@ def test_a_card_says_the_same_in_all_its_parts(
     assert card.explanation is not None
     assert card.explanation.proven
     assert standing(card).label == "proved best"
-    searched = reasoning(card)
-    assert searched is not None
-    assert f"by {card.explanation.backend} within 1e-09 s." in searched.looked
-    assert "The plans and proofs of native and exhaustive count here, too" in searched.looked
-    from_file = reasoning(subject(asked, compared.best.plan, answers=card.answers, explained=NO_TIME_S))
-    assert from_file is not None
-    assert "come from searches that are not known here" in from_file.looked
-    apart = reasoning(subject(asked, compared.best.plan, explained=NO_TIME_S))
-    assert apart is not None
-    assert apart.looked.endswith("within 1e-09 s.")
+    searched = looked(card)
+    assert f"by {card.explanation.backend} within 1e-09 s." in searched
+    assert "The plans and proofs of native and exhaustive count here, too" in searched
+    from_file = subject(asked, compared.best.plan, answers=card.answers, explained=NO_TIME_S)
+    assert "come from searches that are not known here" in looked(from_file)
+    apart = subject(asked, compared.best.plan, explained=NO_TIME_S)
+    assert looked(apart).endswith("within 1e-09 s.")
     poor = subject(asked, worse(compared.best), answers=compared, explained=NO_TIME_S)
     assert poor.explanation is not None
     assert poor.explanation.next_best.values == compared.best.values

@@ -17,6 +17,7 @@ from gapless.view.page.subjects import subject
 from gapless.view.page.timeline import timeline
 from gapless.view.page.utilisation import chunk_table
 from tests.formulations.cooperation.test_judge import plan, two_convolutions
+from tests.gapless.view.page.markup import texts
 
 from .test_pipelines import shown
 
@@ -62,7 +63,7 @@ def test_steps_are_shown_one_below_the_other() -> None:
 def test_the_page_shows_tiles_and_copies() -> None:
     problem = board()
     about = subject(problem, GROUP, explained=None)
-    rows = [[str(getattr(cell, "text", cell)) for cell in row.cells] for row in chunk_table(about).rows]
+    rows = texts(chunk_table(about))
     assert [row[-3:] for row in rows] == [
         ["rows 0-2", "rows 0-3 of 10", "0.0 %"], ["rows 3-9", "rows 2-9 of 10", "0.0 %"], ["all", "-", "-"]
     ]  # fmt: skip

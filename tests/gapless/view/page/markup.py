@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html.parser import HTMLParser
+from typing import TypeVar
+
+from gapless.answers.blocks import Block, Section, Table
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+
+def texts(given: Table) -> list[list[str]]:
+    """Return the texts of the cells of a table."""
+    return [[c.text(cell) for c, cell in zip(given.columns, row.cells, strict=True)] for row in given.rows]
+
+
+def column(given: Table, title: str) -> list[str]:
+    """Return the texts of one column."""
+    index = [one.title for one in given.columns].index(title)
+    return [row[index] for row in texts(given)]
+
+
+def among(blocks: Iterable[Block], kind: type[BlockT]) -> list[BlockT]:
+    """Return the blocks of one kind, in sections, too."""
+    found: list[BlockT] = []
+    for block in blocks:
+        found += [block] if isinstance(block, kind) else []
+        found += among(block.blocks, kind) if isinstance(block, Section) else []
+    return found
+
 
 _VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 

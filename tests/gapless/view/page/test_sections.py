@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from gapless.answers.blocks import Sentence, Table, Tone
+from gapless.answers.charts import Bars, Plane
 from gapless.answers.race import predicted_chart
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
@@ -20,15 +22,10 @@ from gapless.view.page.contents import heat_maps, memory, origin, race, reasonin
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.subject import Subject
-from gapless.view.page.table import Table
 from gapless.view.page.utilisation import chunk_table, utilisation
 from gapless.view.presenter import presenter_of
 from tests.gapless.view.page import samples
-
-
-def column(table: Table, title: str) -> list[str]:
-    index = [one.title for one in table.columns].index(title)
-    return [row.cells[index].text for row in table.rows]
+from tests.gapless.view.page.markup import among, column, texts
 
 
 def test_the_pace_is_what_the_judge_and_the_measurement_say() -> None:
@@ -148,31 +145,31 @@ def test_chunks_of_a_workload_have_times_alone_and_beside_others() -> None:
 
 def test_the_race_as_scatter_and_table() -> None:
     subject = samples.raced()
-    found = race(subject)
+    found = list(race(subject))
     result = subject.tuning
-    assert found is not None
-    assert found.scatter is not None
+    (scatter,) = among(found, Plane)
+    _, quality, candidates, *_ = among(found, Table)
     assert result is not None
-    assert len(found.scatter.marks) == 2 * len(result.rows)
-    assert [series.name for series in found.scatter.series] == ["table isolated", "table interpolated"]
-    assert sum(mark.ring for _, mark in found.scatter.marks) == 2
+    assert len(scatter.marks) == 2 * len(result.rows)
+    assert [series.name for series in scatter.series] == ["table isolated", "table interpolated"]
+    assert sum(mark.ring for _, mark in scatter.marks) == 2
     hollow = sum(row.candidate.kind is CandidateKind.BASELINE for row in result.rows)
-    assert sum(mark.hollow for _, mark in found.scatter.marks) == 2 * hollow
-    axes = found.scatter.across, found.scatter.upwards
+    assert sum(mark.hollow for _, mark in scatter.marks) == 2 * hollow
+    axes = scatter.across, scatter.upwards
     assert all(
         axis.low < value < axis.high
-        for _, mark in found.scatter.marks
+        for _, mark in scatter.marks
         for axis, value in zip(axes, (mark.x, mark.y), strict=True)
     )
-    assert len(found.candidates.rows) == len(result.rows)
-    assert [row.strong for row in found.candidates.rows] == [True] + [False] * (len(result.rows) - 1)
+    assert len(candidates.rows) == len(result.rows)
+    assert [row.tone is Tone.STRONG for row in candidates.rows] == [True] + [False] * (len(result.rows) - 1)
     pearson = [entry.pearson for entry in result.quality]
-    assert column(found.quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
+    assert column(quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
     of_one = predicted_chart(result, ["isolated"])
     assert of_one is not None
     assert [series.name for series in of_one.series] == ["plan", "baseline"], "colours, not hollow marks"
     assert not any(mark.hollow for _, mark in of_one.marks)
-    (ideal,) = found.scatter.guides
+    (ideal,) = scatter.guides
     assert all(x == y for x, y in ideal.points)
 
 
@@ -180,42 +177,40 @@ def test_a_race_that_nobody_finished_has_no_scatter() -> None:
     subject = samples.raced()
     assert subject.tuning is not None
     rows = tuple(replace(row, comparable_us=None, ratio=None) for row in subject.tuning.rows)
-    found = race(replace(subject, tuning=replace(subject.tuning, rows=rows)))
-    assert found is not None
-    assert found.scatter is None
-    assert race(samples.small()) is None
+    found = list(race(replace(subject, tuning=replace(subject.tuning, rows=rows))))
+    assert among(found, Sentence)
+    assert among(found, Plane) == []
+    assert list(race(samples.small())) == []
 
 
 def test_answers_with_everything_that_can_go_wrong() -> None:
-    found = answers(samples.workload())
-    assert found is not None
-    assert column(found.table, "backend") == ["native", "cpsat", "z3", "pulp"]
-    assert column(found.table, "status") == [
+    found = list(answers(samples.workload()))
+    backends = among(found, Table)[0]
+    assert column(backends, "backend") == ["native", "cpsat", "z3", "pulp"]
+    assert column(backends, "status") == [
         "FEASIBLE",
         "FEASIBLE",
         "NO ANSWER",
         "FAILED",
     ]
-    assert column(found.table, "gap") == ["26.27 %", "23.60 %", "-", "-"]
-    assert "no valid one has less than 901.000 ms (cpsat)" in found.words
-    assert found.ranges is not None
-    tracks = [track for bar in found.ranges.rows for track in bar.tracks]
+    assert column(backends, "gap") == ["26.27 %", "23.60 %", "-", "-"]
+    assert "no valid one has less than 901.000 ms (cpsat)" in among(found, Sentence)[0].text
+    (ranges,) = among(found, Bars)
+    tracks = [track for bar in ranges.rows for track in bar.tracks]
     assert (tracks[2].plan, tracks[2].bound) == (None, None)
-    assert tracks[1].plan == found.ranges.across.high
-    assert tracks[0].bound == found.ranges.across.low
+    assert tracks[1].plan == ranges.across.high
+    assert tracks[0].bound == ranges.across.low
     still = tracks[0].parts[0]
     assert (still.start, still.start + still.length) == (tracks[0].bound, tracks[0].plan)
-    assert answers(samples.small()) is None
+    assert list(answers(samples.small())) == []
     failed = replace(samples.workload(), answers=samples.workload().answers[-1:])
-    nothing = answers(failed)
-    assert nothing is not None
-    assert nothing.words == "No backend has found a plan."
+    assert among(answers(failed), Sentence)[0].text == "No backend has found a plan."
     cold = replace(samples.workload().answers[1], start=StartMode.NONE)
-    shown = answers(replace(samples.workload(), answers=(samples.workload().answers[1], cold)))
-    assert shown is not None
-    assert column(shown.table, "backend") == ["cpsat", "cpsat (cold)"]
-    assert column(shown.table, "plan by") == ["itself", "itself"]
-    assert column(shown.table, "bound by") == ["the start", "the start"]
+    pair = replace(samples.workload(), answers=(samples.workload().answers[1], cold))
+    shown = among(answers(pair), Table)[0]
+    assert column(shown, "backend") == ["cpsat", "cpsat (cold)"]
+    assert column(shown, "plan by") == ["itself", "itself"]
+    assert column(shown, "bound by") == ["the start", "the start"]
 
 
 @pytest.mark.parametrize(
@@ -232,25 +227,22 @@ def test_memory_against_the_capacity(capacity: int | None, drawn: bool, words: s
     platform = replace(subject.problem.platform, memory_bytes=capacity)
     usage = Usage(steps=((0, 40), (10, 100), (20, 0)), while_bytes=(100,))
     found = memory(replace(subject, memory=usage, problem=replace(subject.problem, platform=platform)))
-    assert found is not None
-    assert found.chart is not None
-    assert words in found.chart.words
-    peak, *limits = (line.points[0][1] or 0 for line in found.chart.guides)
+    (chart,) = among(found, Plane)
+    assert words in chart.words
+    peak, *limits = (line.points[0][1] or 0 for line in chart.guides)
     assert len(limits) == drawn
     assert all((limit > peak) is (capacity == 150) for limit in limits)
-    assert all(0 < value < found.chart.upwards.high for value in (peak, *limits))
+    assert all(0 < value < chart.upwards.high for value in (peak, *limits))
 
 
 def test_memory_steps_are_drawn_once_a_pixel_column() -> None:
     subject = samples.long()
     usage = Usage(steps=tuple((time, 1 + time % 7) for time in range(100_000)), while_bytes=(7,))
-    found = memory(replace(subject, memory=usage))
-    assert found is not None
-    assert found.chart is not None
-    ((line,),) = (series.lines for series in found.chart.series)
+    (chart,) = among(memory(replace(subject, memory=usage)), Plane)
+    ((line,),) = (series.lines for series in chart.series)
     assert len(line.points) <= 2 * 2001 + 2
     assert line.points[0] == (0, 0)
-    assert line.points[-1][0] == pytest.approx(found.chart.across.high)
+    assert line.points[-1][0] == pytest.approx(chart.across.high)
     assert max(y or 0 for _, y in line.points) == 7
 
 
@@ -283,20 +275,20 @@ def test_the_heat_map_says_where_layers_cannot_run_and_is_cut() -> None:
 
 def test_reasons() -> None:
     subject = samples.measured()
-    found = reasoning(subject)
-    assert found is not None
-    assert found.proven
-    assert column(found.cuts, "cut") == [
+    found = list(reasoning(subject))
+    proved, other, *_ = among(found, Sentence)
+    cuts, units, *_ = among(found, Table)
+    assert proved.tone is Tone.GOOD
+    assert column(cuts, "cut") == [
         "after 0 (conv1)",
         "after 3 (pool2)",
         "after 4 (conv3)",
     ]
-    assert column(found.units, "used") == ["yes"] * 4
-    assert "(+2.8 %)" in found.next_best[1]
-    assert reasoning(samples.long()) is None
-    weak = reasoning(samples.workload())
-    assert weak is not None
-    assert column(weak.units, "cannot run")[0].startswith("84 layers: ")
+    assert column(units, "used") == ["yes"] * 4
+    assert "(+2.8 %)" in other.text
+    assert list(reasoning(samples.long())) == []
+    _, units, *_ = among(reasoning(samples.workload()), Table)
+    assert column(units, "cannot run")[0].startswith("84 layers: ")
 
 
 def receipt(**changes: object) -> PlacementReceipt:
@@ -322,31 +314,30 @@ def test_receipts_mark_what_was_not_granted_and_what_is_emulated() -> None:
         assert subject.measurement is not None
         return replace(subject, measurement=replace(subject.measurement, receipts=given))
 
-    good = receipts(shown(receipt()))
-    assert good is not None
-    assert (good.kind, good.words) == ("good", "All sessions were granted as asked.")
-    bad = receipts(shown(receipt(), receipt(unit="gpu", granted_threads=1, quota_permille=500)))
-    assert bad is not None
-    assert bad.kind == "bad"
-    assert "1 of 2 sessions" in bad.words
-    assert "gpu is emulated: a quota of 50 %" in bad.words
-    assert column(bad.table, "threads") == ["2", "asked 2, got 1"]
-    assert column(bad.table, "granted") == ["as asked", "threads: asked for 2, got 1"]
-    assert receipts(samples.small()) is None
+    good, _ = receipts(shown(receipt()))
+    assert good == Sentence(" All sessions were granted as asked.", Tone.GOOD, lead="as asked")
+    found = list(receipts(shown(receipt(), receipt(unit="gpu", granted_threads=1, quota_permille=500))))
+    ((bad,), (table,)) = among(found, Sentence), among(found, Table)
+    assert bad.tone is Tone.BAD
+    assert "1 of 2 sessions" in bad.text
+    assert "gpu is emulated: a quota of 50 %" in bad.text
+    assert column(table, "threads") == ["2", "asked 2, got 1"]
+    assert column(table, "granted") == ["as asked", "threads: asked for 2, got 1"]
+    assert list(receipts(samples.small())) == []
 
 
 def test_the_origin_names_problem_tables_and_files() -> None:
     subject = samples.measured()
-    found = origin(subject)
-    facts = dict(found.facts)
+    about, costs, *_ = origin(subject)
+    facts = dict(texts(about))
     assert subject.problem.fingerprint in facts["problem"]
     assert facts["objective"] == "least period, then gapness"
     assert facts["files"] == "plan.json"
-    assert column(found.tables, "method") == ["heavy"]
-    estimated = origin(samples.workload())
-    assert column(estimated.tables, "table") == ["costs", "interference"]
-    assert "estimated" in column(estimated.tables, "method")[0]
-    assert "5 requests, batch" in dict(estimated.facts)["workload"]
+    assert column(costs, "method") == ["heavy"]
+    about, costs, *_ = origin(samples.workload())
+    assert column(costs, "table") == ["costs", "interference"]
+    assert "estimated" in column(costs, "method")[0]
+    assert "5 requests, batch" in dict(texts(about))["workload"]
 
 
 def test_a_request_that_waits_is_not_compared_with_one_that_does_not() -> None:

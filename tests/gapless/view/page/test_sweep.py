@@ -12,9 +12,8 @@ from gapless.answers.sweeps import proofs_chart, sizes
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
 from gapless.view.page.sweep import sweep_page
-from gapless.view.page.table import grid
 from tests.gapless.sweeps.rows import row
-from tests.gapless.view.page.markup import Markup
+from tests.gapless.view.page.markup import Markup, texts
 
 ROWS = (
     row(task=1, platform="board", price=100.0, value=1000),
@@ -108,7 +107,7 @@ def test_the_marks_and_what_is_shown_of_them_belong_together() -> None:
     assert by_task["3"].x > by_task["1"].x, "larger"
     assert by_task["3"].y > by_task["1"].y, "longer"
     text = sweep_page(found())
-    marks = json.loads(re.search(r'id="proofs-marks">(.*?)</script>', text)[1])  # type: ignore[index]
+    marks = json.loads(re.search(r'id="backends-4-marks">(.*?)</script>', text)[1])  # type: ignore[index]
     assert [dict(each)["task"] for each in marks] == [dict(mark.facts)["task"] for _, mark in chart.marks]
     drawn = [float(x) for x in re.findall(r'<use class="m [^>]* x="([\d.]+)%"', text)]
     assert drawn == [chart.across.at(mark.x) for _, mark in chart.marks]
@@ -123,8 +122,7 @@ def test_of_many_proofs_some_are_drawn() -> None:
 
 
 def test_sizes_are_told_by_backend() -> None:
-    cells = [[cell.text for cell in each.cells] for each in grid(sizes(ROWS)).rows]
-    assert cells == [
+    assert texts(sizes(ROWS)) == [
         ["cpsat", "up to 32", "1", "0", "-", "50.00 %"],
         ["cpsat", "up to 2,048", "1", "1", "9.00 s", "-"],
         ["native", "up to 32", "3", "3", "500.0 ms", "-"],

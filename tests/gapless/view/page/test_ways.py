@@ -13,6 +13,7 @@ from gapless.view.page.subject import Subject
 from gapless.view.page.timeline import timeline
 from gapless.view.page.ways import Step, steps_of
 from tests.gapless.view.page import samples
+from tests.gapless.view.page.markup import texts
 
 
 def steps(subject: Subject) -> dict[Interval, Step]:
@@ -92,7 +93,7 @@ def test_the_page_and_its_script_know_the_ways() -> None:
     found = timeline(subject)
     assert found is not None
     assert found.requests is not None
-    rows = {row.cells[1].text: [cell.text for cell in row.cells] for row in found.requests.rows}
+    rows = {row[1]: row for row in texts(found.requests)}
     assert list(rows) == [stream.name for stream in subject.deployment.streams]
     assert "yolov4 " in rows["bert"][-1]
     data = json.loads(json.dumps(found.data))
