@@ -21,7 +21,7 @@ from ...formulations.coordination.sessions import SessionChoice, loaded_within
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.times import SMOOTHING, NetworkTimes, Times, chunk_times
 from ...formulations.costs import NetworkCosts
-from ...formulations.errors import InvalidInputError, RefusedRequestError
+from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
 from ...formulations.nearness import meant, shown
@@ -31,10 +31,12 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, HeldNetwork, Offer, Routes, chain_of, hold, offer_of
 from .loop import Loop, Outage
+from .outstanding import Place
 from .registration import (
     Registered,
     Registration,
     admit,
+    full_words,
     index_of,
     measured_times,
     not_unloaded,
@@ -79,7 +81,7 @@ class Coordinator:
     late
         What becomes of requests that cannot meet their deadline any more.
     queue
-        Most requests that are accepted and not answered; further ones are refused.
+        Most requests that are accepted, or held, and not answered; further ones are refused.
     restarts
         How many times within a minute the worker of each unit may be started again; 0: never.
     smoothing
@@ -320,11 +322,6 @@ class Coordinator:
         return self._known[name]
 
     @property
-    def queue(self) -> int:
-        """Most requests that are accepted and not answered."""
-        return self._queue
-
-    @property
     def registered(self) -> Mapping[str, Registered]:
         """The models that are loaded, by the names that they are asked for by."""
         return dict(self._registered)
@@ -339,6 +336,30 @@ class Coordinator:
         """What was granted for each session that was opened at registration."""
         return tuple(self._receipts)
 
+    def hold(self, name: str) -> Place:
+        """Have a request count as one that waits, before it is submitted.
+
+        Parameters
+        ----------
+        name
+            Of its model.
+
+        Returns
+        -------
+        Place
+            What `submit` takes; a context manager, which gives it back unless it was submitted.
+
+        Raises
+        ------
+        QueueFullError
+            As many requests as are allowed wait for their answers.
+        """
+        place = self._loop.requests.hold(self._queue)
+        if place is None:
+            self._loop.requests.tally.count(name, Fate.REFUSED)
+            raise QueueFullError(full_words(name, self._queue))
+        return place
+
     def submit(
         self,
         name: str,
@@ -347,6 +368,7 @@ class Coordinator:
         deadline_us: int | None = None,
         priority: int = 0,
         expires: bool = False,
+        places: Sequence[Place] = (),
     ) -> Future[Served]:
         """Take a request, and return where its answer will be; it cannot be cancelled.
 
@@ -362,6 +384,8 @@ class Coordinator:
             Requests of smaller numbers are decided about first.
         expires
             Whether it is dropped once it cannot meet its deadline, whatever `late` says.
+        places
+            Of the requests that it answers, where they were held before; they count as long as it does.
 
         Raises
         ------
@@ -387,7 +411,7 @@ class Coordinator:
             with self._lock:
                 if self._registered.get(name) is not known:  # it was unloaded meanwhile
                     raise _unloaded(name)
-                admit(self._loop, known, self._queue, is_open=self.is_open)
+                admit(self._loop, known, self._queue, is_open=self.is_open, places=places)
         except RefusedRequestError:
             self._loop.requests.tally.count(name, Fate.REFUSED)
             raise
@@ -410,6 +434,7 @@ class Coordinator:
                 slot=slot,
                 arrival_ns=arrival_ns,
                 future=Future(),
+                counts=max(1, len(places)),
             )
             request.future.set_running_or_notify_cancel()
             self._loop.submit(request)

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic_ns
+from typing import Self
 
 from ...formulations.coordination.dispatch import Start
 from ...formulations.coordination.record import Answered, Ran, Record, UnitSpan
@@ -111,8 +112,34 @@ class OpenNetwork:
     closed: bool = False  # whether its slots and sessions are gone
 
 
+class Place:
+    """Has a request count before it is submitted; a context manager, which ends that unless it was."""
+
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+        self._taken = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.leave():
+            self._count(-1)
+
+    def leave(self) -> bool:
+        """Count no longer by itself; return whether it did."""
+        taken, self._taken = self._taken, False
+        return taken
+
+    def again(self) -> None:
+        """Count again, however many wait: what it was submitted with failed, and it is tried once more."""
+        if not self._taken:
+            self._taken = True
+            self._count(1)
+
+
 class Outstanding:
-    """What waits for an answer. `admit` is for any thread, the rest for the one that serves.
+    """What waits for an answer. `hold` and `admit` are for any thread, the rest for the one that serves.
 
     `networks`: where the requests lie, by index of network.
     `tally`, `log`: counts them, and remembers the last ones.
@@ -122,21 +149,36 @@ class Outstanding:
         self.by_number: dict[int, Accepted] = {}  # the requests
         self.tally = Tally()
         self.log = Log()
-        self.waiting = 0  # how many were admitted and are not answered
+        self.waiting = 0  # how many are held or admitted, and not answered
         self.unanswered: tuple[str, ...] = ()  # what was not answered in the end, in words
         self._networks = networks
         self._answers: list[Callable[[], None]] = []
         self._of_network = Counter[int]()
         self._changed = threading.Condition()
 
-    def admit(self, most: int, network: int) -> bool:
-        """Count a request that will be submitted; return False when as many as are allowed wait."""
+    def hold(self, most: int) -> Place | None:
+        """Count a request that may be submitted later; return None when as many as are allowed wait."""
         with self._changed:
             if self.waiting >= most:
-                return False
+                return None
             self.waiting += 1
+        return Place(self._count)
+
+    def admit(self, most: int, network: int, places: Sequence[Place] = ()) -> bool:
+        """Count a request that will be submitted; return False when as many as are allowed wait.
+
+        `places`: of what it answers, which counts already, and from now on does as a part of it.
+        """
+        with self._changed:
+            if not places and self.waiting >= most:
+                return False
+            self.waiting += sum(not place.leave() for place in places) if places else 1
             self._of_network[network] += 1
         return True
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self.waiting += change
 
     def drained(self, network: int, patience_s: float) -> bool:
         """Wait until no request of a network is outstanding; return False when that takes too long."""
@@ -184,6 +226,6 @@ class Outstanding:
         del self.by_number[request.waiting.number]
         self._networks[request.waiting.network].slots.give(request.slot)
         with self._changed:
-            self.waiting -= 1
+            self.waiting -= request.counts
             self._of_network[request.waiting.network] -= 1
             self._changed.notify_all()

@@ -26,7 +26,7 @@ from ..runner import UNCHECKED, Verification, told
 from ..workers import Message
 from .held import Cannot, HeldNetwork, Offer, Routes, TaskSlots
 from .loop import Loop
-from .outstanding import OpenNetwork
+from .outstanding import OpenNetwork, Place
 from .seat import Opened
 
 if TYPE_CHECKING:
@@ -262,13 +262,13 @@ def not_unloaded(name: str, patience_s: float) -> ExecutionError:
     )
 
 
-def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool) -> None:
-    """Count a request of a model that will be submitted."""
+def admit(loop: Loop, known: Registered, queue: int, *, is_open: bool, places: Sequence[Place] = ()) -> None:
+    """Count a request of a model that will be submitted; `places`: of what it answers, already counted."""
     refused = f"a request of {known.name!r} is not taken:"
     if not is_open:
         raise RefusedRequestError(f"{refused} the coordinator is closed")
     if not loop.can_serve(known.network):
         gone = ", ".join(repr(seat.unit.name) for seat in loop.seats if seat.reasons)
         raise RefusedRequestError(f"{refused} without the units {gone} nothing can run it")
-    if not loop.requests.admit(queue, known.network):
+    if not loop.requests.admit(queue, known.network, places):
         raise QueueFullError(full_words(known.name, queue))

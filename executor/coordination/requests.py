@@ -93,6 +93,7 @@ class Accepted:
     future: Future[Served]  # where its answer goes
     chunks: list[RanChunk] = field(default_factory=list)  # what has run of it
     attempts: int = 0  # how many times a worker was lost, or failed, while it ran
+    counts: int = 1  # as how many it counts: of a batch, its requests
 
     def __str__(self) -> str:
         return f"request {self.waiting.number} of {self.name!r}"

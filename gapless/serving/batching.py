@@ -12,7 +12,8 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..executor.coordination.coordinator import Coordinator
-from ..executor.coordination.registration import Registered, full_words
+from ..executor.coordination.outstanding import Place
+from ..executor.coordination.registration import Registered
 from ..executor.coordination.requests import Served
 from ..executor.coordination.tally import Fate
 from ..formulations.errors import (
@@ -20,7 +21,6 @@ from ..formulations.errors import (
     ExecutionError,
     InvalidInputError,
     OutputMismatchError,
-    QueueFullError,
     RefusedRequestError,
 )
 from .parameters import Wishes
@@ -40,7 +40,7 @@ _ALLOWED = 1e-3
 
 _log = logging.getLogger(__name__)
 
-Submit = Callable[[str, "Tensors", Wishes], Awaitable[Served]]
+Submit = Callable[[str, "Tensors", Wishes, Sequence[Place]], Awaitable[Served]]
 """Has a model run, by the name by which the coordinator knows it; the inputs are emptied."""
 
 
@@ -124,6 +124,7 @@ class _Pending:
     inputs: Tensors
     wishes: Wishes
     copied: Callable[[], None]
+    place: Place
     answer: asyncio.Future[Served]
     patience_s: float  # how long it waits for others
     arrival_ns: int = field(default_factory=monotonic_ns)
@@ -147,9 +148,8 @@ class Batcher:
     of one priority go together. One that a batch would answer too late does not go with it: it runs alone, if
     it still can.
 
-    `sizes`: what pays, with the names of the models; `most`: most requests that wait or run; `units`: how
-    many batches run at the same time; `deadline_us`: of requests that have none of their own; `took_us`: by
-    size, how long a batch takes.
+    `sizes`: what pays, with the names of the models; `units`: how many batches run at the same
+    time; `deadline_us`: of requests that have none of their own; `took_us`: by size, how long a batch takes.
 
     `fates`, `failed_ns`: of requests that have no answers, and how long they were there.
     """
@@ -160,7 +160,6 @@ class Batcher:
         submit: Submit,
         *,
         delay_s: float,
-        most: int,
         units: int,
         deadline_us: int | None = None,
         took_us: Mapping[int, float] | None = None,
@@ -171,22 +170,21 @@ class Batcher:
         self._took_us = took_us or {}
         self.delay_s = delay_s
         self._submit = submit
-        self._most, self._units, self._deadline_us = most, units, deadline_us
+        self._units, self._deadline_us = units, deadline_us
         self._groups: dict[tuple[int, bool], list[_Pending]] = {}
         self._running = 0
         self._held = 0
         self._idle = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def served(self, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]) -> Served:
+    async def served(
+        self, inputs: Tensors, wishes: Wishes, place: Place, copied: Callable[[], None]
+    ) -> Served:
         """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
-        if self._held >= self._most:
-            self.fates[Fate.REFUSED] += 1
-            raise QueueFullError(full_words(self.sizes[1], self._most))
         if wishes.deadline_us is None:
             wishes = replace(wishes, deadline_us=self._deadline_us)
         loop = asyncio.get_running_loop()
-        pending = _Pending(inputs, wishes, copied, loop.create_future(), self._patience_s(wishes))
+        pending = _Pending(inputs, wishes, copied, place, loop.create_future(), self._patience_s(wishes))
         group = self._groups.setdefault((wishes.priority, wishes.expires), [])
         group.append(pending)
         self._held += 1
@@ -250,10 +248,14 @@ class Batcher:
     async def _answer(self, batch: Sequence[_Pending]) -> None:
         size = len(batch)
         try:
-            served = await self._submit(self.sizes[size], _joined(batch), _together(batch))
+            places = [each.place for each in batch]
+            served = await self._submit(self.sizes[size], _joined(batch), _together(batch), places)
         except RefusedRequestError as error:
             _fail(batch, error)
         except ExecutionError as error:
+            for each in batch:
+                if size > 1 and not each.answer.done():
+                    each.place.again()
             if size == 1:
                 _fail(batch, error)
             elif isinstance(error, DroppedRequestError):  # one has less time: the others wait without it

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..executor.coordination.registration import Registered, full_words
+from ..executor.coordination.registration import Registered
 from ..formulations.errors import InvalidInputError
 from ..formulations.nearness import meant, shown
 from .messages import Refusal
@@ -117,13 +117,11 @@ class Turn:
 class Sequences:
     """The sequences of one model; all in one event loop.
 
-    `states`: what it keeps; `specs`: the inputs of the model; `queue`: most requests that wait or run.
+    `states`: what it keeps; `specs`: the inputs of the model.
     """
 
-    def __init__(self, model: str, states: States, specs: Sequence[TensorSpec], *, queue: int) -> None:
+    def __init__(self, model: str, states: States, specs: Sequence[TensorSpec]) -> None:
         self.states = states
-        self._queue = queue
-        self._waiting = 0
         self._model = model
         self._specs = [spec for spec in specs if spec.name in states]
         size = sum(spec.bytes for spec in self._specs)
@@ -148,7 +146,6 @@ class Sequences:
         known.newest += wishes.starts
         known.last = place = _Place(known.newest)
         known.waiting += 1
-        self._waiting += 1
         try:
             async with known.turn:
                 turn = Turn(self._first() if wishes.starts else self._left(name, known, place, before))
@@ -164,7 +161,6 @@ class Sequences:
             raise
         finally:
             known.waiting -= 1
-            self._waiting -= 1
             if not known.begun and not known.waiting and self._known.get(name) is known:
                 del self._known[name]
 
@@ -195,8 +191,6 @@ class Sequences:
                 f"{self._model!r} keeps a state for each sequence of requests: give sequence_id, and "
                 "sequence_start with the first one",
             )
-        if self._waiting >= self._queue:
-            raise Refusal(429, full_words(self._model, self._queue))
         found = self._known.get(name)
         if found is not None and not found.waiting and monotonic() - found.used_s > IDLE_S:
             del self._known[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from ..executor.coordination.coordinator import UNLOAD_PATIENCE_S, Coordinator
+from ..executor.coordination.outstanding import Place
 from ..executor.coordination.registration import Registered, not_unloaded
 from ..executor.coordination.requests import Served
 from ..executor.coordination.tally import Fate, ModelCounts, Statistics
@@ -126,7 +127,7 @@ class Service:
         for name, pairs in states_by_model(states or {}, coordinator.registered).items():
             model = coordinator.registered[name]
             check_states(model, pairs)
-            self._sequences[name] = Sequences(name, pairs, model.held.model.inputs, queue=coordinator.queue)
+            self._sequences[name] = Sequences(name, pairs, model.held.model.inputs)
         self._coordinator = coordinator
         variants = {} if max_delay_s is None else variants_of(coordinator.registered)
         for name, sizes in variants.items():
@@ -140,7 +141,6 @@ class Service:
                 found.used,
                 self._run,
                 delay_s=max_delay_s or 0.0,
-                most=coordinator.queue,
                 units=len(coordinator.platform.units),
                 deadline_us=coordinator.registered[name].deadline_us,
                 took_us={size: size * each_us for size, each_us in found.each_us.items()},
@@ -315,22 +315,34 @@ class Service:
         self, model: Registered, inputs: Tensors, wishes: Wishes, copied: Callable[[], None]
     ) -> Served:
         """Return the answer to a request; `inputs` is emptied, and `copied` called, when they are copied."""
-        if (batcher := self._batchers.get(model.name)) is not None:
-            return await batcher.served(inputs, wishes, copied)
-        sequences = self._sequences.get(model.name)
-        if sequences is None:
-            return await self._run(model.name, inputs, wishes, copied)
-        async with sequences.turn(wishes) as turn:
-            inputs |= turn.before
-            found = await self._run(model.name, inputs, wishes, copied)
-            turn.after = {taken: found.outputs[given] for taken, given in sequences.states.items()}
-        return found
+        batcher, sequences = self._batchers.get(model.name), self._sequences.get(model.name)
+        try:
+            held = self.coordinator.hold(model.name)
+        except QueueFullError:
+            if batcher is not None:
+                batcher.fates[Fate.REFUSED] += 1
+            raise
+        with held as place:
+            if batcher is not None:
+                return await batcher.served(inputs, wishes, place, copied)
+            if sequences is None:
+                return await self._run(model.name, inputs, wishes, [place], copied)
+            async with sequences.turn(wishes) as turn:
+                inputs |= turn.before
+                found = await self._run(model.name, inputs, wishes, [place], copied)
+                turn.after = {taken: found.outputs[given] for taken, given in sequences.states.items()}
+            return found
 
     def _batch_counts(self, entry: Entry, counts: Mapping[str, ModelCounts]) -> dict[int, ModelCounts]:
         return {size: counts[key] for key, (base, size) in self.batches.items() if base == entry.key}
 
     async def _run(
-        self, key: str, inputs: Tensors, wishes: Wishes, copied: Callable[[], None] = lambda: None
+        self,
+        key: str,
+        inputs: Tensors,
+        wishes: Wishes,
+        places: Sequence[Place],
+        copied: Callable[[], None] = lambda: None,
     ) -> Served:
         answer = self.coordinator.submit(
             key,
@@ -338,6 +350,7 @@ class Service:
             deadline_us=wishes.deadline_us,
             priority=wishes.priority,
             expires=wishes.expires,
+            places=places,
         )
         inputs.clear()
         copied()

@@ -63,6 +63,38 @@ def test_numbers_are_those_of_the_uncut_model(shared: tuple[Coordinator, FakeMod
     assert statistics.decisions == sum(unit.chunks for unit in statistics.units)
 
 
+def test_requests_that_are_held_count_once_wherever_they_wait() -> None:
+    model = chain(("sleep", 0.05), name="net")
+    with coordinator("a", queue=3) as own:
+        own.register(model)
+
+        def waiting() -> int:
+            return own.statistics().waiting
+
+        with own.hold("net") as first, own.hold("net") as second:
+            with own.hold("net") as third:
+                for refused in (own.hold, lambda name: own.submit(name, model.sample_inputs(0))):
+                    with pytest.raises(QueueFullError, match="3 requests wait for their answers"):
+                        refused("net")
+            assert waiting() == 2  # the third one has left
+            together = own.submit("net", model.sample_inputs(0), places=[first, second])
+            assert waiting() == 2  # it answers both
+        assert waiting() == 2  # and they have not left it
+        assert right(model, together.result())
+        assert waiting() == 0
+        with first:
+            first.again()  # it failed, say
+            first.again()
+            assert waiting() == 1
+            full = [own.hold("net"), own.hold("net")]
+            again = own.submit("net", model.sample_inputs(0), places=[first])  # it was let in before
+            late = own.submit("net", model.sample_inputs(0), places=[third])
+            assert waiting() == 4
+            assert [right(model, each.result()) for each in (again, late)] == [True, True]
+        assert waiting() == len(full)
+        assert own.statistics().total(Fate.REFUSED) == 2
+
+
 def test_who_cannot_run_an_operator_never_does(shared: tuple[Coordinator, FakeModel]) -> None:
     opened, model = shared
     found = opened.registered["net"].held

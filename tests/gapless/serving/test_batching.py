@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic_ns
@@ -20,7 +20,9 @@ import gapless
 from gapless.api.models import split_locator
 from gapless.cli.tasks.serving import _delay_us, subject
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.outstanding import Place
 from gapless.executor.coordination.requests import Served
+from gapless.executor.coordination.tally import Fate
 from gapless.formulations.errors import DroppedRequestError, InvalidInputError, OutputMismatchError
 from gapless.question.service import Service as Said
 from gapless.question.subjects import Opening
@@ -155,7 +157,7 @@ def test_one_that_is_too_late_is_dropped_alone(app: App) -> None:
     assert value(found[1]) == right(1)
 
 
-def test_each_request_counts_once_also_when_its_batch_fails(app: App) -> None:
+def test_each_request_counts_once_also_when_its_batch_fails(app: App, opened: Coordinator) -> None:
     def failures() -> tuple[int, float]:
         (stats,) = ask(app, "GET", "/v2/models/slow/stats").document["model_stats"]
         lines = ask(app, "GET", "/metrics").body.decode().splitlines()
@@ -171,6 +173,7 @@ def test_each_request_counts_once_also_when_its_batch_fails(app: App) -> None:
     assert failures() == (2, 2)
     assert [each.code for each in together(app, *(body(number) for number in range(17)))].count(429) == 1
     assert failures() == (3, 3)
+    assert opened.statistics().waiting == 0
 
 
 def batched(*wishes: Wishes, least_us: int = 0, delay_s: float = 0.0) -> tuple[list[str], list[int]]:
@@ -180,8 +183,9 @@ def batched(*wishes: Wishes, least_us: int = 0, delay_s: float = 0.0) -> tuple[l
     """
     tried = list[int]()
 
-    async def submit(key: str, inputs: dict[str, Any], wished: Wishes) -> Served:
+    async def submit(key: str, inputs: dict[str, Any], wished: Wishes, places: Sequence[Place]) -> Served:
         tried.append(len(inputs["x"]))
+        assert [place.leave() for place in places] == [True] * tried[-1], "all count, at a second try, too"
         await asyncio.sleep(0)
         if tried[-1] > 1 and (wished.deadline_us or least_us) < least_us:
             raise DroppedRequestError("late")
@@ -192,8 +196,12 @@ def batched(*wishes: Wishes, least_us: int = 0, delay_s: float = 0.0) -> tuple[l
     async def all_of_them() -> list[str]:
         sizes = {1: "net", 2: "net*2", 4: "net*4"}
         took_us = dict.fromkeys(sizes, 50_000.0)
-        batcher = Batcher(sizes, submit, delay_s=delay_s, most=64, units=1, took_us=took_us)
-        sent = (batcher.served({"x": np.zeros((1, 1))}, each, lambda: None) for each in wishes)
+        batcher = Batcher(sizes, submit, delay_s=delay_s, units=1, took_us=took_us)
+        places = [Place(lambda _: None) for _ in wishes]
+        sent = (
+            batcher.served({"x": np.zeros((1, 1))}, each, place, lambda: None)
+            for each, place in zip(wishes, places, strict=True)
+        )
         found = await asyncio.wait_for(asyncio.gather(*sent, return_exceptions=True), 20)
         return [each.name if isinstance(each, Served) else type(each).__name__ for each in found]
 
@@ -311,6 +319,44 @@ def test_waiting_requests_are_bounded_and_may_leave(app: App, opened: Coordinato
     asyncio.run(leave())
     assert batcher._held == 0
     assert opened.statistics().waiting == 0
+
+
+def test_one_limit_counts_all_that_waits() -> None:
+    """Requests that gather for a batch, wait for a state, or run: together as many as `queue`."""
+    recurrent = FILE.with_name("recurrent.py")
+    with coordinator(*places("slow", 2, 4), f"net={recurrent}:NET", queue=8) as own:
+        service = Service()
+        service.begin(own, {"net": {"h": "h_out"}}, max_delay_s=0.0)
+        app = App(service, access=Access(), most_bytes=100_000)
+        waiting = list[int]()
+
+        def sequence(**wishes: Any) -> bytes:
+            tensor = {"name": "x", "shape": [4], "datatype": "FP32", "data": [1] * 4}
+            return json.dumps({"inputs": [tensor], "parameters": {"sequence_id": 1, **wishes}}).encode()
+
+        async def both() -> list[Response]:
+            tasks = []
+            for number in range(7):
+                sent = sequence(sequence_start=True) if not number else sequence()
+                for path, data in ((INFER, body(number)), ("/v2/models/net/infer", sent)):
+                    tasks.append(asyncio.ensure_future(asked(app, "POST", path, data)))
+                    await asyncio.sleep(0)
+                    waiting.append(own.statistics().waiting)
+            return await asyncio.gather(*tasks)
+
+        found = asyncio.run(both())
+        assert max(waiting) == 8
+        refused = [each for each in found if each.code == 429]
+        assert [each.code for each in found].count(200) == len(found) - len(refused)
+        assert 4 <= len(refused) <= 6  # two may have been answered meanwhile
+        assert {each.error[:32] for each in refused} >= {
+            "a request of 'slow' is not taken",
+            "a request of 'net' is not taken:",
+        }
+        assert own.statistics().waiting == 0
+        assert service.counted().total(Fate.REFUSED) == len(refused)
+        assert {each.code for each in together(app, *(body(number) for number in range(8)))} == {200}
+        app.close()
 
 
 def test_batches_are_loaded_and_unloaded_with_their_model(app: App, opened: Coordinator) -> None:

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,7 +104,8 @@ def test_requests_of_a_sequence_that_come_at_once_are_one_behind_the_other(
         for number in range(1, 21):
             tasks.append(asyncio.ensure_future(asked(app, "POST", INFER, body(number, sequence_id=2))))
             await asyncio.sleep(0)
-        assert opened.statistics().waiting <= 1  # a recurrence has no overlap
+        assert opened.statistics().waiting == 20
+        assert len(opened._loop.requests.by_number) <= 1  # a recurrence has no overlap
         return [value(each) for each in await asyncio.gather(*tasks)]
 
     assert asyncio.run(many()) == [sum(range(number + 1)) for number in range(1, 21)]
@@ -151,17 +153,20 @@ def test_sequences_are_bounded_and_forgotten(app: App, monkeypatch: pytest.Monke
 
 def test_the_memory_of_states_bounds_their_number() -> None:
     spec = TensorSpec(name="h", shape=(1 << 20,))  # 4 MiB
-    assert Sequences("net", {"h": "h_out"}, [spec], queue=1)._most == 64
-    assert Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(4,))], queue=1)._most == 1024
+    assert Sequences("net", {"h": "h_out"}, [spec])._most == 64
+    assert Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(4,))])._most == 1024
 
 
-def test_requests_that_wait_for_states_are_bounded(app: App) -> None:
-    async def many() -> list[int]:
-        await asked(app, "POST", INFER, body(0, sequence_id=6, sequence_start=True))
-        found = await asyncio.gather(*(asked(app, "POST", INFER, body(1, sequence_id=6)) for _ in range(70)))
-        return [each.code for each in found]
-
-    assert sorted(asyncio.run(many())) == [200] * 64 + [429] * 6
+def test_requests_that_wait_for_states_are_bounded(app: App, opened: Coordinator) -> None:
+    with ExitStack() as places:
+        for _ in range(63):
+            places.enter_context(opened.hold("net"))
+        assert value(ask(app, "POST", INFER, body(1, sequence_id=6, sequence_start=True))) == 1
+        with opened.hold("net"):
+            full = ask(app, "POST", INFER, body(1, sequence_id=6))
+            assert (full.code, "64 requests wait for their answers" in full.error) == (429, True)
+        assert value(ask(app, "POST", INFER, body(1, sequence_id=6))) == 2
+    assert opened.statistics().waiting == 0
 
 
 def test_an_end_that_failed_can_be_sent_again(app: App) -> None:
@@ -214,7 +219,7 @@ def test_a_start_needs_nothing_of_what_failed_before_it(app: App) -> None:
 
 @pytest.mark.parametrize(("starts", "code"), [(False, 409), (True, 400)])
 def test_who_leaves_while_it_waits_fails_for_those_behind(starts: bool, code: int) -> None:
-    found = Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(1,))], queue=8)
+    found = Sequences("net", {"h": "h_out"}, [TensorSpec(name="h", shape=(1,))])
 
     async def sent(**wishes: bool) -> float:
         async with found.turn(Wishes(sequence="a", **wishes)) as turn:
