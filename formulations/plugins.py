@@ -46,24 +46,10 @@ def entry_point_names(group: str) -> tuple[str, ...]:
 def load_entry_point(group: str, name: str, *, what: str, like: type) -> Any:
     """Load the object behind an entry point.
 
-    Parameters
-    ----------
-    group, name
-        Which one; the name is one of `entry_point_names(group)`.
-    what
-        What it is to be, for messages: "backend".
-    like
-        The protocol that it has to follow, or the class that it has to be of.
-
-    Returns
-    -------
-    Any
-        An instance if the entry point names a class or a function that makes one, otherwise the object.
-
-    Raises
-    ------
-    PluginError
-        It cannot be imported or made, or does not follow the protocol.
+    `group`, `name`: which one; the name is one of `entry_point_names(group)`; `what`: what it is to be, for
+    messages: "backend"; `like`: the protocol that it has to follow, or the class that it has to be of.
+    Returns an instance if the entry point names a class or a function that makes one, otherwise the object.
+    Raises PluginError: it cannot be imported or made, or does not follow the protocol.
     """
     target = _targets(group)[name]
     module, _, attribute = target.partition(":")
@@ -81,16 +67,8 @@ class Companions(Generic[T]):
     It is registered, or the attribute of a module of the package that is called like the formulation, or an
     entry point. Nothing is loaded before it is asked for.
 
-    Parameters
-    ----------
-    package, attribute
-        Where gapless has its own.
-    group
-        The group of entry points.
-    what, like
-        As for `load_entry_point`.
-    default
-        What there is for all other formulations.
+    `package`, `attribute`: where gapless has its own; `group`: the group of entry points; `what`, `like`: as
+    for `load_entry_point`; `default`: what there is for all other formulations.
     """
 
     def __init__(
@@ -141,23 +119,10 @@ def is_file_reference(text: str) -> bool:
 def load_reference(text: str, *, what: str, like: type) -> Any:
     """Load the object that a reference names.
 
-    Parameters
-    ----------
-    text
-        "module:NAME" of something that can be imported, or "file.py:NAME". A file is executed once, under a
-        private module name; it may import modules that lie beside it while it is executed.
-    what, like
-        As for `load_entry_point`.
-
-    Returns
-    -------
-    Any
-        As for `load_entry_point`.
-
-    Raises
-    ------
-    PluginError
-        There is no such module, file or name, or as for `load_entry_point`.
+    `text`: "module:NAME" of something that can be imported, or "file.py:NAME". A file is executed once, under
+    a private module name; it may import modules that lie beside it while it is executed. `what`, `like`, and
+    what is returned: as for `load_entry_point`.
+    Raises PluginError: there is no such module, file or name, or as for `load_entry_point`.
     """
     where, _, attribute = text.rpartition(":")
     try:

@@ -61,10 +61,7 @@ class GraphView:
     Layers are given by name or index, units by name. What it says are quantities that such formulations call
     by the same names.
 
-    Parameters
-    ----------
-    tables
-        The integer tables of the problem, with the names of layers and units.
+    `tables`: the integer tables of the problem, with the names of layers and units.
     """
 
     infos: ClassVar[Mapping[str, QuantityInfo]]
@@ -121,10 +118,7 @@ class RequestView:
     Requests and units are given by name, layers by name or index. What it says are quantities that such
     formulations call by the same names.
 
-    Parameters
-    ----------
-    tables
-        The integer tables of the problem.
+    `tables`: the integer tables of the problem.
     """
 
     infos: ClassVar[Mapping[str, QuantityInfo]]

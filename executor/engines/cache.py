@@ -50,18 +50,10 @@ class CacheEntry:
 class Cache:
     """A folder of files by key, of limited size; what was not used for longest goes first.
 
-    Parameters
-    ----------
-    folder
-        Where; made when something is first put. None: `$GAPLESS_CACHE`, or `gapless` in
-        `$XDG_CACHE_HOME` or in `~/.cache`.
-    limit_bytes
-        Most bytes of all entries together. None: `$GAPLESS_CACHE_LIMIT_MB`, or 2 GiB.
-
-    Raises
-    ------
-    InvalidInputError
-        `$GAPLESS_CACHE_LIMIT_MB` is no number.
+    `folder`: where; made when something is first put; None: `$GAPLESS_CACHE`, or `gapless` in
+    `$XDG_CACHE_HOME` or in `~/.cache`. `limit_bytes`: most bytes of all entries together; None:
+    `$GAPLESS_CACHE_LIMIT_MB`, or 2 GiB.
+    Raises InvalidInputError: `$GAPLESS_CACHE_LIMIT_MB` is no number.
     """
 
     def __init__(self, folder: Path | None = None, *, limit_bytes: int | None = None) -> None:

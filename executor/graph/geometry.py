@@ -41,21 +41,9 @@ class _Geometry:
 def spatial_network(
     graph: OperatorGraph, costs: Sequence[OperatorCost], *, name: str = "network"
 ) -> SpatialNetwork:
-    """Return the spatial side of a model.
+    """Return the spatial side of a model: a node for each input, then one for each operator, in order.
 
-    Parameters
-    ----------
-    graph
-        Its operators.
-    costs
-        Their costs, for FLOPs; unknown ones count as none.
-    name
-        Name of the network.
-
-    Returns
-    -------
-    SpatialNetwork
-        One node for each input of the model, in their order, then one for each operator, in theirs.
+    `graph`: its operators. `costs`: their costs, for FLOPs; unknown ones count as none.
     """
     first = len(graph.inputs)
     made = {spec.name: index for index, spec in enumerate(graph.inputs)}

@@ -168,17 +168,8 @@ class Adaptive(Policy):
     A plan of the stream makes the most of the units, a policy the best of few requests. So the plan decides
     only while requests pile up, unless it was given (`follow`).
 
-    Parameters
-    ----------
-    otherwise
-        Who decides while no plan fits; None: `lst`.
-
-    Attributes
-    ----------
-    changes
-        When plans came into force and were left: the last ones.
-    plans
-        How many plans were made.
+    `otherwise`: who decides while no plan fits; None: `lst`.
+    `changes`: when plans came into force and were left: the last ones; `plans`: how many plans were made.
     """
 
     name, adapts, any_chunk = "adaptive", True, True
