@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar
 
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .callable_layers import CallableLayer, Function
 from .callables import CallablePipeline, function_name
 from .chained import ChainedModel
@@ -16,13 +15,11 @@ from .model import TensorSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionSummary:
+class FunctionSummary(FileContent):
     """One function, or one model.
 
     `layer`, `layers`: index of its first layer in the network, and how many it is there: a function is one.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     layer: int
@@ -34,14 +31,12 @@ class FunctionSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineInspection:
+class PipelineInspection(FileContent):
     """Everything about a pipeline that matters for planning.
 
     `path`, `digest`: where it stands ("path.py:NAME"), and a digest of that source; `inputs`, `outputs`:
     those of the whole; `layers`, `cuts`: in order.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     path: str

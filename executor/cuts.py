@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ..formulations.network import Network
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutSummary:
+class CutSummary(FileContent):
     """One legal cut."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     cut: int  # number of the layer behind it
     bytes: int  # bytes alive at it

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..formulations.availability import Availability
 from ..formulations.errors import EngineUnavailableError
 from ..formulations.hardware import ProcessingUnit
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .model import Piece, TensorSpec
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SIMULATED = "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(FileContent):
     """A piece in the form that an engine opens; travels to worker processes as JSON.
 
     Attributes
@@ -35,8 +35,6 @@ class Artifact:
     inputs, outputs
         As in the piece, in the order in which a session takes and gives them.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     engine: str
     piece: str
@@ -81,7 +79,7 @@ def parse_artifact(data: Mapping[str, Any]) -> Artifact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementReceipt:
+class PlacementReceipt(FileContent):
     """What was asked of an engine for one session, and what it granted.
 
     Attributes
@@ -103,8 +101,6 @@ class PlacementReceipt:
         Whether its numbers were compared with those of the uncut model before it worked, and agreed.
         None: it was opened to be measured only.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     piece: str

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, ClassVar
 
 from ..formulations.deployment import Deployment
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .engine import PlacementReceipt
 from .machine.state import MachineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(FileContent):
     """Order statistics of some samples."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     median: float
     p95: float
@@ -36,7 +33,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkTimes:
+class ChunkTimes(FileContent):
     """Times of one chunk over the measured requests, microseconds.
 
     Attributes
@@ -51,8 +48,6 @@ class ChunkTimes:
         Its parts.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     stream: str
     chunk: int
     unit: str
@@ -63,7 +58,7 @@ class ChunkTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamTimes:
+class StreamTimes(FileContent):
     """What one stream achieved.
 
     Attributes
@@ -79,8 +74,6 @@ class StreamTimes:
         arrival. With several task slots it contains the waiting between chunks (`Deployment.latency_name`).
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     stream: str
     requests: int
     period_us: float
@@ -88,7 +81,7 @@ class StreamTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkTimes:
+class LinkTimes(FileContent):
     """Messages of one stream from one device to the next.
 
     Attributes
@@ -105,8 +98,6 @@ class LinkTimes:
         How long it waited before.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     stream: str
     source: str
     target: str
@@ -116,7 +107,7 @@ class LinkTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitUse:
+class UnitUse(FileContent):
     """What one unit did in the measured window.
 
     Attributes
@@ -133,8 +124,6 @@ class UnitUse:
         them, and is there once.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     unit: str
     busy_us: float
     bubble_us: float
@@ -142,7 +131,7 @@ class UnitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(FileContent):
     """One execution of a deployment.
 
     Attributes
@@ -177,8 +166,6 @@ class Measurement:
     links
         Messages between devices, where there are several.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     deployment: Deployment
     period_us: float

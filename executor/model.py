@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.network import Network
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .comparing import Allowed, Decision, Reference
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ ITEM_BYTES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorSpec:
+class TensorSpec(FileContent):
     """Name, fixed shape and element type (numpy name) of a tensor."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     shape: tuple[int, ...]

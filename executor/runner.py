@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Protocol
 
 from ..formulations.deployment import Deployment
 from ..formulations.history import History
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .comparing import percent
 from .engine import PlacementReceipt
 from .measurement import Measurement
@@ -18,7 +18,7 @@ UNCHECKED = "numbers are not compared with those of the uncut model, as was aske
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(FileContent):
     """How long to run a deployment: until either limit is reached, after the warm-up.
 
     Attributes
@@ -31,15 +31,13 @@ class Budget:
         Requests of each stream that are run first and not counted.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     seconds: float | None = None
     requests: int | None = None
     warm_up_requests: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(FileContent):
     """Numbers of a deployment against the uncut model.
 
     Attributes
@@ -59,8 +57,6 @@ class Verification:
     where
         The output with the largest error, in words.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     requests: int
     worst_error: float | None

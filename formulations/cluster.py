@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
 from .nearness import shown
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 MICROSECONDS = 1_000_000
 
@@ -51,7 +51,7 @@ def refuse_devices(what: str, whose: str = "several devices") -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(FileContent):
     """How long messages from one device to another take: latency + bytes / speed, rounded up.
 
     Attributes
@@ -64,8 +64,6 @@ class Link:
     latency_us
         Time of an empty message, microseconds.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     source: str
     target: str
@@ -86,7 +84,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InnerDevice:
+class InnerDevice(FileContent):
     """A device with several units: it runs its chunk as a pipeline of its own, in the best way.
 
     Attributes
@@ -98,8 +96,6 @@ class InnerDevice:
     costs
         Time of each layer of the network on each of them.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     device: str
     platform: Platform
@@ -116,7 +112,7 @@ class InnerDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pipelines:
+class Pipelines(FileContent):
     """One network as an endless stream over devices, through one pipeline or several side by side.
 
     Attributes
@@ -146,8 +142,6 @@ class Pipelines:
     inner
         Devices that are pipelines themselves.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     data_key: ClassVar[str] = "pipelines"
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 from .cluster import MOST_INNER_UNITS, Link, Pipelines
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import MAX_UNITS, Platform, ProcessingUnit, UnitKind
 from .json_files import Schema
 from .nearness import shown
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 LEAST_SPEED, MOST_SPEED = 10**6, 10**18
 """Operations a second that are believed: at least one a microsecond."""
@@ -26,7 +25,7 @@ _MOST_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
+class Speed(FileContent):
     """How fast something computes, in a few numbers: costs are estimated from them.
 
     A layer takes launch + weights / memory + items x (operations / speed + tensors / memory).
@@ -41,8 +40,6 @@ class Speed:
     launch_us
         What each layer takes on top.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     flops_per_second: int
     memory_bytes_per_second: int | None = None
@@ -62,7 +59,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InnerUnit:
+class InnerUnit(FileContent):
     """A unit of a device that runs its part of a network as a pipeline of its own.
 
     Attributes
@@ -77,8 +74,6 @@ class InnerUnit:
         What it takes to bring tensors from another unit of the device, besides moving their bytes.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     name: str
     speed: Speed
     kind: UnitKind = UnitKind.OTHER
@@ -92,7 +87,7 @@ class InnerUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceType:
+class DeviceType(FileContent):
     """Devices that are alike.
 
     Attributes
@@ -119,8 +114,6 @@ class DeviceType:
     source
         Where the numbers come from: what is printed, what a data sheet says, what is an estimate.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     count: int = 1
@@ -164,7 +157,7 @@ class DeviceType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlatform:
+class ClusterPlatform(FileContent):
     """Devices, and what joins them.
 
     Attributes
@@ -192,8 +185,6 @@ class ClusterPlatform:
     source
         Where the description comes from.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     types: tuple[DeviceType, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 from .errors import InvalidProblemError
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ TransferRows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(FileContent):
     """Where the numbers of a table come from.
 
     Attributes
@@ -45,8 +45,6 @@ class Provenance:
         Whether the copies are all of what a hop between units costs (`CostTable.knows_hops`), as measured.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     source: str = ""
     method: str = ""
     estimated: bool = False
@@ -58,7 +56,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCosts:
+class NetworkCosts(FileContent):
     """Costs of one network on every unit of a platform.
 
     Attributes
@@ -73,8 +71,6 @@ class NetworkCosts:
     transfer_out_us
         Time to take them out of a unit, by [boundary 0..n][unit]. Empty: no cost.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     layer_us: CostRows
@@ -122,7 +118,7 @@ class NetworkCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostTable:
+class CostTable(FileContent):
     """Costs of one or more networks on the units of one platform.
 
     Attributes
@@ -136,8 +132,6 @@ class CostTable:
     provenance
         Where the numbers come from.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     units: tuple[str, ...]
     networks: tuple[NetworkCosts, ...]
@@ -198,7 +192,7 @@ def shape_of(table: CostTable) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceContention:
+class SliceContention(FileContent):
     """How consecutive layers of a network press on the memory that all units share, and how much they suffer.
 
     Attributes
@@ -208,8 +202,6 @@ class SliceContention:
     intensity_permille, sensitivity_permille
         As of a network.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     start: int
     stop: int
@@ -225,7 +217,7 @@ class SliceContention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkContention:
+class NetworkContention(FileContent):
     """How one network presses on the memory that all units share, and how much it suffers.
 
     Attributes
@@ -240,8 +232,6 @@ class NetworkContention:
         The same for its layers, from the first to the last, where they differ. Workloads and schedules go by
         them; everything else goes by the network as a whole. Empty: all layers are alike.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     intensity_permille: int = 1000
@@ -268,7 +258,7 @@ def _check_contention(defects: Defects, contention: SliceContention | NetworkCon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interference:
+class Interference(FileContent):
     """How much units slow each other down (formulations, section 4).
 
     While network a runs on unit u and network b on unit v, a takes longer by
@@ -290,8 +280,6 @@ class Interference:
     provenance
         Where the numbers come from.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     units: tuple[str, ...]
     slowdown_permille: tuple[tuple[int, ...], ...]

@@ -7,12 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
-from typing import Any, ClassVar
 
 from .errors import InvalidPlanError
 from .plan import Chunk, Plan
 from .streams import Stream, check_stream
-from .validation import STRICT
+from .validation import FileContent
 
 UNQUEUED = "unqueued latency"
 """Time of one request that is on its way alone: of chunks in a row it is the sum of their busy times."""
@@ -32,7 +31,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
+class Rounds(FileContent):
     """That streams are the requests of one workload: those with the same number are one round of it.
 
     Attributes
@@ -48,8 +47,6 @@ class Rounds:
         In which units serve chunks: the name of a stream for each of them. Empty: stream after stream.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     mode: Mode
     arrivals_us: tuple[int, ...]
     task_slots: int | None = None
@@ -57,7 +54,7 @@ class Rounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class Deployment(FileContent):
     """Streams that share the units of one device.
 
     A unit serves the requests with the same number in the order of the streams, then the next
@@ -71,8 +68,6 @@ class Deployment:
         How requests come in that belong to one workload; None: every stream lets the next one in as soon
         as it has a task slot for it.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     streams: tuple[Stream, ...]
     rounds: Rounds | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from .canonical import DIGITS
 from .costs import CostTable, Interference
@@ -32,7 +32,7 @@ from .plan import Chunk, Plan
 from .problem import Problem
 from .registry import data_keys, formulation_by_keys
 from .rule_files import RuleDocument, with_written_rules, written_rules
-from .validation import STRICT
+from .validation import FileContent
 
 __all__ = [
     "COSTS",
@@ -69,7 +69,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: formulations add fields
-class ProblemDocument:
+class ProblemDocument(FileContent):
     """A problem file: everything that a plan is judged by.
 
     A formulation can have data of its own, under a key of its own (`Formulation.data_key`).
@@ -95,8 +95,6 @@ class ProblemDocument:
         its columns; `costs` is then for plans on one unit. Without them, `costs` is for all plans.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     platform: Platform
     networks: tuple[Network, ...]
     costs: CostTable
@@ -108,7 +106,7 @@ class ProblemDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanDocument:
+class PlanDocument(FileContent):
     """A plan file.
 
     Attributes
@@ -129,8 +127,6 @@ class PlanDocument:
         Names of its opaque rules, which are Python code and have no written form.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     chunks: tuple[Chunk, ...]
     order: tuple[str, ...] = ()
     plan_id: str | None = None
@@ -141,7 +137,7 @@ class PlanDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPlan:
+class ListedPlan(FileContent):
     """One plan of a list.
 
     Attributes
@@ -150,15 +146,13 @@ class ListedPlan:
         As in a plan file.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     chunks: tuple[Chunk, ...]
     order: tuple[str, ...] = ()
     plan_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlansDocument:
+class PlansDocument(FileContent):
     """A list of plans for one problem.
 
     Attributes
@@ -168,8 +162,6 @@ class PlansDocument:
     problem, asked, rules, opaque_rules
         As in a plan file: what all of them were made for.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     plans: tuple[ListedPlan, ...]
     problem: str | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .cluster import Pipelines
 from .errors import InvalidProblemError
 from .hardware import Platform
 from .network import Network
 from .spatial import Axis, SpatialNetwork, check_pieces
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 AXES = {axis.name.lower(): axis for axis in Axis}
 """From the names of sides to the sides."""
@@ -22,7 +22,7 @@ def _devices() -> Pipelines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphOptimum:
+class GraphOptimum(FileContent):
     """That the layers of a problem are the chunks of the best plan over the graph, with cuts anywhere in it.
 
     Attributes
@@ -34,8 +34,6 @@ class GraphOptimum:
     given_pieces_us
         The least period when cuts may only lie between the pieces of the network.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     sets: int
     period_us: int
@@ -49,7 +47,7 @@ class GraphOptimum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cooperation:
+class Cooperation(FileContent):
     """One network as an endless stream through chunks, each served by a group of devices.
 
     Attributes
@@ -77,8 +75,6 @@ class Cooperation:
         Whether a group may compute its chunk in steps, one after the other: each of them by all its devices
         in tiles, or by one of them alone. For units of one board, which need no messages in between.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     data_key: ClassVar[str] = "cooperation"
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from heapq import heappop, heappush
-from typing import Any, ClassVar
 
 from .errors import InvalidInputError, InvalidProblemError
 from .nearness import meant, shown
 from .operators import rule_problems
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 
 class UnitKind(StrEnum):
@@ -50,7 +49,7 @@ class MemoryMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(FileContent):
     """What an engine is asked for on one unit.
 
     Attributes
@@ -62,8 +61,6 @@ class EngineSettings:
     precision, memory
         See `Precision` and `MemoryMode`.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str = ""
     backend: str = "cpu"
@@ -79,7 +76,7 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessingUnit:
+class ProcessingUnit(FileContent):
     """A resource that runs one chunk at a time, together with its thread setting.
 
     Attributes
@@ -117,8 +114,6 @@ class ProcessingUnit:
     worker_of
         The unit of which it is one worker (`Platform.by_worker`). Empty: it is a unit.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     kind: UnitKind = UnitKind.OTHER
@@ -173,7 +168,7 @@ class ProcessingUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Platform:
+class Platform(FileContent):
     """All processing units of one device.
 
     Attributes
@@ -187,8 +182,6 @@ class Platform:
     source
         Where the description comes from.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     units: tuple[ProcessingUnit, ...]

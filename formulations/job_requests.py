@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .errors import InvalidProblemError
 from .nearness import meant, shown
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 MOST_JOB_REQUESTS = 10_000
 """Most requests of one problem."""
@@ -38,7 +38,7 @@ class Cuts(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
+class JobRequest(FileContent):
     """One inference of one network.
 
     Attributes
@@ -57,8 +57,6 @@ class JobRequest:
         Names of requests before it in the list that have to be done before it can start. Its latency and
         its deadline count from its own release all the same.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     network: str
@@ -80,7 +78,7 @@ class JobRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectionBorders:
+class SectionBorders(FileContent):
     """Cuts of a network at which a section ends although the same units can run both sides.
 
     Attributes
@@ -90,8 +88,6 @@ class SectionBorders:
     cuts
         Legal cuts of it.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     cuts: tuple[int, ...]
@@ -105,7 +101,7 @@ class SectionBorders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jobs:
+class Jobs(FileContent):
     """Requests, each in one chunk or several, on whatever units and in whatever order suit them.
 
     Attributes
@@ -120,8 +116,6 @@ class Jobs:
         "any": a request may come back to a unit. "once": each unit has at most one chunk of it. "ordered":
         the same, and the units come in the order of the platform; "ordered:UNIT,UNIT,...": in this order.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     data_key: ClassVar[str] = "jobs"
 

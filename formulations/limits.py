@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from .errors import InvalidProblemError
 from .hardware import Platform
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(FileContent):
     """Filters that a plan must pass; None is off (formulations, section 1).
 
     Attributes
@@ -48,8 +48,6 @@ class Limits:
     max_request_latency_us
         Largest latency of any of several requests, from arrival to end, microseconds.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     max_period_us: int | None = None
     max_latency_us: int | None = None

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 from .weights import Weights
 
 MAX_LAYERS = 2_000
@@ -20,7 +19,7 @@ LARGEST_GRAPH = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(FileContent):
     """The smallest piece of a network that the planner may place.
 
     Attributes
@@ -35,8 +34,6 @@ class Layer:
         Operators it is made of, for reports and support checks: types, or with attributes, as
         "Conv[kernel=3]" (`operators`).
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     weight_bytes: int = 0
@@ -53,7 +50,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(FileContent):
     """A value that one layer makes and later layers use.
 
     Attributes
@@ -67,8 +64,6 @@ class Tensor:
     targets
         Indices of the layers that use it; the number of layers stands for "output of the network".
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     bytes: int
@@ -89,7 +84,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedWeights:
+class SharedWeights(FileContent):
     """Weights that several layers read; a chunk with some of them holds one copy.
 
     Attributes
@@ -99,8 +94,6 @@ class SharedWeights:
     layers
         Indices of the layers that read them, ascending.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     bytes: int
     layers: tuple[int, ...]
@@ -115,7 +108,7 @@ class SharedWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRef:
+class ModelRef(FileContent):
     """Which model a network was read from, so that a plan for it can be executed.
 
     Attributes
@@ -133,8 +126,6 @@ class ModelRef:
         How far it was simplified: "auto" or "off".
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     locator: str
     digest: str
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -143,7 +134,7 @@ class ModelRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(FileContent):
     """Layers 0..n-1 in topological order.
 
     A cut c (0 < c < n) lies between the layers c-1 and c.
@@ -169,8 +160,6 @@ class Network:
     shared
         Weights that several layers read. Empty: there are none, or it is not known which.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     layers: tuple[Layer, ...]

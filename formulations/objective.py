@@ -7,10 +7,9 @@ formulation does not know.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 MOST_TERMS = 20
 """Most terms of one objective."""
@@ -23,7 +22,7 @@ SPECIAL = ("paper", "slack:PERMILLE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
+class Objective(FileContent):
     """A lexicographic objective: the first term first, later terms among its optima.
 
     Attributes
@@ -37,8 +36,6 @@ class Objective:
         Order in which the best plans are shown, when it is not the order of `terms`
         (the paper mode ranks by gapness and shows by period).
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     terms: tuple[str, ...] = ("period", "gapness")
     period_slack_permille: int | None = None

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .errors import InvalidProblemError
 from .hardware import Platform
 from .network import Network
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class Partition(FileContent):
     """What is asked of the parts of a network.
 
     Attributes
@@ -39,8 +39,6 @@ class Partition:
     over_links
         Whether the units are devices that links join.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     data_key: ClassVar[str] = "partition"
 

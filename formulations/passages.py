@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .errors import InvalidInputError
 from .nearness import meant, shown
-from .validation import STRICT
+from .validation import FileContent
 
 
 class Ways(StrEnum):
@@ -25,7 +25,7 @@ class Ways(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(FileContent):
     """That a unit may have several chunks of one network; without it (`Problem.data` None) it has one.
 
     Attributes
@@ -34,7 +34,6 @@ class Passage:
         ANY: the only one that problem files name, because ONCE is what holds without this data.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
     data_key: ClassVar[str] = "passage"
 
     ways: Ways = Ways.ANY

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from .errors import InvalidPlanError
-from .validation import MAX_COUNT, STRICT, Defects
+from .validation import MAX_COUNT, Defects, FileContent
 
 if TYPE_CHECKING:
     from .hardware import Platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Chunk:
+class Chunk(FileContent):
     """Consecutive layers [start, stop) of one network on one unit.
 
     Attributes
@@ -30,8 +30,6 @@ class Chunk:
         Name of the request, in plans for a workload, or of the pipeline, in plans of several; empty where
         every request runs alike.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     start: int
@@ -49,7 +47,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(FileContent):
     """Chunks in canonical order: by request, by network, then by first layer.
 
     Attributes
@@ -62,8 +60,6 @@ class Plan:
         them; in plans of several pipelines, their names; in plans of layers side by side, the names of all
         layers in the order of their starts; empty otherwise.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     chunks: tuple[Chunk, ...]
     order: tuple[str, ...] = ()

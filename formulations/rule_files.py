@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from .errors import ExpressionError, InvalidInputError, InvalidProblemError
 from .expr_json import from_data, to_data
 from .problem import Problem
 from .rules import Rule
-from .validation import STRICT
+from .validation import FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleDocument:
+class RuleDocument(FileContent):
     """One rule of a problem file.
 
     Attributes
@@ -26,8 +26,6 @@ class RuleDocument:
     text
         What it means, in words.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     expr: Any

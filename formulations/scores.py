@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
-from .validation import STRICT
+from .validation import FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(FileContent):
     """One way in which a plan breaks its problem.
 
     Attributes
@@ -22,8 +22,6 @@ class Violation:
     message
         Where, and by how much.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     rule: str
     message: str

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, ClassVar
 
 from .errors import InvalidProblemError
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 Interval = tuple[int, int]
 """Positions [start, stop) along an axis."""
@@ -29,7 +28,7 @@ class Axis(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(FileContent):
     """What of one input an operator reads, along one axis.
 
     Output positions [a, b) read the input from (a stride - before) // up to
@@ -46,8 +45,6 @@ class Window:
     up
         By which whole factor the output is finer than the input; 1 but for enlargements.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     stride: int = 1
     extent: int = 1
@@ -83,7 +80,7 @@ Windows = tuple[Window | None, Window | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpatialNode:
+class SpatialNode(FileContent):
     """One operator, or an input of the network.
 
     Attributes
@@ -107,8 +104,6 @@ class SpatialNode:
     splits
         Whether its result can be computed in tiles along rows, and along columns.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     op_type: str
@@ -149,7 +144,7 @@ class SpatialNode:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the computed properties below are kept
-class SpatialNetwork:
+class SpatialNetwork(FileContent):
     """Operators in topological order, with what each reads of the others.
 
     Attributes
@@ -161,8 +156,6 @@ class SpatialNetwork:
     outputs
         Indices of the nodes whose results leave the network.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     nodes: tuple[SpatialNode, ...]

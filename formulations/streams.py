@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar
 
 from .cycles import Cycle
 from .errors import InvalidPlanError
 from .plan import Chunk
 from .spatial import Axis
-from .validation import STRICT
+from .validation import FileContent
 
 _MOST_RUNS = 4
 """Runs of layers of one unit that the name of a deployment lists."""
@@ -23,7 +22,7 @@ def default_task_slots(chunks: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class Tile(FileContent):
     """Which part of the results of its chunk one unit of a group computes.
 
     Attributes
@@ -35,8 +34,6 @@ class Tile:
         the same share.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     axis: Axis
     start: int
     stop: int
@@ -46,7 +43,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataflow:
+class Dataflow(FileContent):
     """That the chunks of a stream do not follow each other: each begins when those it waits for are done.
 
     Attributes
@@ -58,14 +55,12 @@ class Dataflow:
         The names of all layers in the order of their starts in the plan (`Plan.order`).
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     waits: tuple[tuple[int, ...], ...]
     starts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class Stream(FileContent):
     """An endless sequence of requests of one network, all through the same chunks.
 
     Attributes
@@ -93,8 +88,6 @@ class Stream:
         In which order units with several chunks serve them. None: request by request, in the order of the
         chunks, which is right where each unit has one.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     chunks: tuple[Chunk, ...]

@@ -6,12 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from math import inf, isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 from .errors import InvalidInputError
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """How files are read into the frozen types: no unknown keys, no silent conversions (`files.py`)."""
+
+
+class FileContent:
+    """A frozen type that files hold, whole or as a part; they are read into it as `STRICT` says."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
 
 MAX_NAME_LENGTH = 200
 MAX_COUNT = 2**44

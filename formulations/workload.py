@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .deployment import Mode
 from .errors import InvalidInputError, InvalidProblemError
 from .nearness import meant
-from .validation import STRICT, Defects
+from .validation import Defects, FileContent
 
 MOST_REQUESTS = 10_000
 """Most requests of one workload."""
@@ -56,7 +56,7 @@ class LoadPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(FileContent):
     """One inference of one network.
 
     Attributes
@@ -70,8 +70,6 @@ class Request:
     deadline_us
         Most time from arrival to exit, or None for no deadline.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     network: str
@@ -89,7 +87,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(FileContent):
     """Requests that share the units of one platform.
 
     Every request passes the units in the order of the platform, in at most one chunk on each; every
@@ -111,8 +109,6 @@ class Workload:
         Most requests on their way at once: the next one enters when an earlier one has left. None: no
         limit.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     data_key: ClassVar[str] = "workload"
 

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import Any, ClassVar
 
 from ..executor.progress import Ledger
 from ..executor.workers import unit_data
@@ -32,7 +31,7 @@ from ..formulations.history import History, Interval
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from ..formulations.streams import Stream
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .isolated import RawTimes, UnitCosts, able_units, slowest_us, span_time
 from .probes import MAX_PROBES, blocks
 from .slowdown.corun import companions
@@ -51,7 +50,7 @@ Trial = Callable[[Deployment, int], History]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HopCost:
+class HopCost(FileContent):
     """What a request takes more where it goes from one unit to another than the copies that were measured.
 
     Attributes
@@ -66,8 +65,6 @@ class HopCost:
         By how much the chunk behind the border was longer than the table says; mean over the borders.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     source: str
     target: str
     borders: int
@@ -76,10 +73,8 @@ class HopCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class Passed(FileContent):
     """What one chunk of a trial took: usual values over the requests, microseconds."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     stream: int
     chunk: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
 from ..executor.engine import Engine, PlacementReceipt
 from ..executor.model import Model
@@ -15,7 +14,7 @@ from ..formulations.files import Schema
 from ..formulations.hardware import Platform
 from ..formulations.network import Network
 from ..formulations.plan import Chunk
-from ..formulations.validation import STRICT, Defects
+from ..formulations.validation import Defects, FileContent
 from .hops import HopCost
 from .quality import MOST_FAR
 from .sampling import Effort
@@ -50,7 +49,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileOptions:
+class ProfileOptions(FileContent):
     """How a profile is taken.
 
     Attributes
@@ -71,8 +70,6 @@ class ProfileOptions:
         Share of the repeated measurements of the same layers that may be off by a factor of two or more
         before the profile is given up. Above 1 it never is: for plans that are measured anyway.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     min_repetitions: int = 30
     min_seconds_per_item: float = 0.06
@@ -131,7 +128,7 @@ def check_rounds(defects: Defects, *, rounds: int, seconds_per_item: float) -> N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredChunk:
+class MeasuredChunk(FileContent):
     """A chunk that was measured in a session of its own.
 
     Attributes
@@ -146,8 +143,6 @@ class MeasuredChunk:
         Medians of its parts.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     chunk: Chunk
     beside: tuple[str, ...] = ()
     busy: Summary
@@ -157,7 +152,7 @@ class MeasuredChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitFit:
+class UnitFit(FileContent):
     """How a column of a table was made from measurements.
 
     Attributes
@@ -175,8 +170,6 @@ class UnitFit:
         inside of the network. 0: it was not measured (`Profile.hops`).
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     unit: str
     method: Method
     factor: float
@@ -187,10 +180,8 @@ class UnitFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkCheck:
+class ChunkCheck(FileContent):
     """What the isolated table says of a chunk that is no part of its making, and what it really takes."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     chunk: Chunk
     predicted_us: int
@@ -203,7 +194,7 @@ class ChunkCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(FileContent):
     """Measured costs of one network on one platform.
 
     Attributes
@@ -230,8 +221,6 @@ class Profile:
     seconds
         How long it took.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: Network
     platform: Platform

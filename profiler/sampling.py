@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ..executor.engine import Session
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ MAX_REPETITIONS = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class Effort(FileContent):
     """How long to measure one thing.
 
     Runs are repeated until both minima are reached, or the maximum.
@@ -60,8 +60,6 @@ class Effort:
         Whether it is warmed up further, until its times stop drifting: frequencies and temperatures have
         settled then (Hetero2Pipe, Appendix B).
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     min_repetitions: int = 30
     min_seconds: float = 0.06

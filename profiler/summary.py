@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ..executor.engine import PlacementReceipt
 from ..formulations.errors import ProfilingError
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .sampling import Samples
 
 BLOCK_NS = 40_000_000
@@ -22,7 +21,7 @@ rare disturbances.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(FileContent):
     """Order statistics of one quantity, microseconds.
 
     Attributes
@@ -36,8 +35,6 @@ class Summary:
     count
         Number of runs.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     typical_us: float
     least_us: float
@@ -60,7 +57,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(FileContent):
     """What one piece takes on one unit.
 
     Attributes
@@ -73,8 +70,6 @@ class Timing:
         For each unit that ran something else meanwhile: the processor time of its process by the time that
         passed. Less than in other measurements: other programs took its cores.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     busy: Summary
     copy_in: Summary

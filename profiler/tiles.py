@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import linear_regression
-from typing import Any, ClassVar
 
 from ..executor.engine import Engine, PlacementReceipt
 from ..executor.graph.tiling import Tiler
@@ -21,7 +20,7 @@ from ..executor.model import Model
 from ..executor.progress import Forgetful, Ledger, Report, Step, silent
 from ..formulations.hardware import Platform
 from ..formulations.spatial import Axis, Interval
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from .feed import Feed
 from .measuring import PreparedPiece, WorkerBench
 from .probes import Probe, Span
@@ -33,7 +32,7 @@ EIGHTHS = (1, 2, 4, 6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileSample:
+class TileSample(FileContent):
     """One size of a tile, measured.
 
     Attributes
@@ -44,8 +43,6 @@ class TileSample:
         Medians of its copies and run together, and of its run.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     rows: int
     busy_us: float
     work: float = 0.0
@@ -53,7 +50,7 @@ class TileSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileTimes:
+class TileTimes(FileContent):
     """What tiles of one chunk take on one unit.
 
     Attributes
@@ -73,8 +70,6 @@ class TileTimes:
     receipt
         What the unit was granted.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     span: Span

@@ -13,10 +13,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar
 
 from ..formulations.network import Network
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 
 LEAST_US = 5.0
 """Copies shorter than this count as this long when errors are weighted: they are mostly clock and noise."""
@@ -31,7 +30,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopyModel:
+class CopyModel(FileContent):
     """Time of a copy: `per_tensor_us` for each tensor and `per_mebibyte_us` for each 2^20 bytes.
 
     Attributes
@@ -43,8 +42,6 @@ class CopyModel:
     copies
         How many copies it was fitted to.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     per_tensor_us: float
     per_mebibyte_us: float

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ...formulations.hardware import ProcessingUnit
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..comparing import Difference, worst_of
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
@@ -31,10 +31,8 @@ _OTHERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchEffort:
+class BenchEffort(FileContent):
     """How often to run a model: until both minima are reached, after the warm-up."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     min_repetitions: int = 30
     min_seconds: float = 1.0
@@ -42,7 +40,7 @@ class BenchEffort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineBench:
+class EngineBench(FileContent):
     """One model on one unit, by one engine.
 
     Attributes
@@ -65,8 +63,6 @@ class EngineBench:
     words
         The worst output, where it is off, and by how much, in words; "": nothing was compared.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     open_us: float

@@ -7,11 +7,10 @@ know them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import Schema
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 from .kinds import ExportKind
 
 MANIFEST_NAME = "manifest.json"
@@ -20,7 +19,7 @@ SCRIPT_NAME = "taskset.sh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrtSettings:
+class OrtSettings(FileContent):
     """Session options of ONNX Runtime, by their names there.
 
     Attributes
@@ -33,8 +32,6 @@ class OrtSettings:
         Entries for `add_session_config_entry`.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     providers: tuple[str, ...]
     intra_op_num_threads: int
     inter_op_num_threads: int
@@ -43,7 +40,7 @@ class OrtSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MnnSettings:
+class MnnSettings(FileContent):
     """Settings of an MNN session.
 
     Attributes
@@ -55,14 +52,12 @@ class MnnSettings:
         that is not there into the CPU, and says nothing.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     config: dict[str, str | int]
     granted: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedUnit:
+class ExportedUnit(FileContent):
     """A unit that the plan uses.
 
     Attributes
@@ -74,8 +69,6 @@ class ExportedUnit:
     session
         The same in the words of the engine; None: this engine cannot drive the unit.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     kind: str
@@ -89,10 +82,8 @@ class ExportedUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedTensor:
+class ExportedTensor(FileContent):
     """Name, shape and element type (numpy name) of a tensor in a task slot."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     shape: tuple[int, ...]
@@ -100,7 +91,7 @@ class ExportedTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenTensor:
+class TakenTensor(FileContent):
     """A tensor that a chunk reads.
 
     Attributes
@@ -111,8 +102,6 @@ class TakenTensor:
         Number of the chunk that makes it; None: it is an input of the network.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     name: str
     shape: tuple[int, ...]
     dtype: str
@@ -120,7 +109,7 @@ class TakenTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedStep:
+class ExportedStep(FileContent):
     """One session of a chunk; a chunk has several only where several models follow each other.
 
     Attributes
@@ -133,8 +122,6 @@ class ExportedStep:
         Its tensors in its own order, by their names in the file.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     file: str
     prefix: str
     inputs: tuple[str, ...]
@@ -142,7 +129,7 @@ class ExportedStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedChunk:
+class ExportedChunk(FileContent):
     """One chunk of a stream.
 
     Attributes
@@ -167,8 +154,6 @@ class ExportedChunk:
         the order in which the runner sends them from process to process.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     number: int
     start: int
     stop: int
@@ -181,7 +166,7 @@ class ExportedChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedStream:
+class ExportedStream(FileContent):
     """Requests of one network that all pass through the same chunks.
 
     Attributes
@@ -196,8 +181,6 @@ class ExportedStream:
         In order.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     name: str
     network: str
     slots: int
@@ -206,7 +189,7 @@ class ExportedStream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedNetwork:
+class ExportedNetwork(FileContent):
     """A network as a whole.
 
     Attributes
@@ -221,8 +204,6 @@ class ExportedNetwork:
         File of what the uncut model makes of them; None: nobody was there to compute it.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     name: str
     inputs: tuple[ExportedTensor, ...]
     outputs: tuple[ExportedTensor, ...]
@@ -231,17 +212,15 @@ class ExportedNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedTurn:
+class ExportedTurn(FileContent):
     """A chunk that a unit serves: the name of its stream, and its number there."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     stream: str
     chunk: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedRounds:
+class ExportedRounds(FileContent):
     """That the streams are the requests of one workload (see `Rounds`).
 
     Attributes
@@ -255,15 +234,13 @@ class ExportedRounds:
         them in the order of the streams.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     mode: str
     task_slots: int | None
     turns: tuple[ExportedTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Predicted:
+class Predicted(FileContent):
     """What the judge says of the plan, microseconds; None where that has no meaning.
 
     Attributes
@@ -274,8 +251,6 @@ class Predicted:
         Who ran the layers when the costs were measured, and on what; empty: not known.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     period_us: int | None
     latency_us: int | None
     makespan_us: int | None
@@ -284,7 +259,7 @@ class Predicted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(FileContent):
     """Everything that is needed to run the exported files, or to know where they come from.
 
     Attributes
@@ -315,8 +290,6 @@ class Manifest:
         model on the device where they were exported, or that they were not compared, and why. "": an older
         version wrote them.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     kind: ExportKind
     engine: str

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..cuts import CutSummary, cut_summaries
 from ..model import TensorSpec
 from .onnx_model import OnnxModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerSummary:
+class LayerSummary(FileContent):
     """One layer."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     op_types: tuple[str, ...]  # types of its operators
@@ -27,14 +24,12 @@ class LayerSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(FileContent):
     """Everything about a model that matters for planning.
 
     `path`, `digest`: the file, and the SHA-256 of its content; `inputs`, `outputs`: those of the model;
     `layers`, `cuts`: in order.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     path: str

@@ -7,9 +7,8 @@ import math
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from .cores import Topology, read_topology
 from .kernel_files import format_cores, read_text
 from .memory import total_bytes
@@ -22,10 +21,8 @@ _MODEL_KEYS = ("model name", "Hardware", "cpu model", "cpu", "uarch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFingerprint:
+class DeviceFingerprint(FileContent):
     """The machine as far as it matters for measurements."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     model: str  # name of the processor or board
     architecture: str  # machine type, e.g. "x86_64" or "aarch64"

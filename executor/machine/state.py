@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar, Self
+from typing import Self
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from .cores import usable_cores
 from .kernel_files import read_number, read_text
 from .load import core_ticks
@@ -122,7 +122,7 @@ _PLAUSIBLE_MILLICELSIUS = range(1, 150_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineState:
+class MachineState(FileContent):
     """What a machine was like for a while; what the system does not tell is None.
 
     Attributes
@@ -136,8 +136,6 @@ class MachineState:
     watts, watts_by
         Mean power of the machine, as it says itself, and where that was read (`power.py`); empty: nowhere.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     others: float | None = None
     mhz: float | None = None

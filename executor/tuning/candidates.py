@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from math import inf
-from typing import Any, ClassVar
 
 from ...formulations.deployment import Deployment, side_by_side
 from ...formulations.hardware import ProcessingUnit
@@ -15,7 +14,7 @@ from ...formulations.judge import score
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..simulation import charged_for
 
 MOST_REPLICA_SETS = 6
@@ -46,7 +45,7 @@ class CandidateKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningCandidate:
+class TuningCandidate(FileContent):
     """A deployment to be measured.
 
     Attributes
@@ -65,8 +64,6 @@ class TuningCandidate:
         What was learned from executed plans says that it lies between these two with 90 % probability; empty:
         nothing was learned, or nothing can be said.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     labels: tuple[str, ...]
     deployment: Deployment

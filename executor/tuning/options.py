@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
 from ...formulations.errors import InvalidInputError
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 
 
 class TuningMode(StrEnum):
@@ -25,10 +24,8 @@ class TuningMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class Rung(FileContent):
     """One step of a race: every candidate is visited once a round, for some seconds each time."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     seconds: float
     rounds: int = 2
@@ -46,7 +43,7 @@ often than few long ones, but each visit also costs the start of its sessions.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningOptions:
+class TuningOptions(FileContent):
     """How to tune.
 
     Attributes
@@ -67,8 +64,6 @@ class TuningOptions:
     seed
         Decides the order of the candidates in each round but the first.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     mode: TuningMode = TuningMode.RACE
     rungs: tuple[Rung, ...] = ()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
 from ...formulations.deployment import FULL_SLOTS
 from ...formulations.errors import InvalidInputError
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..engine import PlacementReceipt
 from ..measurement import Spread
 from ..runner import Verification
@@ -41,7 +40,7 @@ class TuningStop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningRow:
+class TuningRow(FileContent):
     """One candidate and what was measured of it.
 
     Attributes
@@ -84,8 +83,6 @@ class TuningRow:
         Its place, from 1; candidates that cannot be told apart share one. None: not measured, or it failed.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     candidate: TuningCandidate
     rung_us: tuple[float | None, ...]
     period_us: Spread | None = None
@@ -108,7 +105,7 @@ class TuningRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningResult:
+class TuningResult(FileContent):
     """What tuning found.
 
     Attributes
@@ -149,8 +146,6 @@ class TuningResult:
     simulated
         Whether no device ran: a cost table was played.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     options: TuningOptions
     rows: tuple[TuningRow, ...]

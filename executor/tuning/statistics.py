@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 
 FEWEST = 3
 """Fewest plans of which anything is said: of two, a correlation is always 1 or -1."""
@@ -18,7 +17,7 @@ TOPS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionQuality:
+class PredictionQuality(FileContent):
     """How the predictions of one cost table compare with what was measured.
 
     Attributes
@@ -39,8 +38,6 @@ class PredictionQuality:
         all, percent): what trusting the table without measuring more than k plans would have cost. Empty
         for fewer than three plans.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     table: str
     scope: str

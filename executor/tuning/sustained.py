@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median
-from typing import Any, ClassVar
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..machine.state import MachineState
 from . import racing
 from .trials import Failure
@@ -22,7 +21,7 @@ _THROTTLED = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SustainedVisit:
+class SustainedVisit(FileContent):
     """One visit of a sustained run.
 
     Attributes
@@ -38,8 +37,6 @@ class SustainedVisit:
     machine
         What the machine was like meanwhile; None: not looked at.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     candidate: str
     round: int
@@ -64,7 +61,7 @@ class SustainedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sustained:
+class Sustained(FileContent):
     """What a sustained run has found.
 
     Attributes
@@ -80,8 +77,6 @@ class Sustained:
     run
         Number of the run in the store.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     asked_s: float
     seconds: float

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from ...formulations import errors
 from ...formulations.deployment import Deployment
 from ...formulations.errors import EngineUnavailableError, ExecutionError, StoreError
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..measurement import Measurement
 from ..runner import Budget, Runner, Verification
 
@@ -23,7 +23,7 @@ class Visit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(FileContent):
     """Why a candidate could not be executed.
 
     Attributes
@@ -33,8 +33,6 @@ class Failure:
     message
         What it said.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     error: str
     message: str
@@ -57,7 +55,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(FileContent):
     """What came of one visit.
 
     Attributes
@@ -72,8 +70,6 @@ class Trial:
         Numbers against the uncut model, taken at the first visit; None at others, and where a runner
         has no numbers.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     spent_s: float
     measurement: Measurement | None = None

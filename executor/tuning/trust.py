@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 
 
 class Trust(StrEnum):
@@ -74,7 +73,7 @@ def percent(share: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(FileContent):
     """One number that trust is based on.
 
     Attributes
@@ -86,8 +85,6 @@ class Evidence:
     limit_percent
         Above it, or below its negative, it speaks against the answer.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     ground: Ground
     percent: float | None
@@ -106,7 +103,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(FileContent):
     """How far the answer of a tuning run can be trusted.
 
     Attributes
@@ -118,8 +115,6 @@ class Verdict:
     evidence
         The numbers that it is based on, one for each ground that applies.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     trust: Trust
     reasons: tuple[str, ...]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ..errors import InvalidProblemError
-from ..validation import STRICT, Defects
+from ..validation import Defects, FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatModel:
+class HeatModel(FileContent):
     """Temperature of a unit that follows its power: dT/dt = (power x resistance - (T - ambient)) / time.
 
     Attributes
@@ -27,8 +26,6 @@ class HeatModel:
     back_c
         At this temperature it is back.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     kelvin_per_w: float
     time_s: float
@@ -51,7 +48,7 @@ MOST_HEAT = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitBehaviour:
+class UnitBehaviour(FileContent):
     """One unit at work.
 
     Attributes
@@ -73,8 +70,6 @@ class UnitBehaviour:
     heat
         None: it does not become too hot.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     sharing_permille: tuple[int, ...] = ()
@@ -114,7 +109,7 @@ class UnitBehaviour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
+class Behaviour(FileContent):
     """How the units of one platform behave at work; units that are not listed have the defaults.
 
     Attributes
@@ -128,8 +123,6 @@ class Behaviour:
     source
         Where the numbers come from, and which are estimated.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: str
     units: tuple[UnitBehaviour, ...] = ()

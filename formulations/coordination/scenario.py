@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
 from ..errors import InvalidProblemError
-from ..validation import STRICT, Defects
+from ..validation import Defects, FileContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrivals:
+class Arrivals(FileContent):
     """When requests come: exactly one of the three is given.
 
     Attributes
@@ -26,8 +25,6 @@ class Arrivals:
     phase_us
         When a period begins.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     period_us: int | None = None
     rate_per_s: float | None = None
@@ -55,7 +52,7 @@ MOST_RATE_PER_S = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
+class Application(FileContent):
     """Someone who asks for one inference of one network at a time, independently of others.
 
     Attributes
@@ -74,8 +71,6 @@ class Application:
     weight
         How much a late request counts.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     network: str
@@ -98,7 +93,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameStep:
+class FrameStep(FileContent):
     """Requests of one network in each frame of a workflow.
 
     Attributes
@@ -115,8 +110,6 @@ class FrameStep:
     exact
         Whether each frame has exactly `mean`.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     network: str
@@ -140,7 +133,7 @@ MOST_MEAN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
+class Workflow(FileContent):
     """An application whose frames are graphs of requests, one frame after the other (Band, 6.2).
 
     Attributes
@@ -163,8 +156,6 @@ class Workflow:
         The same with counts that are drawn: how much they deviate from their mean (standard deviation, of a
         gamma distribution). 0, and no `crowd`: the counts of all steps are drawn each on its own.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     steps: tuple[FrameStep, ...]
@@ -215,7 +206,7 @@ class UnitChange(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitEvent:
+class UnitEvent(FileContent):
     """A unit leaves or returns.
 
     Attributes
@@ -227,8 +218,6 @@ class UnitEvent:
     change
         Which of the two.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     at_us: int
     unit: str
@@ -242,7 +231,7 @@ class UnitEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(FileContent):
     """Who asks for what, and which units come and go.
 
     Attributes
@@ -260,8 +249,6 @@ class Scenario:
     source
         Where it comes from.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     duration_us: int

@@ -13,20 +13,19 @@ Hetero2Pipe found it (Appendix D). Where the time of a whole network is known, i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ...formulations.costs import Provenance
 from ...formulations.errors import InvalidProblemError
 from ...formulations.files import Schema
 from ...formulations.operators import rule_problems
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 
 METHOD = "analytic"
 """How such costs are named among the tables of costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTotal:
+class KnownTotal(FileContent):
     """Time of a whole network on one unit, its input brought there included.
 
     Attributes
@@ -41,8 +40,6 @@ class KnownTotal:
         Where it stands, or how it was derived.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     network: str
     total_us: int
     printed: bool
@@ -56,7 +53,7 @@ class KnownTotal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitModel:
+class UnitModel(FileContent):
     """One processing unit.
 
     Attributes
@@ -77,8 +74,6 @@ class UnitModel:
     totals
         Times of whole networks that are known.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     flops_per_us: int
@@ -108,7 +103,7 @@ class UnitModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyticModel:
+class AnalyticModel(FileContent):
     """The units of one platform.
 
     Attributes
@@ -120,8 +115,6 @@ class AnalyticModel:
     notes
         How all the other numbers were chosen.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     units: tuple[UnitModel, ...]
     source: str

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import Schema
 from ...formulations.hardware import Platform, ProcessingUnit
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 from ..transfers import CopyModel, Load, fit_copies
 from .features import STATISTICS, NetworkFeatures
 
@@ -38,7 +38,7 @@ _FARTHEST = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpanTime:
+class SpanTime(FileContent):
     """Layers [start, stop) that ran in a session of their own, microseconds.
 
     Attributes
@@ -53,8 +53,6 @@ class SpanTime:
         What was copied: (tensors, bytes).
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     start: int
     stop: int
     run_us: float
@@ -65,7 +63,7 @@ class SpanTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkTimes:
+class NetworkTimes(FileContent):
     """One network on one unit.
 
     Attributes
@@ -78,8 +76,6 @@ class NetworkTimes:
         Each layer as a part of the whole; empty: not measured.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     unit: str
     network: str
     spans: tuple[SpanTime, ...]
@@ -87,7 +83,7 @@ class NetworkTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding:
+class Embedding(FileContent):
     """What stands for a unit.
 
     Attributes
@@ -103,8 +99,6 @@ class Embedding:
     copy_in, copy_out
         Cost of copies.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     weights: tuple[float, ...]
@@ -140,7 +134,7 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceDescription:
+class DeviceDescription(FileContent):
     """Measured times of some networks on the units of a device.
 
     Attributes
@@ -158,8 +152,6 @@ class DeviceDescription:
     notes
         What a reader should know: emulated units, networks that could not be run.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: Platform
     engine: str

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ...executor.graph.op_types import ELEMENTWISE, MOVING, REDUCING
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 from ..analytic.work import works_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ _HEAVY = frozenset({"convolution", "depthwise", "transposed", "linear", "product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkFeatures:
+class NetworkFeatures(FileContent):
     """The features of all layers of a network.
 
     Attributes
@@ -97,8 +97,6 @@ class NetworkFeatures:
     numbers
         By [layer][number], in the order of `NUMBERS`.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     kinds: tuple[int, ...]

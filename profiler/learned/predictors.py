@@ -12,11 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import EngineUnavailableError, InvalidInputError
 from ...formulations.files import Schema, load
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from .device import Embedding
 from .features import NetworkFeatures
 from .nearest import Nearest
@@ -58,7 +58,7 @@ CARD_FILE = "card.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRow:
+class ErrorRow(FileContent):
     """How far predictions were from measurements that had no part in the training.
 
     Attributes
@@ -73,8 +73,6 @@ class ErrorRow:
         Share of those that are above 20 %.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     method: str
     split: str
     what: str
@@ -85,7 +83,7 @@ class ErrorRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictorCard:
+class PredictorCard(FileContent):
     """How a predictor came about.
 
     Attributes
@@ -101,8 +99,6 @@ class PredictorCard:
     errors
         How good the methods are: of predictors that were trained on the other part.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     default: PredictionMethod
     trained_at: str

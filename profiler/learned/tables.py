@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from ...formulations.costs import CostTable, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.problem import Problem
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..isolated import UnitCosts
 from ..reduce import reduce
 from .device import DeviceDescription, Embedding
@@ -80,7 +79,7 @@ def _notes(device: DeviceDescription, predictor: Predictor, method: PredictionMe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitError:
+class UnitError(FileContent):
     """Predicted against measured times of one unit.
 
     Attributes
@@ -92,8 +91,6 @@ class UnitError:
     median, p90
         Of the absolute relative errors of the layers.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     predicted_us: int

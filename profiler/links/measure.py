@@ -14,13 +14,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import count, permutations
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ...executor.cluster.device import DRIVER
 from ...executor.cluster.endpoint import Address, Endpoint, Frame, LinkRate, Outlet
 from ...executor.progress import Report, Step, silent
 from ...formulations.errors import InvalidInputError, ProfilingError
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 from .samples import CHECK_SIZES, FIT_SIZES, Load, MeasuredLink, MessageSample, Purpose
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ _MOST_LOADED = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
+class LinkOptions(FileContent):
     """How links are measured.
 
     Attributes
@@ -183,8 +183,6 @@ class LinkOptions:
     seed
         Of the order of messages and of the pauses between them.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     rounds: int = 5
     shards: int = 500

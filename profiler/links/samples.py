@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations
-from typing import Any, ClassVar
 
 from ...formulations.cluster_platform import DeviceType
 from ...formulations.errors import InvalidInputError
 from ...formulations.json_files import Schema
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 
 KIB = 1024
 FIT_SIZES = tuple(KIB << 2 * step for step in range(8))
@@ -54,7 +53,7 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSample:
+class MessageSample(FileContent):
     """One message from one device to another: the key of the calibration (EPipe 3.1.2), and what it took.
 
     EPipe's key, (x_plan, b, x_now - x_plan, xa_now - xa_plan), omits the queuing delay that its Eq. 3 reads.
@@ -76,8 +75,6 @@ class MessageSample:
         See `Load` and `Purpose`.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     size: int
     latency_us: float
     queue_us: float = 0.0
@@ -98,7 +95,7 @@ class MessageSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLink:
+class MeasuredLink(FileContent):
     """What was sent from one device to another.
 
     Attributes
@@ -114,8 +111,6 @@ class MeasuredLink:
         ways are alike.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     source: str
     target: str
     samples: tuple[MessageSample, ...]
@@ -128,7 +123,7 @@ class MeasuredLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class Links(FileContent):
     """The links of a cluster, measured.
 
     Attributes
@@ -144,8 +139,6 @@ class Links:
     seconds
         How long measuring took.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str
     devices: tuple[DeviceType, ...]

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...formulations.costs import CostRows, CostTable, NetworkCosts, TransferRows
 from ...formulations.problem import Problem
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from .executions import ExecutedPlan, chain_by_plan, charged_us
 
 Array = NDArray[np.float64]
@@ -65,7 +64,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corrections:
+class Corrections(FileContent):
     """What to multiply predicted times with.
 
     Attributes
@@ -75,8 +74,6 @@ class Corrections:
     layer_factor
         On top of it, by [layer][unit]; of several networks the layers of one after those of the other.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit_factor: tuple[float, ...]
     layer_factor: FloatRows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
 
 from ...formulations.chain import Chain
 from ...formulations.co_run import CoRunCosts, combine
@@ -16,13 +15,13 @@ from ...formulations.judge import check
 from ...formulations.network import Network
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.validation import STRICT, Defects
+from ...formulations.validation import Defects, FileContent
 
 MOST_PLANS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutedPlan:
+class ExecutedPlan(FileContent):
     """One plan and what it took.
 
     Attributes
@@ -40,8 +39,6 @@ class ExecutedPlan:
     skipped_layers
         Indices of layers that its chunks left out when it ran: predictions leave them out, too.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     plan: Plan
     period_us: float
@@ -90,7 +87,7 @@ def charged_us(problem: Problem, one: ExecutedPlan) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Executions:
+class Executions(FileContent):
     """Executed plans of one network on one platform.
 
     Attributes
@@ -104,8 +101,6 @@ class Executions:
     source
         Who measured, where and when.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: Platform
     network: Network

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...formulations.costs import CostTable, NetworkCosts, TransferRows
 from ...formulations.errors import InvalidInputError
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from .corrections import Corrections, fit_corrections
 from .executions import ExecutedPlan, Executions
 from .noisy_or import NOISE, Array, Items, Posterior, joined, solved
@@ -40,13 +40,11 @@ _STEEPEST = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class Foretold(FileContent):
     """What a plan is expected to take.
 
     `low_us`, `high_us`: it lies between them with 90 % probability.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     period_us: float  # time between two outputs
     low_us: float
@@ -54,7 +52,7 @@ class Foretold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
+class Company(FileContent):
     """What was learned of a unit in one company.
 
     Attributes
@@ -67,8 +65,6 @@ class Company:
         What they are multiplied with beyond that.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     unit: str
     beside: tuple[str, ...]
     loaded: float
@@ -76,7 +72,7 @@ class Company:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lessons:
+class Lessons(FileContent):
     """What was learned, and from how much.
 
     Attributes
@@ -90,8 +86,6 @@ class Lessons:
     layer_factor
         By [layer][unit]: how much longer layers take than the company says.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     plans: int
     earlier_plans: int

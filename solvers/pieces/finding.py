@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.spatial import SpatialNetwork
 from ...formulations.tiles import extra_flops
-from ...formulations.validation import STRICT
+from ...formulations.validation import FileContent
 from ..protocol import Deadline
 from .contraction import Contraction, contract
 from .methods import Found, by_beam, by_paper, exact
@@ -41,7 +40,7 @@ class PieceMethod(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class Pieces(FileContent):
     """A chain of pieces.
 
     Attributes
@@ -59,8 +58,6 @@ class Pieces:
     seconds
         How long that took.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     labels: tuple[int, ...]
     costs: tuple[int, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
 
 from ....executor.machine.counters import (
     CACHE_MISSES,
@@ -15,14 +14,14 @@ from ....executor.machine.counters import (
     CounterEvent,
 )
 from ....formulations.errors import ProfilingError
-from ....formulations.validation import STRICT
+from ....formulations.validation import FileContent
 
 EVENTS = (CYCLES, INSTRUCTIONS, CACHE_REFERENCES, CACHE_MISSES, STALLED_BACKEND)
 """What is counted for one network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
+class Features(FileContent):
     """How one network uses a processor, alone.
 
     Attributes
@@ -34,8 +33,6 @@ class Features:
     stall_rate
         Cycles in which the backend waits, by all cycles.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     instructions_per_cycle: float
     miss_rate: float

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median, quantiles
-from typing import Any, ClassVar
 
 from ....formulations.errors import InvalidInputError
-from ....formulations.validation import STRICT, Defects
+from ....formulations.validation import Defects, FileContent
 
 FEWEST_FOR_NOISE = 3
 """Fewest measurements whose quartiles say something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoRun:
+class CoRun(FileContent):
     """A network (or a chunk of one) timed alone and beside another one, in turn.
 
     Attributes
@@ -36,8 +35,6 @@ class CoRun:
     InvalidInputError
         Nothing was timed, a time is not above zero, or both run on the same unit.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     victim: str
     victim_unit: str

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Any, ClassVar
 
 from ....formulations.costs import Interference, Provenance
 from ....formulations.files import Schema, parse
-from ....formulations.validation import STRICT
+from ....formulations.validation import FileContent
 from .observations import CoRun
 from .rank_one import RankOne, UnitPair, fit_rank_one
 
@@ -24,7 +23,7 @@ PAPER_UNITS = ("npu", "cpu_big", "gpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedCoRun:
+class PrintedCoRun(FileContent):
     """One row of Table II.
 
     Attributes
@@ -36,8 +35,6 @@ class PrintedCoRun:
     printed_percent
         The slowdown as printed; two of the eight are rounded differently from what the times give.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     victim: str
     victim_unit: str
@@ -61,7 +58,7 @@ class PrintedCoRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedPair:
+class PrintedPair(FileContent):
     """A sentence of Section III: two networks side by side on two units.
 
     Attributes
@@ -72,15 +69,13 @@ class PrintedPair:
         Slowdown of each network, in their order.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     units: tuple[str, str]
     networks: tuple[str, str]
     percents: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaperContention:
+class PaperContention(FileContent):
     """All that the paper prints.
 
     Attributes
@@ -90,8 +85,6 @@ class PaperContention:
     table_ii, text
         See the types.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     source: str
     table_ii: tuple[PrintedCoRun, ...]

@@ -19,11 +19,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from statistics import fmean
-from typing import Any, ClassVar
 
 from ....formulations.costs import Interference, NetworkContention, Provenance
 from ....formulations.errors import InvalidInputError
-from ....formulations.validation import STRICT
+from ....formulations.validation import FileContent
 from .observations import CoRun
 
 MODEL_ERROR = 0.1
@@ -40,7 +39,7 @@ STEPS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitPair:
+class UnitPair(FileContent):
     """How much a typical network on one unit suffers from a typical one on another.
 
     Attributes
@@ -51,15 +50,13 @@ class UnitPair:
         Relative to the time alone.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     victim: str
     aggressor: str
     slowdown: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkFactors:
+class NetworkFactors(FileContent):
     """What a network multiplies the base slowdown with.
 
     Attributes
@@ -70,15 +67,13 @@ class NetworkFactors:
         As the one that suffers, and as the one that causes it.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     network: str
     sensitivity: float = 1.0
     intensity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankOne:
+class RankOne(FileContent):
     """The fitted model.
 
     Attributes
@@ -95,8 +90,6 @@ class RankOne:
     worst_ratio
         Largest relative error of a slowdown that was not clipped; None without any.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     pairs: tuple[UnitPair, ...]
     networks: tuple[NetworkFactors, ...]

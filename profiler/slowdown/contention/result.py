@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any, ClassVar
 
 from ....formulations.costs import Interference
 from ....formulations.errors import InvalidInputError
 from ....formulations.files import Schema
 from ....formulations.hardware import Platform
-from ....formulations.validation import STRICT, Defects
+from ....formulations.validation import Defects, FileContent
 from ...profile import check_rounds
 from ...sampling import Effort
 from .features import Features
@@ -23,7 +22,7 @@ from .split import DEFAULT_PERCENTILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentionOptions:
+class ContentionOptions(FileContent):
     """How contention is measured.
 
     Attributes
@@ -51,8 +50,6 @@ class ContentionOptions:
     InvalidInputError
         A number is out of range.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     rounds: int = 3
     seconds_per_item: float = 0.1
@@ -82,7 +79,7 @@ class ContentionOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(FileContent):
     """The memory probe alone on one unit.
 
     Attributes
@@ -94,8 +91,6 @@ class Calibration:
     sweeps_us
         Median time of a sweep, one entry a measurement.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     unit: str
     bytes_a_sweep: int
@@ -116,10 +111,8 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(FileContent):
     """Consecutive layers of one network, [start, stop)."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     start: int
@@ -132,10 +125,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedFeatures:
+class CountedFeatures(FileContent):
     """What performance counters tell of a network on a unit."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     network: str
     unit: str
@@ -143,7 +134,7 @@ class CountedFeatures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contention:
+class Contention(FileContent):
     """Measured contention of some networks on one platform.
 
     Attributes
@@ -175,8 +166,6 @@ class Contention:
     seconds
         How long it took.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: Platform
     networks: tuple[str, ...]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ....formulations.errors import InvalidInputError
-from ....formulations.validation import STRICT
+from ....formulations.validation import FileContent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ridge:
+class Ridge(FileContent):
     """A fitted regression: prediction = offset + sum of weights x (feature - centre) / scale.
 
     Attributes
@@ -64,8 +64,6 @@ class Ridge:
         Root mean square of the errors when each row is predicted from the others; None with fewer than
         `FEWEST` rows.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     weights: tuple[float, ...]
     centre: tuple[float, ...]

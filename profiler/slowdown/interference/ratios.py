@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import Any, ClassVar
 
 from ....executor.engine import PlacementReceipt
 from ....formulations.costs import CostTable, Provenance
@@ -13,7 +12,7 @@ from ....formulations.errors import InvalidInputError
 from ....formulations.files import Schema
 from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
-from ....formulations.validation import STRICT, Defects
+from ....formulations.validation import Defects, FileContent
 from ...profile import ProfileOptions, check_rounds
 from ..corun import companions
 
@@ -22,7 +21,7 @@ ALL_OTHERS = "all others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InterferenceOptions:
+class InterferenceOptions(FileContent):
     """How interference is measured.
 
     Attributes
@@ -39,8 +38,6 @@ class InterferenceOptions:
     InvalidInputError
         A number is out of range.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     rounds: int = 3
     seconds_per_item: float = 0.1
@@ -66,7 +63,7 @@ class InterferenceOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoRunRatio:
+class CoRunRatio(FileContent):
     """Consecutive layers on one unit, timed alone and beside load, in turn.
 
     Attributes
@@ -87,8 +84,6 @@ class CoRunRatio:
     InvalidInputError
         Nothing was timed, or a time is not above zero.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     chunk: Chunk
     load: str
@@ -124,17 +119,15 @@ class CoRunRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class Foretold(FileContent):
     """What somebody says of the period of a plan, microseconds."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     by: str
     period_us: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanInterference:
+class PlanInterference(FileContent):
     """The chunks of a plan, each alone and while all other chunks run in a loop on their units.
 
     Attributes
@@ -148,8 +141,6 @@ class PlanInterference:
     period_us
         What the whole plan took when it ran; None: not known.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     plan: Plan
     chunks: tuple[CoRunRatio, ...]
@@ -171,7 +162,7 @@ class PlanInterference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InterferenceRatios:
+class InterferenceRatios(FileContent):
     """How much longer, or less, layers take on the units of one platform while others are busy.
 
     Attributes
@@ -193,8 +184,6 @@ class InterferenceRatios:
     seconds
         How long it took.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: Platform
     ratios: tuple[CoRunRatio, ...] = ()
