@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
+from ..formulations.cluster import Link
 from ..formulations.expr import BoolExpr, Variable
 from ..formulations.files import parse_problem
 from ..formulations.judge import examined
@@ -15,6 +17,7 @@ from ..formulations.plan import Chunk, Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, Rule, RuleFunction
 from ..formulations.terms import QuantityInfo
+from ..formulations.views import DeviceView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,85 @@ def with_outputs(problem: Problem, names: str) -> Problem:
         for tensor in problem.network.tensors
     )
     return replace(problem, networks=(replace(problem.network, tensors=tensors),))
+
+
+def over_devices(
+    layer_us: Sequence[Sequence[int | None]], tensors: Sequence[tuple[str, int]], weight_bytes: Sequence[int]
+) -> Problem:
+    """Return a chain of layers on the devices a, b and c, as far as there are times for them.
+
+    `tensors`: name and bytes of what goes into each layer, and of the result.
+    """
+    devices = list("abc")[: len(layer_us[0])]
+    document = {
+        "format": "gapless.problem",
+        "version": 1,
+        "platform": {"name": "cluster", "units": [{"name": name} for name in devices]},
+        "networks": [
+            {
+                "name": "net",
+                "layers": [{"name": f"l{i}", "weight_bytes": size} for i, size in enumerate(weight_bytes)],
+                "tensors": [
+                    {"name": name, "bytes": size, "source": i - 1, "targets": [i]}
+                    for i, (name, size) in enumerate(tensors)
+                ],
+            }
+        ],
+        "costs": {"units": devices, "networks": [{"network": "net", "layer_us": layer_us}]},
+    }
+    return parse_problem(json.dumps(document).encode(), name="cluster")
+
+
+def link(source: str, target: str, bytes_per_second: int, latency_us: int = 0) -> Link:
+    """Return a link from one device, or type of devices, to another."""
+    return Link(source=source, target=target, bytes_per_second=bytes_per_second, latency_us=latency_us)
+
+
+def with_little_memory(problem: Problem, device_bytes: int, all_bytes: int) -> Problem:
+    """Return a problem with capacities, a cut that is forbidden, and devices that share cores."""
+    units = [replace(unit, memory_bytes=device_bytes) for unit in problem.platform.units]
+    units[1:] = [replace(unit, cores=(0,)) for unit in units[1:]]
+    (network,) = problem.networks
+    return replace(
+        problem,
+        platform=replace(problem.platform, memory_bytes=all_bytes, units=tuple(units)),
+        networks=(replace(network, forbidden_cuts=(2,)),),
+    )
+
+
+def with_a(view: DeviceView) -> BoolExpr:
+    """Demand that the first device is used."""
+    return view.uses("a")
+
+
+def without_a(view: DeviceView) -> BoolExpr:
+    """Demand that it is not."""
+    return ~view.uses("a")
+
+
+_MOST_BRANCHES, _MOST_LENGTH = 4, 4
+
+
+def branching_edges(names: Sequence[str], rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield the edges (maker, reader) of a random graph: branches part at a layer and meet later."""
+    left = iter(names)
+    node = next(left)
+    while True:
+        branches = []
+        for _ in range(rng.randint(1, _MOST_BRANCHES)):
+            branch = [node]
+            for _ in range(rng.randint(1, _MOST_LENGTH)):
+                following = next(left, None)
+                if following is not None:
+                    yield branch[-1], following
+                    branch.append(following)
+            branches.append(branch)
+        meeting = next(left, None)
+        if meeting is None:
+            return
+        for branch in branches:
+            yield branch[-1], meeting
+        node = meeting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

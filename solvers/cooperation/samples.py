@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...formulations.cluster import Link, Pipelines
-from ...formulations.cooperation.view import GroupView
-from ...formulations.expr import BoolExpr
-from ...formulations.files import parse_problem
+from ...formulations.cluster import Pipelines
 from ...formulations.groups import Cooperation
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ...formulations.spatial import SpatialNetwork, SpatialNode, Window
-from ..samples import Samples
+from ..samples import Samples, link, over_devices, with_a, with_little_memory, without_a
 
 _CONV = Window(extent=3, before=1)
 _POOL = Window(stride=2, extent=2, before=0)
@@ -65,16 +61,6 @@ def samples() -> Samples:
     )
 
 
-def with_a(view: GroupView) -> BoolExpr:
-    """Demand that the first device is used."""
-    return view.uses("a")
-
-
-def without_a(view: GroupView) -> BoolExpr:
-    """Demand that it is not."""
-    return ~view.uses("a")
-
-
 def _spatial(layers: int) -> SpatialNetwork:
     """Return a convolution, a pool and a convolution, as far as there are so many, on a map of 8 x 8."""
     nodes = [SpatialNode(name="in", op_type="Input", size=(8, 8), bytes=24)]
@@ -99,27 +85,9 @@ def _spatial(layers: int) -> SpatialNetwork:
 
 def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> Problem:
     """Return a problem of so many layers on the devices a, b and c, as far as there are times for them."""
-    devices, layers = list("abc")[: len(layer_us[0])], range(len(layer_us))
     spatial = _spatial(len(layer_us))
-    document = {
-        "format": "gapless.problem",
-        "version": 1,
-        "platform": {"name": "cluster", "units": [{"name": name} for name in devices]},
-        "networks": [
-            {
-                "name": "net",
-                "layers": [
-                    {"name": f"l{i}", "weight_bytes": spatial.nodes[i + 1].weight_bytes} for i in layers
-                ],
-                "tensors": [
-                    {"name": node.name, "bytes": node.bytes, "source": i - 1, "targets": [i]}
-                    for i, node in enumerate(spatial.nodes)
-                ],
-            }
-        ],
-        "costs": {"units": devices, "networks": [{"network": "net", "layer_us": layer_us}]},
-    }
-    problem = parse_problem(json.dumps(document).encode(), name="cluster")
+    tensors = [(node.name, node.bytes) for node in spatial.nodes]
+    problem = over_devices(layer_us, tensors, [node.weight_bytes for node in spatial.nodes[1:]])
     own = {
         name: data.pop(name) for name in ("interstage", "most_group", "idle_mw", "fixed_us") if name in data
     }
@@ -127,7 +95,7 @@ def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> P
         problem,
         data=Cooperation(
             spatial=spatial,
-            pieces=(-1, *layers),
+            pieces=(-1, *range(len(layer_us))),
             devices=Pipelines(**{"overlap": False} | data),
             **own,
         ),
@@ -135,19 +103,15 @@ def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> P
     )
 
 
-def _link(source: str, target: str, bytes_per_second: int, latency_us: int = 0) -> Link:
-    return Link(source=source, target=target, bytes_per_second=bytes_per_second, latency_us=latency_us)
-
-
 def sample_problems() -> Iterator[Problem]:
     """Yield three layers on three devices, in the ways in which groups can differ."""
     times: list[list[int | None]] = [[30, 41, 41], [22, None, 15], [35, 28, 28]]
     ring = (
-        _link("a", "b", 8_000_000, 1),
-        _link("b", "c", 4_000_000),
-        _link("c", "a", 6_000_000, 2),
-        _link("b", "a", 9_000_000),
-        _link("c", "b", 5_000_000),
+        link("a", "b", 8_000_000, 1),
+        link("b", "c", 4_000_000),
+        link("c", "a", 6_000_000, 2),
+        link("b", "a", 9_000_000),
+        link("c", "b", 5_000_000),
     )
     yield _problem(times, "period", links=ring, host="a", power_mw=(3, 2, 4), idle_mw=(1, 0, 1))
     yield _problem(
@@ -155,23 +119,10 @@ def sample_problems() -> Iterator[Problem]:
     )
     alike: list[list[int | None]] = [[30, 41, 41], [22, 15, 15], [35, 28, 28]]
     types = ("fast", "slow", "slow")
-    links = tuple(_link(one, other, 10_000_000, 1) for one in ("fast", "slow") for other in ("fast", "slow"))
+    links = tuple(link(one, other, 10_000_000, 1) for one in ("fast", "slow") for other in ("fast", "slow"))
     single = _problem(alike, "period,latency", types=types, links=links, power_mw=(3, 2, 2))
     yield single
-    yield _with_little_memory(
-        _problem(
-            alike, "period,redundancy", types=types, links=links, interstage=False, fixed_us=((3, 2, 2),) * 3
-        )
+    fixed = _problem(
+        alike, "period,redundancy", types=types, links=links, interstage=False, fixed_us=((3, 2, 2),) * 3
     )
-
-
-def _with_little_memory(problem: Problem) -> Problem:
-    """Return a problem with capacities, a cut that is forbidden, and devices that share cores."""
-    units = [replace(unit, memory_bytes=150) for unit in problem.platform.units]
-    units[1:] = [replace(unit, cores=(0,)) for unit in units[1:]]
-    (network,) = problem.networks
-    return replace(
-        problem,
-        platform=replace(problem.platform, memory_bytes=280, units=tuple(units)),
-        networks=(replace(network, forbidden_cuts=(2,)),),
-    )
+    yield with_little_memory(fixed, 150, 280)

@@ -6,12 +6,11 @@ import random
 from dataclasses import replace
 
 from ...formulations.costs import Provenance
-from ...formulations.drawn_graphs import branching_edges
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.layer_graphs import GraphNode, graph_problem
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
-from ..samples import Samples, with_memory, with_outputs, with_shared_core
+from ..samples import Samples, branching_edges, with_memory, with_outputs, with_shared_core
 
 _TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80), (20, 33))
 """Of each node on npu and cpu."""

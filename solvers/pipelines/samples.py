@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,15 +10,12 @@ from typing import Any
 from ...formulations.cluster import InnerDevice, Link, Pipelines
 from ...formulations.costs import CostTable, NetworkCosts
 from ...formulations.errors import InvalidInputError
-from ...formulations.expr import BoolExpr
-from ...formulations.files import parse_problem
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Layer, Network, Tensor
 from ...formulations.objective import Objective
-from ...formulations.pipelines.view import PipelineView
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
-from ..samples import Samples
+from ..samples import Samples, link, over_devices, with_a, with_little_memory, without_a
 
 
 def samples() -> Samples:
@@ -57,36 +53,10 @@ def samples() -> Samples:
     )
 
 
-def with_a(view: PipelineView) -> BoolExpr:
-    """Demand that the first device is used."""
-    return view.uses("a")
-
-
-def without_a(view: PipelineView) -> BoolExpr:
-    """Demand that it is not."""
-    return ~view.uses("a")
-
-
 def _problem(layer_us: list[list[int | None]], objective: str, **data: Any) -> Problem:
     """Return a problem of so many layers on the devices a, b and c, as far as there are times for them."""
-    devices, layers = list("abc")[: len(layer_us[0])], range(len(layer_us))
-    document = {
-        "format": "gapless.problem",
-        "version": 1,
-        "platform": {"name": "cluster", "units": [{"name": name} for name in devices]},
-        "networks": [
-            {
-                "name": "net",
-                "layers": [{"name": f"l{i}", "weight_bytes": 15 * i + 20} for i in layers],
-                "tensors": [
-                    {"name": f"t{i}", "bytes": 24 - 5 * i, "source": i - 1, "targets": [i]}
-                    for i in range(len(layer_us) + 1)
-                ],
-            }
-        ],
-        "costs": {"units": devices, "networks": [{"network": "net", "layer_us": layer_us}]},
-    }
-    problem = parse_problem(json.dumps(document).encode(), name="cluster")
+    tensors = [(f"t{i}", 24 - 5 * i) for i in range(len(layer_us) + 1)]
+    problem = over_devices(layer_us, tensors, [15 * i + 20 for i in range(len(layer_us))])
     return replace(problem, data=Pipelines(**data)).with_objective(objective)
 
 
@@ -98,28 +68,24 @@ def _plain() -> Problem:
     return replace(problem, networks=(replace(network, layers=layers, tensors=()),))
 
 
-def _link(source: str, target: str, bytes_per_second: int, latency_us: int = 0) -> Link:
-    return Link(source=source, target=target, bytes_per_second=bytes_per_second, latency_us=latency_us)
-
-
 def sample_problems() -> Iterator[Problem]:
     """Yield three layers on three devices, in the ways in which clusters can differ."""
     times: list[list[int | None]] = [[30, 41, 41], [22, None, 15], [35, 28, 28]]
     ring = (
-        _link("a", "b", 2_000_000, 3),
-        _link("b", "c", 800_000),
-        _link("c", "a", 1_500_000, 5),
-        _link("b", "a", 3_000_000),
+        link("a", "b", 2_000_000, 3),
+        link("b", "c", 800_000),
+        link("c", "a", 1_500_000, 5),
+        link("b", "a", 3_000_000),
     )
     yield _problem(times, "throughput", links=ring, host="a", power_mw=(3, 2, 4))
     yield _problem(times, "throughput,latency", links=ring, overlap=False, resident_bytes=4, out_slots=1)
     alike: list[list[int | None]] = [[30, 41, 41], [22, 15, 15], [35, 28, 28]]
     types = ("fast", "slow", "slow")
-    links = tuple(_link(one, other, 1_000_000, 2) for one in ("fast", "slow") for other in ("fast", "slow"))
+    links = tuple(link(one, other, 1_000_000, 2) for one in ("fast", "slow") for other in ("fast", "slow"))
     single = _problem(alike, "period,latency", types=types, links=links, most=1, power_mw=(3, 2, 2))
     yield single
     tight = replace(single, data=replace(single.data, most=None, in_slots=1, switch_bytes_per_second=900_000))
-    yield _with_little_memory(tight).with_objective("throughput,traffic")
+    yield with_little_memory(tight, 130, 230).with_objective("throughput,traffic")
     unit = ProcessingUnit(name="cpu")
     device = InnerDevice(
         device="slow",
@@ -128,18 +94,6 @@ def sample_problems() -> Iterator[Problem]:
     )
     inner = replace(single, data=replace(single.data, most=2, inner=(device,)))
     yield _with_copies(inner).with_objective("throughput,gapness")
-
-
-def _with_little_memory(problem: Problem) -> Problem:
-    """Return a problem with capacities, a cut that is forbidden, and devices that share cores."""
-    units = [replace(unit, memory_bytes=130) for unit in problem.platform.units]
-    units[1:] = [replace(unit, cores=(0,)) for unit in units[1:]]
-    (network,) = problem.networks
-    return replace(
-        problem,
-        platform=replace(problem.platform, memory_bytes=230, units=tuple(units)),
-        networks=(replace(network, forbidden_cuts=(2,)),),
-    )
 
 
 def _with_copies(problem: Problem) -> Problem:
