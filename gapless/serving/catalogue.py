@@ -77,9 +77,10 @@ class Catalogue:
         loaded = self._coordinator.registered
         return tuple(sorted((v for v, key in self._of(name).items() if key in loaded), key=int))
 
-    def find(self, name: str, version: str = "") -> tuple[Registered, str]:
+    def find(self, name: str, version: str = "", *, leaving: Collection[str] = ()) -> tuple[Registered, str]:
         """Return a loaded model and its version; empty: the newest one that is loaded.
 
+        `leaving`: those that count although they are being unloaded.
         Raises Refusal: there is none, or it is not loaded.
         """
         known, loaded = self._of(name), self._coordinator.registered
@@ -87,7 +88,7 @@ class Catalogue:
             there = ", ".join(sorted(known, key=int))
             raise Refusal(404, f"model {name!r} has the versions {there} only, not {shown(version)}")
         for each in [version] if version else sorted(known, key=int, reverse=True):
-            leaves = self._changing.get(known[each]) is State.UNLOADING
+            leaves = self._changing.get(known[each]) is State.UNLOADING and known[each] not in leaving
             if not leaves and (found := loaded.get(known[each])) is not None:
                 return found, each
         (entry,) = [each for each in self.entries() if each.key == known[version or max(known, key=int)]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 IDLE_S = 60.0
 """A sequence is forgotten after so long without a request."""
+
+DRAIN_S = 30.0
+"""How long open sequences may go on when their model is unloaded."""
+
+_LOOK_S = 0.05
 
 _MOST, _MOST_BYTES = 1024, 256 * 1024 * 1024
 """Most sequences of a model, and most memory of their states."""
@@ -97,6 +102,11 @@ class _Known:
         """Whether there is a state for a request that comes now."""
         return self.tensors is not None and self.of == self.newest
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be forgotten: nothing came for so long."""
+        return not self.waiting and monotonic() - self.used_s > IDLE_S
+
 
 @dataclass(slots=True)
 class _Place:
@@ -127,6 +137,23 @@ class Sequences:
         size = sum(spec.bytes for spec in self._specs)
         self._most = max(1, min(_MOST, _MOST_BYTES // max(1, size)))
         self._known: dict[str, _Known] = {}
+        self.ending = False  # whether those that are open may go on, but none begins
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Let none begin meanwhile."""
+        self.ending = True
+        try:
+            yield
+        finally:
+            self.ending = False
+
+    async def ended(self, patience_s: float) -> None:
+        """Wait until all that are open have ended, or as long as they may take."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while any(not known.is_idle for known in self._known.values()):
+                    await asyncio.sleep(_LOOK_S)
 
     def forget(self) -> None:
         """End all sequences."""
@@ -191,8 +218,14 @@ class Sequences:
                 f"{self._model!r} keeps a state for each sequence of requests: give sequence_id, and "
                 "sequence_start with the first one",
             )
+        if self.ending and wishes.starts:
+            raise Refusal(
+                503,
+                f"sequence {shown(name)} of {self._model!r} does not begin: the model is being unloaded, and "
+                "only sequences that are open go on",
+            )
         found = self._known.get(name)
-        if found is not None and not found.waiting and monotonic() - found.used_s > IDLE_S:
+        if found is not None and found.is_idle:
             del self._known[name]
             found = None
         if found is None:
@@ -205,9 +238,8 @@ class Sequences:
     def _make_room(self) -> None:
         if len(self._known) < self._most:
             return
-        now_s = monotonic()
         for name, known in list(self._known.items()):
-            if not known.waiting and now_s - known.used_s > IDLE_S:
+            if known.is_idle:
                 del self._known[name]
         if len(self._known) >= self._most:
             raise Refusal(

@@ -30,7 +30,7 @@ from .catalogue import Catalogue, Entry, State, split_version
 from .messages import Refusal
 from .parameters import DEFAULT_PRIORITY, PRIORITIES, Wishes, check_known
 from .protocol import Interface
-from .sequences import IDLE_S, Sequences, States, check_states, states_by_model
+from .sequences import DRAIN_S, IDLE_S, Sequences, States, check_states, states_by_model
 from .tensors import DATATYPES, described, written
 
 if TYPE_CHECKING:
@@ -272,12 +272,15 @@ class Service:
         await self._steered(self.catalogue.load, name)
 
     async def unload(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Unload all versions of a model when what was accepted is answered."""
+        """Unload all versions of a model when what was accepted is answered, and sequences have ended."""
         check_known(parameters, ("unload_dependents",), "parameter")
         value = parameters.get("unload_dependents", False)
         if not isinstance(value, bool):  # no model depends on another one here: either value is right
             raise InvalidInputError(f"parameter unload_dependents is {written(value)}, must be true or false")
+        recurrent = [self._sequences[key] for key in self.catalogue.keys(name) if key in self._sequences]
         with ExitStack() as stack:
+            for sequences in recurrent:
+                stack.enter_context(sequences.closing())
             for key in self.catalogue.keys(name):
                 stack.enter_context(self.catalogue.shown(key, State.UNLOADING))
             try:
@@ -287,9 +290,9 @@ class Service:
                             await batcher.drained()
             except TimeoutError:
                 raise not_unloaded(name, UNLOAD_PATIENCE_S) from None
+            await asyncio.gather(*(sequences.ended(DRAIN_S) for sequences in recurrent))
             await self._steered(self.catalogue.unload, name)
-        for key, sequences in self._sequences.items():
-            if split_version(key)[0] == name:
+            for sequences in recurrent:
                 sequences.forget()
 
     async def _steered(self, change: Callable[[str], None], name: str) -> None:
@@ -297,7 +300,8 @@ class Service:
 
     def accepting(self, name: str, version: str = "") -> tuple[Registered, Interface]:
         """Return a model for a request, and what that may name; raises Refusal: none are taken."""
-        found, _ = self.catalogue.find(name, version)
+        ending = [key for key, sequences in self._sequences.items() if sequences.ending]
+        found, _ = self.catalogue.find(name, version, leaving=ending)
         if self.phase is Phase.STOPPING:
             raise Refusal(503, "the server is stopping")
         return found, self.interface(found)

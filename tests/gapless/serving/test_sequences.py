@@ -24,7 +24,7 @@ from gapless.cli.tasks.serving import parse_states
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.errors import InvalidInputError
 from gapless.running import TensorSpec
-from gapless.serving import sequences
+from gapless.serving import sequences, service
 from gapless.serving.access import Access
 from gapless.serving.app import App
 from gapless.serving.messages import Refusal
@@ -104,7 +104,6 @@ def test_requests_of_a_sequence_that_come_at_once_are_one_behind_the_other(
         for number in range(1, 21):
             tasks.append(asyncio.ensure_future(asked(app, "POST", INFER, body(number, sequence_id=2))))
             await asyncio.sleep(0)
-        assert opened.statistics().waiting == 20
         assert len(opened._loop.requests.by_number) <= 1  # a recurrence has no overlap
         return [value(each) for each in await asyncio.gather(*tasks)]
 
@@ -243,11 +242,74 @@ def test_who_leaves_while_it_waits_fails_for_those_behind(starts: bool, code: in
     assert isinstance(later, Refusal) if starts else later == 2  # a start that left was the end of the others
 
 
-def test_unloading_ends_sequences(app: App) -> None:
+UNLOAD, LOAD = (f"/v2/repository/models/net/{what}" for what in ("unload", "load"))
+
+
+def test_sequences_that_are_open_end_before_their_model_is_unloaded(app: App) -> None:
+    async def meanwhile() -> list[Response]:
+        for name in (5, 12):
+            await asked(app, "POST", INFER, body(1, sequence_id=name, sequence_start=True))
+        leaving = asyncio.ensure_future(asked(app, "POST", UNLOAD))
+        while app.service.index(ready=True):
+            await asyncio.sleep(0)
+        assert not app.service.takes("net")
+        found = [
+            await asked(app, "POST", INFER, body(2, sequence_id=sequence, **wishes))
+            for sequence, wishes in (
+                (13, {"sequence_start": True}),
+                (5, {"sequence_start": True}),
+                (5, {}),
+                (13, {}),
+                (5, {"sequence_end": True}),
+            )
+        ]
+        await asyncio.sleep(0.2)
+        assert not leaving.done()  # the other one is open
+        found.append(await asked(app, "POST", INFER, body(3, sequence_id=12, sequence_end=True)))
+        return [*found, await leaving]
+
+    new, again, on, unknown, end, other, unloaded = asyncio.run(meanwhile())
+    for refused in (new, again):
+        assert (refused.code, "does not begin: the model is being unloaded" in refused.error) == (503, True)
+    assert [value(each) for each in (on, end, other)] == [3, 5, 4]
+    assert unknown.code == 400
+    assert unloaded.code == 200
+    gone = ask(app, "POST", INFER, body(1, sequence_id=5, sequence_start=True))
+    assert (gone.code, "model 'net' is not loaded (unloaded)" in gone.error) == (503, True)
+    assert ask(app, "POST", LOAD).code == 200
+    assert value(ask(app, "POST", INFER, body(4, sequence_id=5, sequence_start=True))) == 4
+
+
+@pytest.mark.parametrize(("drain_s", "idle_s"), [(0.1, 60.0), (600.0, 0.0)])
+def test_sequences_that_do_not_end_are_over_when_their_model_is_unloaded(
+    app: App, monkeypatch: pytest.MonkeyPatch, drain_s: float, idle_s: float
+) -> None:
     assert value(ask(app, "POST", INFER, body(1, sequence_id=5, sequence_start=True))) == 1
-    assert ask(app, "POST", "/v2/repository/models/net/unload").code == 200
-    assert ask(app, "POST", "/v2/repository/models/net/load").code == 200
+    monkeypatch.setattr(service, "DRAIN_S", drain_s)
+    monkeypatch.setattr(sequences, "IDLE_S", idle_s)
+    assert ask(app, "POST", UNLOAD).code == 200
+    gone = ask(app, "POST", INFER, body(1, sequence_id=5))
+    assert (gone.code, "model 'net' is not loaded (unloaded)" in gone.error) == (503, True)
+    assert ask(app, "POST", LOAD).code == 200
+    monkeypatch.setattr(sequences, "IDLE_S", 60.0)
     assert ask(app, "POST", INFER, body(1, sequence_id=5)).code == 400
+
+
+def test_a_model_whose_unloading_is_given_up_keeps_its_sequences(
+    app: App, opened: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def give_up() -> None:
+        await asked(app, "POST", INFER, body(1, sequence_id=14, sequence_start=True))
+        leaving = asyncio.ensure_future(asked(app, "POST", UNLOAD))
+        while app.service.index(ready=True):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+
+    asyncio.run(give_up())
+    assert value(ask(app, "POST", INFER, body(2, sequence_id=14))) == 3
+    assert value(ask(app, "POST", INFER, body(1, sequence_id=15, sequence_start=True))) == 1
 
 
 @pytest.mark.parametrize(
