@@ -274,7 +274,6 @@ ALONE = {
         "gapless/serving/json_process.py",
     },
     "one file for each engine, backend, or family of built-in networks": {
-        "executor/engines/openvino_engine.py",
         "profiler/zoo/branches.py",
         "profiler/zoo/efficientnet.py",
         "profiler/zoo/yolo.py",

@@ -8,9 +8,8 @@ from math import exp, log
 
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.network import Network
-from gapless.profiler.analytic.costs import time_of
+from gapless.profiler.analytic.costs import time_of, works_of
 from gapless.profiler.analytic.model import UnitModel
-from gapless.profiler.analytic.work import works_of
 
 _STEPS = 60
 _SLOWEST, _FASTEST = log(1.0), log(1e9)  # operations a microsecond

@@ -19,11 +19,43 @@ from ..model import Piece
 from ..workers import Link, Message, Role
 from .cache import Cache, cache_key, default_cache
 from .helper import Helper
-from .mnn_backends import WORDS
 from .nameless import NamelessFile
 
 if TYPE_CHECKING:
     from .mnn_session import MnnSession
+
+
+WORDS = {
+    "cpu": "CPU",
+    "metal": "METAL",
+    "cuda": "CUDA",
+    "opencl": "OPENCL",
+    "nnapi": "NN",
+    "opengl": "OPENGL",
+    "vulkan": "VULKAN",
+    "hiai": "HIAI",
+    "tensorrt": "TRT",
+}
+"""Our names of backends, and the words that MNN takes: every one of them; where it is not there, MNN falls
+back to the CPU."""
+
+_NAMES = {  # the numbers that MNN reports
+    0: "cpu",
+    1: "metal",
+    2: "cuda",
+    3: "opencl",
+    5: "nnapi",
+    6: "opengl",
+    7: "vulkan",
+    8: "hiai",
+    9: "tensorrt",
+    13: "cpu",  # with instructions beyond the baseline
+}
+
+
+def backend_name(number: int) -> str:
+    """Return our name of the backend that a session reports."""
+    return _NAMES.get(number, f"backend number {number}")
 
 
 OPTIONS = ("--bizCode", "gapless")
@@ -181,6 +213,6 @@ def trial(piece: Piece) -> Conversion:
 
 @cache
 def _backends() -> tuple[str, ...]:
-    from .probe import working_backends
+    from .helper import working_backends
 
     return working_backends("mnn", tuple(WORDS))

@@ -14,7 +14,7 @@ from ...formulations.errors import ExecutionError, PlacementError
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
 from ..model import TensorSpec
-from .mnn_backends import WORDS, backend_name
+from .mnn_engine import WORDS, backend_name
 from .narrowing import ELSEWHERE, check_fits
 from .placement import receipt_of, require_match
 

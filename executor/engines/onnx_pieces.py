@@ -13,7 +13,7 @@ from ...formulations.availability import Availability
 from ..engine import Artifact, artifact_of
 from ..model import Piece
 from .cache import Cache, cache_key, default_cache
-from .probe import working_backends
+from .helper import working_backends
 
 _SUFFIX = ".onnx"
 

@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, installed_version
 from .onnx_pieces import OnnxEngine
-from .openvino_devices import DEVICES
 
 if TYPE_CHECKING:
     from .openvino_session import OpenVinoSession
+
+
+DEVICES = {"cpu": "CPU", "gpu": "GPU", "gpu.1": "GPU.1", "npu": "NPU"}
+"""Our names of backends, and the devices to ask for: one each, never AUTO, MULTI or HETERO, which choose by themselves."""
+
+
+def backend_name(devices: list[str], asked: str) -> str:
+    """Return our name of the devices on which a compiled model says that it is executed.
+
+    The first of several devices of a kind answers to its kind alone, but tells its number.
+    """
+    granted = "+".join(device.lower() for device in devices)
+    return asked if granted == f"{asked}.0" else granted
 
 
 class OpenVinoEngine(OnnxEngine):

@@ -14,7 +14,7 @@ from ...formulations.hardware import Precision, ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
 from ..model import TensorSpec
 from .narrowing import check_fits
-from .openvino_devices import DEVICES, backend_name
+from .openvino_engine import DEVICES, backend_name
 from .placement import receipt_of, require_match
 
 if TYPE_CHECKING:

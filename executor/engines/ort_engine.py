@@ -7,10 +7,27 @@ from typing import TYPE_CHECKING
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, installed_version
 from .onnx_pieces import OnnxEngine
-from .ort_providers import PROVIDERS
 
 if TYPE_CHECKING:
     from .ort_session import OrtSession
+
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "qnn": "QNNExecutionProvider",
+    "nnapi": "NnapiExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "xnnpack": "XnnpackExecutionProvider",
+}
+"""Our names of backends, and the execution providers to ask for; the installed package decides which are there."""
+
+
+def backend_name(provider: str) -> str:
+    """Return our name of a provider that a session reports."""
+    return next((name for name, known in PROVIDERS.items() if known == provider), provider)
 
 
 class OrtEngine(OnnxEngine):

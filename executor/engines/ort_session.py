@@ -13,7 +13,7 @@ import onnxruntime as ort
 from ...formulations.errors import ExecutionError, InvalidInputError, PlacementError
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
-from .ort_providers import PROVIDERS, backend_name
+from .ort_engine import PROVIDERS, backend_name
 from .placement import receipt_of, require_match, thread_count
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import ProcessingUnit
-from ..engines.mnn_backends import WORDS, backend_name
-from ..engines.ort_providers import PROVIDERS
+from ..engines.mnn_engine import WORDS, backend_name
+from ..engines.ort_engine import PROVIDERS
 from .kinds import ExportKind
 from .manifest import ExportedUnit, MnnSettings, OrtSettings
 

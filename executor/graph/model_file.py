@@ -15,7 +15,6 @@ from onnx import ModelProto
 
 from ...formulations.errors import InvalidModelError
 from ..names import safe_name
-from .checking import checker_complaint
 from .renaming import is_readable, make_names_safe
 from .tensor_data import (
     ExternalData,
@@ -250,3 +249,27 @@ def _raise(path: Path, defects: Iterable[str]) -> None:
         found = [*found[:_MAX_LISTED], f"and {len(found) - _MAX_LISTED} more like these"]
     if found:
         raise InvalidModelError(f"model {path} cannot be used:", found)
+
+
+def checker_complaint(model: ModelProto) -> str | None:
+    """Return what the ONNX checker has against a model, or None.
+
+    Outputs without a shape are accepted, as every runtime does: shapes are inferred anyway.
+    """
+    bare = [
+        value.type.tensor_type
+        for value in model.graph.output
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
+    ]
+    for tensor in bare:
+        tensor.shape.SetInParent()
+    try:
+        onnx.checker.check_model(model)
+    except MemoryError:
+        raise
+    except Exception as error:  # the checker raises its own classes, which are not public in all versions
+        return f"the ONNX checker says: {' '.join(str(error).split())[:600]}"
+    finally:
+        for tensor in bare:
+            tensor.ClearField("shape")
+    return None

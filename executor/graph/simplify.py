@@ -19,7 +19,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 from onnx.helper import make_tensor_value_info
 
 from ...formulations.errors import InvalidModelError
-from .checking import checker_complaint
+from .model_file import checker_complaint
 from .observing import is_static, observe_shapes, unknown_tensors
 from .tensor_data import is_known_type, subgraphs, weight_bytes
 from .watching import Watch

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from ...formulations.errors import PlacementError
 from .hierarchy import find_place
-from .kernel_files import read_number, read_text
-from .processes import started_at
+from .kernel_files import read_number, read_text, started_at
 
 _NAME = re.compile(r"gapless-(\d+)-(\d+)-\d+")
 _REMOVE_PATIENCE_S = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ..machine.processes import boot_id, started_at
+from ..machine.kernel_files import boot_id, started_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..executor.engine import Engine
-from ..executor.engines.by_kind import EngineByKind
-from ..executor.engines.registry import engine_names, get_engine
+from ..executor.engines.registry import EngineByKind, engine_names, get_engine
 from ..executor.model import Model
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import MAX_UNITS, Platform, ProcessingUnit

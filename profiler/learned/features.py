@@ -17,7 +17,7 @@ from ...executor.graph.op_types import ELEMENTWISE, MOVING, REDUCING
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.validation import Defects, FileContent
-from ..analytic.work import works_of
+from ..analytic.costs import works_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

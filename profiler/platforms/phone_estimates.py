@@ -14,15 +14,14 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import INTERFERENCE
 from ...formulations.nearness import meant
 from ...formulations.network import Network
-from ..analytic.costs import layer_times
+from ..analytic.costs import layer_times, works_of
 from ..analytic.model import UnitModel
-from ..analytic.work import works_of
 from ..slowdown.contention.features import Features
 from ..slowdown.contention.paper import paper_rank_one
 from ..slowdown.contention.parts import PartContention, choose_parts, with_slices
 from ..slowdown.contention.result import Part
 from ..slowdown.contention.ridge import Form, Ridge, fit_ridge
-from .shipped import read_shipped
+from .catalog import read_shipped
 from .workloads import phone_model, phone_names, phone_network
 
 # Contention intensity of networks that were not measured: Eq. (1) over features that are computed.

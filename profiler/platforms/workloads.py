@@ -23,8 +23,15 @@ from ...formulations.problem import Problem
 from ...formulations.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from ..analytic.costs import BatchTime, batched, network_costs, time_of
 from ..analytic.model import ANALYTIC, AnalyticModel
-from .catalog import network_names, platform_names, shipped_platform, shipped_problem
-from .shipped import file_names, folders_with, read_shipped
+from .catalog import (
+    file_names,
+    folders_with,
+    network_names,
+    platform_names,
+    read_shipped,
+    shipped_platform,
+    shipped_problem,
+)
 
 FEWEST_REQUESTS, MOST_REQUESTS = 5, 10
 """Sizes of random workloads. Hetero2Pipe takes "100 random model combinations" and does not say how large."""

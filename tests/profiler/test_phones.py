@@ -16,8 +16,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.network import Network
 from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.analytic.costs import network_costs, time_of
-from gapless.profiler.platforms.catalog import shipped_platform
-from gapless.profiler.platforms.shipped import read_shipped
+from gapless.profiler.platforms.catalog import read_shipped, shipped_platform
 from gapless.profiler.platforms.workloads import (
     phone_model,
     phone_names,

@@ -22,7 +22,7 @@ from ...api.tuned import Tuned
 from ...api.tuning import TuneWords, default_costs, tune, tune_simulated
 from ...executor.graph.choices import Granularity
 from ...executor.joined import join
-from ...executor.machine.load import machine_load
+from ...executor.machine.state import machine_load
 from ...executor.model import Model
 from ...executor.samples import Samples
 from ...executor.tuning.options import TuningOptions

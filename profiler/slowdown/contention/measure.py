@@ -37,9 +37,8 @@ from .observations import CoRun
 from .parts import PartContention, with_slices
 from .probe import PROBE, sweep_bytes
 from .rank_one import NetworkFactors, RankOne, drowned, fit_rank_one, judged
-from .result import Calibration, Contention, ContentionOptions, CountedFeatures, Part
+from .result import Calibration, Contention, ContentionOptions, CountedFeatures, Part, high_from
 from .ridge import Form, Ridge, fit_ridge
-from .split import high_from
 from .survey import ContentionSurvey, unit_pairs
 
 

@@ -10,8 +10,7 @@ import pytest
 from onnx.helper import make_node
 
 from gapless.executor.engine import Engine
-from gapless.executor.engines.openvino_devices import backend_name
-from gapless.executor.engines.openvino_engine import OpenVinoEngine
+from gapless.executor.engines.openvino_engine import OpenVinoEngine, backend_name
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.model import Piece
 from gapless.formulations.errors import ExecutionError, PlacementError

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import pytest
 
-from gapless.executor.engines.probe import TINY, working_backends
+from gapless.executor.engines.helper import TINY, working_backends
 from gapless.executor.workers import Worker
 from gapless.formulations.errors import InvalidInputError
 

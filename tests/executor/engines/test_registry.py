@@ -13,7 +13,7 @@ import pytest
 from gapless.executor.callables import CallableContent
 from gapless.executor.engine import Engine
 from gapless.executor.engines import onnx_pieces
-from gapless.executor.engines.probe import TINY
+from gapless.executor.engines.helper import TINY
 from gapless.executor.engines.registry import engine_names, engine_words, engines_on, get_engine
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
 from gapless.formulations.hardware import EngineSettings, ProcessingUnit

@@ -9,10 +9,9 @@ from typing import Any
 import MNN
 import pytest
 
-from gapless.executor.engines.mnn_backends import backend_name
-from gapless.executor.engines.mnn_engine import MnnEngine
+from gapless.executor.engines.mnn_engine import MnnEngine, backend_name
 from gapless.executor.engines.mnn_session import MnnSession
-from gapless.executor.engines.ort_providers import PROVIDERS
+from gapless.executor.engines.ort_engine import PROVIDERS
 from gapless.executor.engines.ort_session import _options
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.settings import exported_unit, mnn_settings, ort_settings

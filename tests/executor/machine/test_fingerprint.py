@@ -12,9 +12,9 @@ import pytest
 
 from gapless.executor.machine.counters import counters_availability, explain_errno
 from gapless.executor.machine.fingerprint import fingerprint
-from gapless.executor.machine.load import machine_load
+from gapless.executor.machine.kernel_files import boot_id, started_at
 from gapless.executor.machine.memory import total_bytes, usable_bytes
-from gapless.executor.machine.processes import boot_id, started_at
+from gapless.executor.machine.state import machine_load
 from tests.executor.machine.machines import pixel, silent, write
 
 GIB = 2**30
@@ -122,7 +122,7 @@ def test_load_is_the_busy_share_of_the_usable_cores(tmp_path: Path, monkeypatch:
         write(tmp_path / "stat", moments[1])
 
     write(tmp_path / "stat", moments[0])
-    monkeypatch.setattr("gapless.executor.machine.load.time.sleep", pass_time)
+    monkeypatch.setattr("gapless.executor.machine.state.time.sleep", pass_time)
     assert machine_load(cores=[0], proc=tmp_path) == pytest.approx(35 / 100)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from gapless.executor.machine import cgroups
 from gapless.executor.machine.cgroups import CpuGroupsV1, CpuGroupsV2, find_cpu_groups, group_name
-from gapless.executor.machine.processes import started_at
+from gapless.executor.machine.kernel_files import started_at
 from gapless.executor.machine.quota import (
     MIN_QUOTA_US,
     CpuQuota,

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gapless.executor.machine.cores import usable_cores
-from gapless.executor.machine.load import machine_load
-from gapless.executor.machine.state import MachineState, MachineWatch
+from gapless.executor.machine.state import MachineState, MachineWatch, machine_load
 
 CORE = min(usable_cores())
 

@@ -12,9 +12,8 @@ from benchmarks.phone_platforms.fitting import fit_rates
 from gapless.formulations.errors import InvalidInputError, InvalidProblemError
 from gapless.formulations.files import dump, parse
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.profiler.analytic.costs import batched, network_costs, time_of
+from gapless.profiler.analytic.costs import batched, network_costs, time_of, works_of
 from gapless.profiler.analytic.model import ANALYTIC, AnalyticModel, KnownTotal, UnitModel
-from gapless.profiler.analytic.work import works_of
 
 UNIT = UnitModel(
     unit="cpu",

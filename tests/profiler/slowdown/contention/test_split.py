@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.profiler.slowdown.contention.split import high_from
+from gapless.profiler.slowdown.contention.result import high_from
 
 
 @pytest.mark.parametrize(
