@@ -16,9 +16,8 @@ from ..formulations.network import Network
 from ..formulations.plan import Chunk
 from ..formulations.validation import Defects, FileContent
 from .hops import HopCost
-from .quality import MOST_FAR
 from .sampling import Effort
-from .summary import Summary
+from .summary import MOST_FAR, Summary
 from .transfers import CopyModel
 
 

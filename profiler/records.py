@@ -16,9 +16,8 @@ from ..formulations.files import Document, Schema, dump, parse
 from ..formulations.hardware import Platform, ProcessingUnit
 from .measuring import Bench
 from .probes import Probe
-from .quality import defects, steadiest
 from .sampling import Effort
-from .summary import BLOCK_NS, Timing
+from .summary import BLOCK_NS, Timing, defects, steadiest
 
 KIND = "measurement"
 """Kind of the entries in the ledger."""

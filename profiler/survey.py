@@ -49,10 +49,10 @@ from .measuring import Bench, WorkerBench
 from .preparing import MOST_NAMED, Preparer, Preparers
 from .probes import Probe, Span, blocks, choose_checks, choose_groups, choose_shortest, piece_spans
 from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileOptions, UnitFit
-from .quality import compare_references
 from .records import ALONE, MeasuringProgress, RecordedBench, setting_of
 from .reduce import reduce
 from .slowdown.corun import companions, heavy_costs
+from .summary import compare_references
 
 
 def distrust(network: Network, platform: Platform, preparers: Preparers, bench: Bench) -> list[str]:

@@ -19,7 +19,7 @@ from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning import options, store, tuner
 from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
 from gapless.executor.tuning.race import Race
-from gapless.profiler import hops, quality, records, survey
+from gapless.profiler import hops, records, summary, survey
 from gapless.profiler.profile import ProfileOptions
 from gapless.profiler.sampling import Effort
 from gapless.profiler.summary import Summary, Timing
@@ -86,8 +86,8 @@ def load_for_children() -> None:
 
 
 def _once(measure: Callable[[], Timing], *, retries: int, known: Timing | None = None) -> Timing:
-    return quality.steadiest(measure, retries=min(retries, 0), known=known)
+    return summary.steadiest(measure, retries=min(retries, 0), known=known)
 
 
 def _of_any_noise(unit: str, references: Sequence[Summary], *, most_far: float) -> tuple[str, ...]:
-    return quality.compare_references(unit, references, most_far=max(most_far, quality.ANY_NOISE))
+    return summary.compare_references(unit, references, most_far=max(most_far, summary.ANY_NOISE))

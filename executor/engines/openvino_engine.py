@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 DEVICES = {"cpu": "CPU", "gpu": "GPU", "gpu.1": "GPU.1", "npu": "NPU"}
-"""Our names of backends, and the devices to ask for: one each, never AUTO, MULTI or HETERO, which choose by themselves."""
+"""Our names of backends, and the devices to ask for: never AUTO, MULTI or HETERO, which choose themselves."""
 
 
 def backend_name(devices: list[str], asked: str) -> str:

@@ -22,7 +22,7 @@ PROVIDERS = {
     "coreml": "CoreMLExecutionProvider",
     "xnnpack": "XnnpackExecutionProvider",
 }
-"""Our names of backends, and the execution providers to ask for; the installed package decides which are there."""
+"""Our names of backends, and the execution providers to ask for; the package decides which are there."""
 
 
 def backend_name(provider: str) -> str:

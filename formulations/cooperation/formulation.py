@@ -10,8 +10,8 @@ from typing import ClassVar
 from ..formulation import Formulation, of_tables
 from ..groups import Cooperation
 from ..model import Encoded
-from ..other_devices import other_devices
 from ..problem import Problem
+from ..remaining import other_devices
 from ..scores import Violation
 from ..terms import PlanNumbers
 from . import judge

@@ -11,8 +11,8 @@ from ..branches import order_words
 from ..cluster import Pipelines
 from ..formulation import Formulation, of_tables
 from ..model import Encoded
-from ..other_devices import other_devices
 from ..problem import Problem
+from ..remaining import other_devices
 from ..scores import Violation
 from ..terms import PlanNumbers
 from . import judge

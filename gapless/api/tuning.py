@@ -43,7 +43,7 @@ from ..formulations.problem import Problem
 from ..formulations.reordering import order_words, parse_order
 from ..formulations.rules import AnyRule, RuleFunction
 from ..profiler.profile import Method, Profile, ProfileOptions
-from ..profiler.quality import ANY_NOISE, defects
+from ..profiler.summary import ANY_NOISE, defects
 from ..solvers.protocol import SolveOptions
 from ..solvers.registry import get_backends
 from .asked import Words, asked_problem

@@ -21,8 +21,16 @@ from .device import DEVICE, REFERENCE, DeviceDescription, Embedding
 from .examples import LEAST_US, Dataset, dataset_of
 from .features import NetworkFeatures
 from .measuring import YARDSTICKS
-from .nearest import Nearest
-from .predictors import CARD, CARD_FILE, TRAINED, ErrorRow, PredictionMethod, Predictor, PredictorCard
+from .predictors import (
+    CARD,
+    CARD_FILE,
+    TRAINED,
+    ErrorRow,
+    Nearest,
+    PredictionMethod,
+    Predictor,
+    PredictorCard,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,8 @@ import pytest
 
 import gapless
 from gapless.formulations.judge import check, score
-from gapless.formulations.other_devices import one_more, other_devices
 from gapless.formulations.pipelines.tables import cluster_of
+from gapless.formulations.remaining import one_more, other_devices
 from gapless.formulations.rules import named
 from tests.cooperation_instances import drawn_problem as drawn_groups
 from tests.pipeline_boards import TWO, one_board, six_devices

@@ -23,9 +23,8 @@ from gapless.profiler.hops import Trial
 from gapless.profiler.measuring import PreparedPiece
 from gapless.profiler.preparing import Preparers
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
-from gapless.profiler.quality import ANY_NOISE
 from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
-from gapless.profiler.summary import Timing
+from gapless.profiler.summary import ANY_NOISE, Timing
 from gapless.profiler.survey import Survey
 
 from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf

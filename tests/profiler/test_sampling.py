@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gapless.formulations.errors import ProfilingError
-from gapless.profiler.quality import defects, steadiest
 from gapless.profiler.sampling import MAX_REPETITIONS, Effort, Samples, collect
-from gapless.profiler.summary import Summary, Timing, timing
+from gapless.profiler.summary import Summary, Timing, defects, steadiest, timing
 
 from .fakes import PLATFORM, FakeEngine, FakeModel, FakeSession, receipt_for
 

@@ -40,8 +40,8 @@ from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions
-from ...profiler.quality import ANY_NOISE, MOST_FAR
 from ...profiler.slowdown.side_by_side import check_different
+from ...profiler.summary import ANY_NOISE, MOST_FAR
 from ...question.question import Question
 from ...question.subjects import Machine, Measuring, Opening, Race, Search
 from ...solvers.diverse import check_distance

@@ -29,8 +29,8 @@ from ....formulations.costs import Provenance
 from ....formulations.errors import InvalidInputError, ProfilingError
 from ....formulations.hardware import Platform
 from ...preparing import Preparer
-from ...quality import MAX_SPREAD
 from ...records import MeasuringProgress, setting_of
+from ...summary import MAX_SPREAD
 from .bench import ContentionBench
 from .features import EVENTS
 from .observations import CoRun

@@ -26,8 +26,8 @@ from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
 from ...isolated import RawTimes, seams, slowest_us
 from ...probes import Probe, Span, choose_groups
-from ...quality import MAX_SPREAD
 from ...records import ALONE
+from ...summary import MAX_SPREAD
 from ...survey import Survey, survey
 from ..corun import companions
 from .ratios import ALL_OTHERS, CoRunRatio, InterferenceOptions, InterferenceRatios, PlanInterference

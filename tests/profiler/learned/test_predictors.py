@@ -12,8 +12,7 @@ from gapless.formulations.availability import Availability
 from gapless.formulations.errors import EngineUnavailableError, InvalidInputError
 from gapless.profiler.learned.examples import dataset_of
 from gapless.profiler.learned.measuring import YARDSTICKS
-from gapless.profiler.learned.nearest import Nearest
-from gapless.profiler.learned.predictors import TRAINED, PredictionMethod, Predictor
+from gapless.profiler.learned.predictors import TRAINED, Nearest, PredictionMethod, Predictor
 from gapless.profiler.learned.training import errors_of, folds, rows_of
 from tests.profiler.learned.samples import device, random_features
 

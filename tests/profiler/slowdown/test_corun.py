@@ -11,9 +11,9 @@ from gapless.formulations.errors import NoisyMeasurementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.profiler.isolated import ProbeTiming, UnitCosts
 from gapless.profiler.probes import blocks, choose_checks, choose_groups
-from gapless.profiler.quality import compare_references
 from gapless.profiler.reduce import reduce
 from gapless.profiler.slowdown.corun import companions, heavy_costs
+from gapless.profiler.summary import compare_references
 from gapless.profiler.transfers import CopyModel, Load
 
 from ..fakes import FakeModel

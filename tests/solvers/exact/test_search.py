@@ -21,8 +21,7 @@ from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.levels import build_levels
 from gapless.solvers.exact.lowering import Lowering
 from gapless.solvers.exact.port import PortAnswer, Query, Verdict
-from gapless.solvers.exact.search import Search, add_model
-from gapless.solvers.exact.space import Space
+from gapless.solvers.exact.search import Search, Space, add_model
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.sources import Source
 

@@ -17,8 +17,7 @@ from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.lowering import Lowering
 from gapless.solvers.exact.port import PortAnswer, Query, Verdict, reader_of
-from gapless.solvers.exact.search import Search
-from gapless.solvers.exact.space import Space
+from gapless.solvers.exact.search import Search, Space
 from gapless.solvers.exhaustive import ExhaustiveBackend
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus
 from tests.workload_instances import workload_problem

@@ -6,9 +6,9 @@ import pytest
 
 import gapless
 from gapless.formulations.judge import check, score
-from gapless.formulations.other_devices import other_devices
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.remaining import other_devices
 from gapless.solvers.exhaustive import all_plans
 from gapless.view.explaining.explain import explain
 from tests.pipeline_boards import one_board
