@@ -20,13 +20,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..formulations import errors
 from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
 from ..formulations.processes import end_with_parent, name_process
+from .closing import Closing
 from .forking import ONE_THREAD, Forked, fork, start_program
 from .machine.quota import CpuQuota
 
@@ -40,7 +41,7 @@ START_LIMIT_S = 60.0
 """How long a worker may take to start: a cold disk and a busy machine included."""
 
 
-class Worker:
+class Worker(Closing):
     """The parent's end of one worker process.
 
     It ends with this process, whatever becomes of the thread that makes it.
@@ -189,12 +190,6 @@ class Worker:
             self._quota = None
         if isinstance(self._process, Forked):
             self._process.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _last_line(self) -> str:
         if self._output.closed:

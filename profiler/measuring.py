@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from ..executor.closing import Closing
 from ..executor.comparing import Allowed
 from ..executor.engine import Artifact, OperatorTime, parse_receipt
 from ..executor.model import Piece
@@ -75,7 +76,7 @@ class Bench(Protocol):
         ...
 
 
-class WorkerBench:
+class WorkerBench(Closing):
     """Times pieces in worker processes, which are started when they are first needed."""
 
     def __init__(
@@ -157,12 +158,6 @@ class WorkerBench:
         """End all workers."""
         while self._workers:
             self._workers.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextmanager
     def _loaded(self, load: Mapping[str, PreparedPiece]) -> Iterator[dict[str, Message]]:

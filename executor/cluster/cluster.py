@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from queue import Empty, SimpleQueue
 from time import monotonic_ns
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from ...formulations import errors
 from ...formulations.errors import ExecutionError, GaplessError, UnitLostError
 from ...formulations.hardware import ProcessingUnit
+from ..closing import Closing
 from ..engine import PlacementReceipt, parse_receipt
 from ..model import Piece
 from ..progress import Report, Step, silent
@@ -94,7 +95,7 @@ class Member:
     clock: Clock = Clock(offset_ns=0, error_ns=0)  # see `Clock`
 
 
-class Cluster:
+class Cluster(Closing):
     """The devices of a cluster with an actor each; a context manager.
 
     Parameters
@@ -240,12 +241,6 @@ class Cluster:
             outlet.close()
         self._endpoint.close()
         self.members.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _start(self) -> None:
         hosts = self.members.hosts

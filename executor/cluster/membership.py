@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from ...formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError, PlacementError
 from ...formulations.nearness import meant
+from ..closing import Closing
 from ..machine.quota import quota_availability
 from ..progress import Report, Step, silent
 from .node_process import loopback, replaced
@@ -120,7 +121,7 @@ class Device:
     local: LocalNode | None = None  # how it is emulated, if it is a local node
 
 
-class Membership:
+class Membership(Closing):
     """The devices of a cluster, and actors on them; a context manager. See `local` and `join`.
 
     One process can be in one cluster at a time.
@@ -276,12 +277,6 @@ class Membership:
             self._cluster.close()
             self._cluster = None
         self._undo.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _connect(self, address: str, **options: Any) -> None:
         import ray

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.history import History
+from ..closing import Closing
 from ..engine import PlacementReceipt
 from ..measurement import Measurement
 from ..model import Model
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, NDArray[Any]]
 
 
-class ClusterPipeline:
+class ClusterPipeline(Closing):
     """A deployment over devices: one route for each of its streams, all sessions open; a context manager.
 
     Parameters
@@ -202,12 +203,6 @@ class ClusterPipeline:
     def close(self) -> None:
         """Close the sessions on all devices. Can be called twice."""
         self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def _device(self) -> str:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ...formulations.errors import ExecutionError, UnitLostError
 from ...formulations.hardware import EngineSettings, ProcessingUnit
+from ..closing import Closing
 from ..engine import parse_artifact
 from ..model import Piece, TensorSpec
 from ..workers import Link, Message, Role, Worker
 from .registry import get_engine
 
 
-class Helper:
+class Helper(Closing):
     """A child process that answers one question at a time; where one kills it, the next finds a new one.
 
     `role`, `settings`, `descriptors`, `engines`: as for `Worker`; the role answers each message by exactly
@@ -69,12 +70,6 @@ class Helper:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 LIMIT_S = 60.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Self
+
+from ..closing import Closing
 
 
-class NamelessFile:
+class NamelessFile(Closing):
     """A file that is gone as soon as no process has it open any more."""
 
     def __init__(self) -> None:
@@ -34,9 +35,3 @@ class NamelessFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import (
     ExecutionError,
@@ -23,6 +23,7 @@ from ...formulations.errors import (
 )
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import read_number
+from ..closing import Closing
 from ..engines.nameless import NamelessFile
 from ..workers import Link, Message, Worker
 from .choices import COMPARING, Simplification
@@ -83,7 +84,7 @@ def _number(variable: str) -> float | None:
     return number
 
 
-class Opener:
+class Opener(Closing):
     """A child process that opens model files, one after the other; after a death it is a new one.
 
     `limits`: for each file; None: `OpeningLimits.usual`.
@@ -140,12 +141,6 @@ class Opener:
         """End the child. Can be called twice."""
         self._end()
         self._target.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _ask(self, path: Path, question: Message) -> Message:
         """Return what the child found out, while its limits are kept; both questions share the time."""

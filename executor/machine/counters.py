@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from ...formulations.availability import Availability
 from ...formulations.errors import ProfilingError
+from ..closing import Closing
 from .kernel_files import read_number
 
 _SYSCALL_NUMBERS = {
@@ -65,7 +65,7 @@ CACHE_MISSES = CounterEvent(name="cache misses", number=3)
 STALLED_BACKEND = CounterEvent(name="stalled cycles of the backend", number=8)
 
 
-class Counters:
+class Counters(Closing):
     """Counts events of this thread, and of all threads that it starts from now on; a context manager.
 
     Raises ProfilingError: the system does not let this process count one of them; the message says why, and
@@ -99,12 +99,6 @@ class Counters:
         """Stop counting. Can be called twice."""
         while self._open:
             os.close(self._open.popitem()[1])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _read(self) -> dict[CounterEvent, tuple[int, int, int]]:
         return {

@@ -16,9 +16,10 @@ from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ...formulations.errors import StoreError
+from ..closing import Closing
 from .leases import Holder, this_process
 from .trials import Visit
 
@@ -122,7 +123,7 @@ class RunDescription:
         return hashlib.sha256(repr(astuple(self)).encode()).hexdigest()
 
 
-class Store:
+class Store(Closing):
     """One file of measurements; implements `Ledger`. Several processes may have it open at once.
 
     `path`: the file; it and its folder are made where they are missing. ":memory:" keeps everything until
@@ -190,12 +191,6 @@ class Store:
     def close(self) -> None:
         """Close the file; can be called twice."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -274,7 +269,7 @@ class Store:
             ) from error
 
 
-class TuningRun:
+class TuningRun(Closing):
     """One tuning run that this process holds; it is given back at the end of a `with` block."""
 
     def __init__(self, store: Store, number: int, holder: Holder) -> None:
@@ -315,12 +310,6 @@ class TuningRun:
                 "WHERE run = ? AND pid IS ? AND boot IS ? AND started IS ?",
                 (self.number, self._holder.pid, self._holder.boot, self._holder.started),
             )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _require_held(self, connection: sqlite3.Connection) -> None:
         row = connection.execute(
