@@ -45,17 +45,24 @@ def repair(
 
     `codes`: well-formed plans by index that break something.
     """
-    keyed = sorted((breach(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
     count = 0
-    for key, place in keyed[:MOST_REPAIRED]:
-        repaired = _downhill(problem, codes[place], key, deadline)
+    for key, code in least_broken(problem, codes, deadline):
+        repaired = downhill(problem, code, key, deadline)
         if repaired is not None:
             keep(repaired)
             count += 1
     return count
 
 
-def _downhill(problem: Problem, code: CodeT, key: Breach, deadline: Deadline) -> CodeT | None:
+def least_broken(problem: Problem, codes: Sequence[CodeT], deadline: Deadline) -> list[tuple[Breach, CodeT]]:
+    """Return the valid plans of one heuristic and those to repair, with what they break and their values."""
+    keyed = sorted((breach(problem, code), place) for place, code in enumerate(codes) if not deadline.passed)
+    valid = sum(key[0] == 0 for key, _ in keyed)
+    return [(key, codes[place]) for key, place in keyed[: valid + MOST_REPAIRED]]
+
+
+def downhill(problem: Problem, code: CodeT, key: Breach, deadline: Deadline) -> CodeT | None:
+    """Return what becomes of a plan with such a breach; None if it still breaks something."""
     for step in range(_STEPS):
         before = key
         for other in _drawn(problem.formulation.neighbours(problem, code), random.Random(step)):

@@ -55,10 +55,13 @@ class Measure:
     @cached_property
     def constrained(self) -> bool:
         """Whether a schedule can be invalid at all."""
+        return self.demanding or self._capacity is not None
+
+    @cached_property
+    def demanding(self) -> bool:
+        """Whether more is asked of a schedule than that the device has room for it."""
         problem = self._problem
-        return bool(
-            problem.rules or self._deadlines or self._capacity is not None or problem.limits != Limits()
-        )
+        return bool(problem.rules or self._deadlines or problem.limits != Limits())
 
     @cached_property
     def is_longest_path(self) -> bool:

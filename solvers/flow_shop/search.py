@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property, partial
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.jobs.quantities import Term
 from ...formulations.problem import Problem
 from ..protocol import NEVER, Deadline, StopReason
+from ..repairing import downhill
 from .arrays import FORBIDDEN, build_arrays
 from .bounds import Prices, TermBounds
 from .branch_and_price import BranchAndPrice
@@ -32,7 +34,7 @@ from .draft import Draft, DraftContext
 from .guided import guided_drafts
 from .measure import KeptSchedules, Key, Measure
 from .ordering import order_by_contention
-from .starts import repaired_schedules, serial_drafts, starting_drafts
+from .starts import quick_schedules, serial_drafts, starting_drafts
 from .units import MOST_SETS, confine, unit_sets
 from .ways import Ways
 
@@ -52,8 +54,8 @@ the rest into that, and what is left into the search again; where there are so m
 _STARTING = 3
 """One in this number of parts of the time that is left may go into schedules to start from."""
 
-_REPAIRING = 0.3
-"""Share of the time of a set of units that repairs of what heuristics propose may take."""
+_REPAIRING = 0.4
+"""Share of the time that repairs of what heuristics propose may take."""
 
 _MEASURED, _FEWEST = 30_000, 50
 """Requests, over all steps, in schedules that have to be measured in full; at least so many steps."""
@@ -112,7 +114,7 @@ class JointSearch:
         self._measure = Measure(problem)
         self.kept = KeptSchedules(top, on_better, groups_of(problem))
         self.steps, self.proved = 0, False
-        self._made: list[Schedule] | None = None
+        self._repaired: list[Schedule] = []
         self._arrays = [build_arrays(chain) for chain in self._shop.chains]
 
     @cached_property
@@ -169,9 +171,39 @@ class JointSearch:
 
         Where a proof may be found, most of the time goes into that; what is left, into the search again.
         """
+        self._repair()
         self._search()
         if self.provable and not self._is_done(self._deadline) and not self.prove():
             self._resume()
+
+    def _repair(self) -> None:
+        """Keep what heuristics propose, repaired where it breaks something and would be the best plan.
+
+        They know no sets of units. Everything on one unit comes first: there is a plan before any repair.
+        """
+        if not self._measure.demanding or self._deadline.left_s is None:  # long orders would take minutes
+            return
+        for context, _ in self.contexts:
+            whole = map(context.schedule, serial_drafts(context))
+            if any(map(self._take, takewhile(lambda _: not self._deadline.passed, whole))):
+                break
+        deadline = self._deadline.share(_REPAIRING)
+        for key, schedule in quick_schedules(self._problem, deadline):
+            made: Schedule | None = schedule
+            if key[0]:
+                best = self.kept.best
+                if deadline.passed or (best is not None and key[1] >= best[1:]):
+                    return  # repairs seldom make plans better, and those behind are no better to begin with
+                made = downhill(self._problem, schedule, key, deadline)
+            if made is not None and self._take(made):
+                self._repaired.append(made)
+
+    def _take(self, schedule: Schedule) -> bool:
+        """Keep a schedule if it is wanted; return whether it is valid."""
+        measured = self._measure.of(schedule)
+        if self.kept.wants(measured.key):
+            self.kept.add(measured.key, schedule)
+        return measured.valid
 
     def _search(self) -> None:
         """Look for good plans, without proofs."""
@@ -209,19 +241,12 @@ class JointSearch:
 
     def _starts(self, context: DraftContext, bounds: TermBounds, deadline: Deadline) -> Iterator[Draft]:
         """Yield drafts to start from that need prices."""
-        if self._problem.rules and self._deadline.left_s is not None:  # repairs of long orders take minutes
-            yield from filter(None, map(context.draft, self._repaired(deadline)))
+        yield from filter(None, map(context.draft, self._repaired))
         if self._is_guided:
             yield from guided_drafts(context, bounds.contention, deadline)
         yield from starting_drafts(context, self._prices(bounds), lambda: self._calm_order)
-        if self._problem.rules:
+        if self._measure.demanding:
             yield from serial_drafts(context)
-
-    def _repaired(self, deadline: Deadline) -> list[Schedule]:
-        """Return repaired schedules: they know no sets of units, so the first set makes them, in its time."""
-        if self._made is None:
-            self._made = repaired_schedules(self._problem, deadline.share(_REPAIRING))
-        return self._made
 
     @cached_property
     def provable(self) -> bool:
@@ -353,10 +378,7 @@ class JointSearch:
         result = least_columns(context.networks, self._shop.chain_of, best[1], deadline)
         self.bounds = (max(self.bounds[0], result.bound_us), *self.bounds[1:])
         if result.places is not None:
-            schedule = context.schedule(Draft(tuple(range(self._shop.request_count)), result.places))
-            key = self._measure.of(schedule).key
-            if self.kept.wants(key):
-                self.kept.add(key, schedule)
+            self._take(context.schedule(Draft(tuple(range(self._shop.request_count)), result.places)))
 
     @property
     def _effort(self) -> int:

@@ -9,22 +9,31 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...formulations.flow_shop.tables import Schedule
-from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ..contention import PRICE_SCALE
 from ..protocol import Deadline, SolveOptions
-from ..repairing import repair
+from ..repairing import Breach, least_broken
 from .arrays import Ints
-from .baselines import BandBackend
+from .baselines import BandBackend, SerialBackend
 from .bounds import Prices, serial_us
 from .draft import Draft, DraftContext, Places, slowed
-from .hetero2pipe import Hetero2PipeBackend, HungarianBackend
+from .hetero2pipe import Hetero2PipeBackend, HungarianBackend, PipeItBackend
+from .heuristic import WorkloadHeuristic
 from .line import Row, Sides, put_back
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE
 
 _DEARER = 1.1
 """Cuts that cost more than so many times the cheapest ones, at the best prices, level no loads."""
+
+QUICK: tuple[WorkloadHeuristic, ...] = (
+    SerialBackend(),
+    PipeItBackend(),
+    BandBackend(),
+    Hetero2PipeBackend(),
+    HungarianBackend(),
+)
+"""Heuristics that propose within milliseconds."""
 
 _PRECISION = 4
 """The end of an unfinished plan is searched to one part in two to the power of this."""
@@ -67,16 +76,21 @@ def serial_drafts(context: DraftContext) -> Iterator[Draft]:
             yield from (Draft(order, tuple(cuts)) for order in _orders(context, tuple(cuts)))
 
 
-def repaired_schedules(problem: Problem, deadline: Deadline) -> list[Schedule]:
-    """Return schedules of quick heuristics, repaired where they break something, while there is time."""
-    options = SolveOptions()
-    made: list[Schedule] = []
-    broken: list[Schedule] = []
-    for planner in (BandBackend(), Hetero2PipeBackend(), HungarianBackend()):
-        for schedule in planner.propose(problem, options, deadline):
-            (broken if examined(problem, schedule)[1] else made).append(schedule)
-    repair(problem, broken, deadline, made.append)
-    return made
+def quick_schedules(problem: Problem, deadline: Deadline) -> list[tuple[Breach, Schedule]]:
+    """Return what quick heuristics propose, with what it breaks: valid ones first, then by their values.
+
+    Of each heuristic there is as much as it would repair on its own.
+    """
+    found: dict[Schedule, Breach] = {}
+    for planner in QUICK:
+        own = list(planner.propose(problem, SolveOptions(), deadline))
+        found |= {schedule: key for key, schedule in least_broken(problem, own, deadline)}
+
+    def rank(schedule: Schedule) -> tuple[object, ...]:
+        excess, values = found[schedule]
+        return excess > 0, values, schedule.order, schedule.cuts
+
+    return [(found[schedule], schedule) for schedule in sorted(found, key=rank)]
 
 
 def _alike(context: DraftContext, by_network: Sequence[Ints]) -> tuple[Places, ...]:
