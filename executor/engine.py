@@ -22,26 +22,18 @@ SIMULATED = "simulated"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact(FileContent):
-    """A piece in the form that an engine opens; travels to worker processes as JSON.
-
-    Attributes
-    ----------
-    engine
-        Registry name of the engine that opens it.
-    piece, digest
-        Name and digest of the piece it was made from.
-    path
-        Absolute path of its file.
-    inputs, outputs
-        As in the piece, in the order in which a session takes and gives them.
-    """
+    """A piece in the form that an engine opens; travels to worker processes as JSON."""
 
     engine: str
+    """Registry name of the engine that opens it."""
     piece: str
     digest: str
+    """Name and digest of the piece it was made from."""
     path: str
+    """Absolute path of its file."""
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    """As in the piece, in the order in which a session takes and gives them."""
 
 
 def artifact_of(piece: Piece, *, engine: str, path: Path) -> Artifact:
@@ -80,41 +72,30 @@ def parse_artifact(data: Mapping[str, Any]) -> Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementReceipt(FileContent):
-    """What was asked of an engine for one session, and what it granted.
-
-    Attributes
-    ----------
-    unit, piece, engine
-        Who runs what, by which engine (with its version).
-    asked_backend, granted_backend
-        Names in lower case.
-    asked_threads, granted_threads
-        Numbers of threads; None where it has no meaning, or cannot be found out.
-    asked_cores, granted_cores
-        Core numbers; `granted_cores` as the kernel says it of *every* thread of the process.
-        None: cannot be found out.
-    precision, memory
-        As asked; engines do not say what they granted.
-    quota_permille
-        Quota of processor time that was set; None: none. A receipt with a quota is of an emulated unit.
-    compared
-        Whether its numbers were compared with those of the uncut model before it worked, and agreed.
-        None: it was opened to be measured only.
-    """
+    """What was asked of an engine for one session, and what it granted."""
 
     unit: str
     piece: str
     engine: str
+    """Who runs what, by which engine (with its version)."""
     asked_backend: str
     granted_backend: str
+    """Names in lower case."""
     asked_threads: int | None
     granted_threads: int | None
+    """Numbers of threads; None where it has no meaning, or cannot be found out."""
     asked_cores: tuple[int, ...]
     granted_cores: tuple[int, ...] | None
+    """Core numbers; `granted_cores` as the kernel says it of *every* thread of the process. None: cannot be
+    found out."""
     precision: str = "high"
     memory: str = "normal"
+    """As asked; engines do not say what they granted."""
     quota_permille: int | None = None
+    """Quota of processor time that was set; None: none. A receipt with a quota is of an emulated unit."""
     compared: bool | None = None
+    """Whether its numbers were compared with those of the uncut model before it worked, and agreed. None: it
+    was opened to be measured only."""
 
     @property
     def mismatches(self) -> tuple[str, ...]:

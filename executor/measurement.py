@@ -34,100 +34,67 @@ class Spread(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkTimes(FileContent):
-    """Times of one chunk over the measured requests, microseconds.
-
-    Attributes
-    ----------
-    stream, chunk
-        Name of the stream, and index of the chunk in it.
-    unit
-        Where it ran.
-    busy_us
-        From the moment the request was there until its outputs were in the slot: copies and run.
-    copy_in_us, run_us, copy_out_us
-        Its parts.
-    """
+    """Times of one chunk over the measured requests, microseconds."""
 
     stream: str
     chunk: int
+    """Name of the stream, and index of the chunk in it."""
     unit: str
+    """Where it ran."""
     busy_us: Spread
+    """From the moment the request was there until its outputs were in the slot: copies and run."""
     copy_in_us: Spread
     run_us: Spread
     copy_out_us: Spread
+    """Its parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimes(FileContent):
-    """What one stream achieved.
-
-    Attributes
-    ----------
-    stream
-        Its name.
-    requests
-        Requests that were measured, after the warm-up.
-    period_us
-        Time between two outputs, mean over the measured window.
-    latency_us
-        From the start of the first chunk to the end of the last, for each request; in a batch from its
-        arrival. With several task slots it contains the waiting between chunks (`Deployment.latency_name`).
-    """
+    """What one stream achieved."""
 
     stream: str
+    """Its name."""
     requests: int
+    """Requests that were measured, after the warm-up."""
     period_us: float
+    """Time between two outputs, mean over the measured window."""
     latency_us: Spread
+    """From the start of the first chunk to the end of the last, for each request; in a batch from its
+    arrival. With several task slots it contains the waiting between chunks (`Deployment.latency_name`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTimes(FileContent):
-    """Messages of one stream from one device to the next.
-
-    Attributes
-    ----------
-    stream
-        Name of the stream.
-    source, target
-        Names of the devices.
-    size
-        Bytes of each message.
-    time_us
-        From the start of sending to the end of receiving; between two hosts as exact as their clocks agree.
-    queued_us
-        How long it waited before.
-    """
+    """Messages of one stream from one device to the next."""
 
     stream: str
+    """Name of the stream."""
     source: str
     target: str
+    """Names of the devices."""
     size: int
+    """Bytes of each message."""
     time_us: Spread
+    """From the start of sending to the end of receiving; between two hosts as exact as their clocks agree."""
     queued_us: Spread
+    """How long it waited before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitUse(FileContent):
-    """What one unit did in the measured window.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    busy_us
-        Its busy time per request of the deployment (per period), mean.
-    bubble_us
-        Its idle time between its first start and its last end, per request, mean; in a batch, of each
-        round.
-    rss_bytes
-        Largest resident memory of its worker. Units that take turns have one worker: it stands with each of
-        them, and is there once.
-    """
+    """What one unit did in the measured window."""
 
     unit: str
+    """Its name."""
     busy_us: float
+    """Its busy time per request of the deployment (per period), mean."""
     bubble_us: float
+    """Its idle time between its first start and its last end, per request, mean; in a batch, of each round.
+    """
     rss_bytes: int
+    """Largest resident memory of its worker. Units that take turns have one worker: it stands with each of
+    them, and is there once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,32 +38,22 @@ class Budget(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(FileContent):
-    """Numbers of a deployment against the uncut model.
-
-    Attributes
-    ----------
-    requests
-        How many different inputs were tried.
-    worst_error
-        Largest error over all outputs that were compared, relative to the scale of the block that the right
-        numbers have there over all requests (see `executor.comparing`). None: no output could be compared.
-    tolerance
-        What is allowed.
-    problem
-        Which outputs could not be compared and why, in words; "": all were.
-    share
-        The largest share of the entries of an output that differ, of indices and other numbers that are
-        decided or counted: those that may, because the values behind them are tied.
-    where
-        The output with the largest error, in words.
-    """
+    """Numbers of a deployment against the uncut model."""
 
     requests: int
+    """How many different inputs were tried."""
     worst_error: float | None
+    """Largest error over all outputs that were compared, relative to the scale of the block that the right
+    numbers have there over all requests (see `executor.comparing`). None: no output could be compared."""
     tolerance: float
+    """What is allowed."""
     problem: str = ""
+    """Which outputs could not be compared and why, in words; "": all were."""
     share: float = 0.0
+    """The largest share of the entries of an output that differ, of indices and other numbers that are
+    decided or counted: those that may, because the values behind them are tied."""
     where: str = ""
+    """The output with the largest error, in words."""
 
     @property
     def compared(self) -> bool:

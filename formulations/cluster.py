@@ -85,21 +85,14 @@ class Link(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerDevice(FileContent):
-    """A device with several units: it runs its chunk as a pipeline of its own, in the best way.
-
-    Attributes
-    ----------
-    device
-        Its name, or the name of its type.
-    platform
-        Its units.
-    costs
-        Time of each layer of the network on each of them.
-    """
+    """A device with several units: it runs its chunk as a pipeline of its own, in the best way."""
 
     device: str
+    """Its name, or the name of its type."""
     platform: Platform
+    """Its units."""
     costs: NetworkCosts
+    """Time of each layer of the network on each of them."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"inner device {self.device!r}")

@@ -29,21 +29,15 @@ class Speed(FileContent):
     """How fast something computes, in a few numbers: costs are estimated from them.
 
     A layer takes launch + weights / memory + items x (operations / speed + tensors / memory).
-
-    Attributes
-    ----------
-    flops_per_second
-        Operations of 32-bit floating point that it sustains, a second; a multiplication with its addition
-        counts as two.
-    memory_bytes_per_second
-        Bandwidth of its memory. None: moving bytes is taken to cost nothing.
-    launch_us
-        What each layer takes on top.
     """
 
     flops_per_second: int
+    """Operations of 32-bit floating point that it sustains, a second; a multiplication with its addition
+    counts as two."""
     memory_bytes_per_second: int | None = None
+    """Bandwidth of its memory. None: moving bytes is taken to cost nothing."""
     launch_us: int = 0
+    """What each layer takes on top."""
 
     def __post_init__(self) -> None:
         defects = Defects("speed")
@@ -60,24 +54,16 @@ class Speed(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerUnit(FileContent):
-    """A unit of a device that runs its part of a network as a pipeline of its own.
-
-    Attributes
-    ----------
-    name
-        Unique in its device.
-    speed
-        How fast it computes.
-    kind
-        What it is made of.
-    copy_us
-        What it takes to bring tensors from another unit of the device, besides moving their bytes.
-    """
+    """A unit of a device that runs its part of a network as a pipeline of its own."""
 
     name: str
+    """Unique in its device."""
     speed: Speed
+    """How fast it computes."""
     kind: UnitKind = UnitKind.OTHER
+    """What it is made of."""
     copy_us: int = 0
+    """What it takes to bring tensors from another unit of the device, besides moving their bytes."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"inner unit {self.name!r}")
@@ -88,43 +74,29 @@ class InnerUnit(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceType(FileContent):
-    """Devices that are alike.
-
-    Attributes
-    ----------
-    name
-        Name of the type. Its devices are called "name-1", "name-2", ...; "name" where there is only one.
-    count
-        How many there are.
-    kind
-        What they compute with.
-    memory_bytes
-        What one of them holds, or None for no limit.
-    power_mw
-        Power of one at work, milliwatts; None: not known.
-    idle_mw
-        Power of one that waits, at most that at work, milliwatts; None: not known.
-    speed
-        How fast one computes. None: it has inner units.
-    units
-        Its inner units: its part of a network runs over them as a pipeline of its own, in the best way.
-    port_bytes_per_second
-        Speed of its port at the switch: two devices with ports send to each other as fast as the slower
-        port. None: it has links only.
-    source
-        Where the numbers come from: what is printed, what a data sheet says, what is an estimate.
-    """
+    """Devices that are alike."""
 
     name: str
+    """Name of the type. Its devices are called "name-1", "name-2", ...; "name" where there is only one."""
     count: int = 1
+    """How many there are."""
     kind: UnitKind = UnitKind.OTHER
+    """What they compute with."""
     memory_bytes: int | None = None
+    """What one of them holds, or None for no limit."""
     power_mw: int | None = None
+    """Power of one at work, milliwatts; None: not known."""
     idle_mw: int | None = None
+    """Power of one that waits, at most that at work, milliwatts; None: not known."""
     speed: Speed | None = None
+    """How fast one computes. None: it has inner units."""
     units: tuple[InnerUnit, ...] = ()
+    """Its inner units: its part of a network runs over them as a pipeline of its own, in the best way."""
     port_bytes_per_second: int | None = None
+    """Speed of its port at the switch: two devices with ports send to each other as fast as the slower port.
+    None: it has links only."""
     source: str = ""
+    """Where the numbers come from: what is printed, what a data sheet says, what is an estimate."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"device type {self.name!r}")

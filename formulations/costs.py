@@ -23,59 +23,38 @@ TransferRows = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance(FileContent):
-    """Where the numbers of a table come from.
-
-    Attributes
-    ----------
-    source
-        Publication, data set or measuring command.
-    method
-        How the numbers were taken, e.g. "isolated" or "heavy".
-    estimated
-        Whether the numbers are computed by a model rather than measured.
-    notes
-        Anything else that a reader of the numbers should know.
-    engine
-        What ran the layers, with its version.
-    device
-        What they ran on, as `gapless doctor` says it.
-    taken_at
-        When, ISO 8601 with the offset from UTC.
-    hops
-        Whether the copies are all of what a hop between units costs (`CostTable.knows_hops`), as measured.
-    """
+    """Where the numbers of a table come from."""
 
     source: str = ""
+    """Publication, data set or measuring command."""
     method: str = ""
+    """How the numbers were taken, e.g. "isolated" or "heavy"."""
     estimated: bool = False
+    """Whether the numbers are computed by a model rather than measured."""
     notes: str = ""
+    """Anything else that a reader of the numbers should know."""
     engine: str = ""
+    """What ran the layers, with its version."""
     device: str = ""
+    """What they ran on, as `gapless doctor` says it."""
     taken_at: str = ""
+    """When, ISO 8601 with the offset from UTC."""
     hops: bool = False
+    """Whether the copies are all of what a hop between units costs (`CostTable.knows_hops`), as measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCosts(FileContent):
-    """Costs of one network on every unit of a platform.
-
-    Attributes
-    ----------
-    network
-        Name of the network.
-    layer_us
-        Time of each layer on each unit, microseconds by [layer][unit]; None: cannot run there.
-    transfer_in_us
-        Time to bring the tensors alive at a boundary into a unit, by [boundary 0..n][unit].
-        Empty: no cost.
-    transfer_out_us
-        Time to take them out of a unit, by [boundary 0..n][unit]. Empty: no cost.
-    """
+    """Costs of one network on every unit of a platform."""
 
     network: str
+    """Name of the network."""
     layer_us: CostRows
+    """Time of each layer on each unit, microseconds by [layer][unit]; None: cannot run there."""
     transfer_in_us: TransferRows = ()
+    """Time to bring the tensors alive at a boundary into a unit, by [boundary 0..n][unit]. Empty: no cost."""
     transfer_out_us: TransferRows = ()
+    """Time to take them out of a unit, by [boundary 0..n][unit]. Empty: no cost."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"costs of network {self.network!r}")
@@ -119,24 +98,16 @@ class NetworkCosts(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostTable(FileContent):
-    """Costs of one or more networks on the units of one platform.
-
-    Attributes
-    ----------
-    units
-        Names of the units, in the order of the columns.
-    networks
-        Costs of each network.
-    batch
-        Inferences that one run of a layer stands for.
-    provenance
-        Where the numbers come from.
-    """
+    """Costs of one or more networks on the units of one platform."""
 
     units: tuple[str, ...]
+    """Names of the units, in the order of the columns."""
     networks: tuple[NetworkCosts, ...]
+    """Costs of each network."""
     batch: int = 1
+    """Inferences that one run of a layer stands for."""
     provenance: Provenance = Provenance()
+    """Where the numbers come from."""
 
     def __post_init__(self) -> None:
         defects = Defects("cost table")
@@ -193,20 +164,14 @@ def shape_of(table: CostTable) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceContention(FileContent):
-    """How consecutive layers of a network press on the memory that all units share, and how much they suffer.
-
-    Attributes
-    ----------
-    start, stop
-        Their first layer, and one past the last.
-    intensity_permille, sensitivity_permille
-        As of a network.
-    """
+    """How consecutive layers of a network press on the memory that all units share, and suffer."""
 
     start: int
     stop: int
+    """Their first layer, and one past the last."""
     intensity_permille: int = 1000
     sensitivity_permille: int = 1000
+    """As of a network."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"contention of layers [{self.start}, {self.stop})")
@@ -218,25 +183,17 @@ class SliceContention(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkContention(FileContent):
-    """How one network presses on the memory that all units share, and how much it suffers.
-
-    Attributes
-    ----------
-    network
-        Name of the network.
-    intensity_permille
-        Slowdown that it causes, relative to the network that the base slowdowns were measured with.
-    sensitivity_permille
-        Slowdown that it suffers, in the same way.
-    slices
-        The same for its layers, from the first to the last, where they differ. Workloads and schedules go by
-        them; everything else goes by the network as a whole. Empty: all layers are alike.
-    """
+    """How one network presses on the memory that all units share, and how much it suffers."""
 
     network: str
+    """Name of the network."""
     intensity_permille: int = 1000
+    """Slowdown that it causes, relative to the network that the base slowdowns were measured with."""
     sensitivity_permille: int = 1000
+    """Slowdown that it suffers, in the same way."""
     slices: tuple[SliceContention, ...] = ()
+    """The same for its layers, from the first to the last, where they differ. Workloads and schedules go by
+    them; everything else goes by the network as a whole. Empty: all layers are alike."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"contention of network {self.network!r}")
@@ -264,28 +221,20 @@ class Interference(FileContent):
     While network a runs on unit u and network b on unit v, a takes longer by
     slowdown[u][v] x sensitivity(a) x intensity(b). Of networks with slices it is the chunks that run: the
     sensitivity and the intensity of a chunk are the means of its layers, by their time on its unit.
-
-    Attributes
-    ----------
-    units
-        Names of the units, in the order of rows and columns.
-    slowdown_permille
-        Base slowdown by [unit that suffers][unit that causes it], in permille of the time alone; 0 on
-        the diagonal.
-    networks
-        Intensity and sensitivity of each network; 1000 for those that are not listed.
-    high_from_permille
-        Networks of at least this intensity are *high* (H in the paper's contention windows), the others
-        *low*. None: no network is high.
-    provenance
-        Where the numbers come from.
     """
 
     units: tuple[str, ...]
+    """Names of the units, in the order of rows and columns."""
     slowdown_permille: tuple[tuple[int, ...], ...]
+    """Base slowdown by [unit that suffers][unit that causes it], in permille of the time alone; 0 on the
+    diagonal."""
     networks: tuple[NetworkContention, ...] = ()
+    """Intensity and sensitivity of each network; 1000 for those that are not listed."""
     high_from_permille: int | None = None
+    """Networks of at least this intensity are *high* (H in the paper's contention windows), the others *low*.
+    None: no network is high."""
     provenance: Provenance = Provenance()
+    """Where the numbers come from."""
 
     def __post_init__(self) -> None:
         defects = Defects("interference")

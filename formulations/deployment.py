@@ -32,25 +32,17 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds(FileContent):
-    """That streams are the requests of one workload: those with the same number are one round of it.
-
-    Attributes
-    ----------
-    mode
-        BATCH: a round begins when all requests of the one before have left. STREAM: back to back.
-    arrivals_us
-        When the request of each stream comes in, from the beginning of its round.
-    task_slots
-        Most requests of all streams on their way at once; the next one in order enters when an earlier one
-        has left. None: no limit.
-    order
-        In which units serve chunks: the name of a stream for each of them. Empty: stream after stream.
-    """
+    """That streams are the requests of one workload: those with the same number are one round of it."""
 
     mode: Mode
+    """BATCH: a round begins when all requests of the one before have left. STREAM: back to back."""
     arrivals_us: tuple[int, ...]
+    """When the request of each stream comes in, from the beginning of its round."""
     task_slots: int | None = None
+    """Most requests of all streams on their way at once; the next one in order enters when an earlier one has
+    left. None: no limit."""
     order: tuple[str, ...] = ()
+    """In which units serve chunks: the name of a stream for each of them. Empty: stream after stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

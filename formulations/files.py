@@ -107,67 +107,45 @@ class ProblemDocument(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDocument(FileContent):
-    """A plan file.
-
-    Attributes
-    ----------
-    chunks
-        Which layers run where.
-    order
-        Names of the requests in the order in which the units serve them; empty without a workload.
-    plan_id
-        Digest of chunks and order: who edits them must remove it.
-    problem
-        Fingerprint of the problem that the plan was made for.
-    asked
-        How that problem was named: by the name of an option, what was given for it.
-    rules
-        The rules of that problem.
-    opaque_rules
-        Names of its opaque rules, which are Python code and have no written form.
-    """
+    """A plan file."""
 
     chunks: tuple[Chunk, ...]
+    """Which layers run where."""
     order: tuple[str, ...] = ()
+    """Names of the requests in the order in which the units serve them; empty without a workload."""
     plan_id: str | None = None
+    """Digest of chunks and order: who edits them must remove it."""
     problem: str | None = None
+    """Fingerprint of the problem that the plan was made for."""
     asked: dict[str, str] = field(default_factory=dict)
+    """How that problem was named: by the name of an option, what was given for it."""
     rules: tuple[RuleDocument, ...] = ()
+    """The rules of that problem."""
     opaque_rules: tuple[str, ...] = ()
+    """Names of its opaque rules, which are Python code and have no written form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPlan(FileContent):
-    """One plan of a list.
-
-    Attributes
-    ----------
-    chunks, order, plan_id
-        As in a plan file.
-    """
+    """One plan of a list."""
 
     chunks: tuple[Chunk, ...]
     order: tuple[str, ...] = ()
     plan_id: str | None = None
+    """As in a plan file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlansDocument(FileContent):
-    """A list of plans for one problem.
-
-    Attributes
-    ----------
-    plans
-        At least one, the best first.
-    problem, asked, rules, opaque_rules
-        As in a plan file: what all of them were made for.
-    """
+    """A list of plans for one problem."""
 
     plans: tuple[ListedPlan, ...]
+    """At least one, the best first."""
     problem: str | None = None
     asked: dict[str, str] = field(default_factory=dict)
     rules: tuple[RuleDocument, ...] = ()
     opaque_rules: tuple[str, ...] = ()
+    """As in a plan file: what all of them were made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

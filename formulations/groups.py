@@ -23,21 +23,14 @@ def _devices() -> Pipelines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptimum(FileContent):
-    """That the layers of a problem are the chunks of the best plan over the graph, with cuts anywhere in it.
-
-    Attributes
-    ----------
-    sets
-        Down-sets of the graph, all of whose chains were compared.
-    period_us
-        The least period over the graph.
-    given_pieces_us
-        The least period when cuts may only lie between the pieces of the network.
-    """
+    """That the layers of a problem are the chunks of the best plan over the graph, cut anywhere in it."""
 
     sets: int
+    """Down-sets of the graph, all of whose chains were compared."""
     period_us: int
+    """The least period over the graph."""
     given_pieces_us: int
+    """The least period when cuts may only lie between the pieces of the network."""
 
     def __post_init__(self) -> None:
         defects = Defects("over_graph")

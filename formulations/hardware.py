@@ -50,22 +50,15 @@ class MemoryMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings(FileContent):
-    """What an engine is asked for on one unit.
-
-    Attributes
-    ----------
-    name
-        Name of the engine that runs everything on this unit. Empty: whichever is asked for.
-    backend
-        Name of the engine's backend in lower case, e.g. "cpu", "opencl", "vulkan", "nnapi".
-    precision, memory
-        See `Precision` and `MemoryMode`.
-    """
+    """What an engine is asked for on one unit."""
 
     name: str = ""
+    """Name of the engine that runs everything on this unit. Empty: whichever is asked for."""
     backend: str = "cpu"
+    """Name of the engine's backend in lower case, e.g. "cpu", "opencl", "vulkan", "nnapi"."""
     precision: Precision = Precision.HIGH
     memory: MemoryMode = MemoryMode.NORMAL
+    """See `Precision` and `MemoryMode`."""
 
     def __post_init__(self) -> None:
         defects = Defects("engine settings")
@@ -77,57 +70,41 @@ class EngineSettings(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingUnit(FileContent):
-    """A resource that runs one chunk at a time, together with its thread setting.
-
-    Attributes
-    ----------
-    name
-        Name of the unit, unique on its platform.
-    kind
-        What it is made of.
-    cores
-        Identifiers of the processor cores it occupies. Two units with a core in common
-        exclude each other in a plan. Empty for units that are not made of cores: of these, two accelerators
-        of one kind exclude each other where they name different engines, which drive the same hardware.
-    resource
-        What it is, where several units take turns in one place: two engines on one core, say. Where units
-        may have several chunks (passage "any"), those of one resource do not exclude each other, and their
-        loads are added up. Empty: it is a resource of its own.
-    threads
-        Threads that an engine may use on it, or None when that has no meaning.
-    memory_bytes
-        Its own capacity for weights and live tensors in bytes, or None for no limit of its own.
-    engine
-        What an engine is asked for on this unit.
-    quota_permille
-        Share of the time of its cores that it may use: a slower unit that is *emulated*. None: all.
-    unsupported
-        Rules about the operators that it cannot run: "Resize", "ConvTranspose[stride>=4]"
-        (`formulations.operators`).
-    power_mw, idle_mw
-        Its power at work, and at most that while it waits, milliwatts; None: not known. What several units
-        share (of a platform with overlapping sets of cores, say) one of them has in its idle power, and the
-        others have not: idle powers of all units are added up.
-    workers
-        How many requests as they come may run on it at the same time, each by a worker with sessions of its
-        own (Band, 4.1). Plans run one chunk at a time, however many there are.
-    worker_of
-        The unit of which it is one worker (`Platform.by_worker`). Empty: it is a unit.
-    """
+    """A resource that runs one chunk at a time, together with its thread setting."""
 
     name: str
+    """Name of the unit, unique on its platform."""
     kind: UnitKind = UnitKind.OTHER
+    """What it is made of."""
     cores: tuple[int, ...] = ()
+    """Identifiers of the processor cores it occupies. Two units with a core in common exclude each other in a
+    plan. Empty for units that are not made of cores: of these, two accelerators of one kind exclude each
+    other where they name different engines, which drive the same hardware."""
     resource: str = ""
+    """What it is, where several units take turns in one place: two engines on one core, say. Where units may
+    have several chunks (passage "any"), those of one resource do not exclude each other, and their loads are
+    added up. Empty: it is a resource of its own."""
     threads: int | None = None
+    """Threads that an engine may use on it, or None when that has no meaning."""
     memory_bytes: int | None = None
+    """Its own capacity for weights and live tensors in bytes, or None for no limit of its own."""
     engine: EngineSettings = EngineSettings()
+    """What an engine is asked for on this unit."""
     quota_permille: int | None = None
+    """Share of the time of its cores that it may use: a slower unit that is *emulated*. None: all."""
     unsupported: tuple[str, ...] = ()
+    """Rules about the operators that it cannot run: "Resize", "ConvTranspose[stride>=4]"
+    (`formulations.operators`)."""
     power_mw: int | None = None
     idle_mw: int | None = None
+    """Its power at work, and at most that while it waits, milliwatts; None: not known. What several units
+    share (of a platform with overlapping sets of cores, say) one of them has in its idle power, and the
+    others have not: idle powers of all units are added up."""
     workers: int = 1
+    """How many requests as they come may run on it at the same time, each by a worker with sessions of its
+    own (Band, 4.1). Plans run one chunk at a time, however many there are."""
     worker_of: str = ""
+    """The unit of which it is one worker (`Platform.by_worker`). Empty: it is a unit."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"processing unit {self.name!r}")

@@ -20,25 +20,17 @@ LARGEST_GRAPH = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer(FileContent):
-    """The smallest piece of a network that the planner may place.
-
-    Attributes
-    ----------
-    name
-        Name of the layer, unique in its network.
-    weight_bytes
-        Size of its constant weights in bytes, also of those that other layers read, too.
-    flops
-        Floating-point operations of one run, or None when unknown.
-    op_types
-        Operators it is made of, for reports and support checks: types, or with attributes, as
-        "Conv[kernel=3]" (`operators`).
-    """
+    """The smallest piece of a network that the planner may place."""
 
     name: str
+    """Name of the layer, unique in its network."""
     weight_bytes: int = 0
+    """Size of its constant weights in bytes, also of those that other layers read, too."""
     flops: int | None = None
+    """Floating-point operations of one run, or None when unknown."""
     op_types: tuple[str, ...] = ()
+    """Operators it is made of, for reports and support checks: types, or with attributes, as "Conv[kernel=3]"
+    (`operators`)."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"layer {self.name!r}")
@@ -51,24 +43,16 @@ class Layer(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor(FileContent):
-    """A value that one layer makes and later layers use.
-
-    Attributes
-    ----------
-    name
-        Name of the tensor, unique in its network.
-    bytes
-        Its size in bytes.
-    source
-        Index of the layer that makes it; -1 for an input of the network.
-    targets
-        Indices of the layers that use it; the number of layers stands for "output of the network".
-    """
+    """A value that one layer makes and later layers use."""
 
     name: str
+    """Name of the tensor, unique in its network."""
     bytes: int
+    """Its size in bytes."""
     source: int
+    """Index of the layer that makes it; -1 for an input of the network."""
     targets: tuple[int, ...]
+    """Indices of the layers that use it; the number of layers stands for "output of the network"."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"tensor {self.name!r}")
@@ -85,18 +69,12 @@ class Tensor(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWeights(FileContent):
-    """Weights that several layers read; a chunk with some of them holds one copy.
-
-    Attributes
-    ----------
-    bytes
-        Their size in bytes, which is part of the `weight_bytes` of each of these layers.
-    layers
-        Indices of the layers that read them, ascending.
-    """
+    """Weights that several layers read; a chunk with some of them holds one copy."""
 
     bytes: int
+    """Their size in bytes, which is part of the `weight_bytes` of each of these layers."""
     layers: tuple[int, ...]
+    """Indices of the layers that read them, ascending."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"weights shared by the layers {', '.join(map(str, self.layers))}")
@@ -109,28 +87,19 @@ class SharedWeights(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRef(FileContent):
-    """Which model a network was read from, so that a plan for it can be executed.
-
-    Attributes
-    ----------
-    locator
-        Path of an ONNX file, "path.py:NAME" of a pipeline of Python functions, or "zoo:NAME".
-    digest
-        Hexadecimal digest of everything that decides its numbers and its layers: content, shapes,
-        granularity. A model that has changed is refused.
-    shapes
-        Fixed shapes of its inputs, as given: (input, dimensions).
-    granularity
-        How operators were grouped into layers.
-    simplify
-        How far it was simplified: "auto" or "off".
-    """
+    """Which model a network was read from, so that a plan for it can be executed."""
 
     locator: str
+    """Path of an ONNX file, "path.py:NAME" of a pipeline of Python functions, or "zoo:NAME"."""
     digest: str
+    """Hexadecimal digest of everything that decides its numbers and its layers: content, shapes, granularity.
+    A model that has changed is refused."""
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Fixed shapes of its inputs, as given: (input, dimensions)."""
     granularity: str = "layer"
+    """How operators were grouped into layers."""
     simplify: str = "auto"
+    """How far it was simplified: "auto" or "off"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,37 +107,26 @@ class Network(FileContent):
     """Layers 0..n-1 in topological order.
 
     A cut c (0 < c < n) lies between the layers c-1 and c.
-
-    Attributes
-    ----------
-    name
-        Name of the network.
-    layers
-        Its layers in topological order.
-    tensors
-        The tensors between them. Empty when sizes are not known: then no cut carries bytes.
-    forbidden_cuts
-        Cuts where a chunk may not end.
-    source
-        Where the description comes from.
-    models
-        The models it was read from, in order: usually one; several that run one after the other for
-        each request; none for a network that is only a table.
-    order
-        Its layers by their numbers in the model, or in the table that it was first, where they are in another
-        order than there (`reordered`). Empty: in that order.
-    shared
-        Weights that several layers read. Empty: there are none, or it is not known which.
     """
 
     name: str
+    """Name of the network."""
     layers: tuple[Layer, ...]
+    """Its layers in topological order."""
     tensors: tuple[Tensor, ...] = ()
+    """The tensors between them. Empty when sizes are not known: then no cut carries bytes."""
     forbidden_cuts: tuple[int, ...] = ()
+    """Cuts where a chunk may not end."""
     source: str = ""
+    """Where the description comes from."""
     models: tuple[ModelRef, ...] = ()
+    """The models it was read from, in order: usually one; several that run one after the other for each
+    request; none for a network that is only a table."""
     order: tuple[int, ...] = ()
+    """Its layers by their numbers in the model, or in the table that it was first, where they are in another
+    order than there (`reordered`). Empty: in that order."""
     shared: tuple[SharedWeights, ...] = ()
+    """Weights that several layers read. Empty: there are none, or it is not known which."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"network {self.name!r}")

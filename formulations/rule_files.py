@@ -15,21 +15,14 @@ from .validation import FileContent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDocument(FileContent):
-    """One rule of a problem file.
-
-    Attributes
-    ----------
-    name
-        Name of the rule, as messages call it.
-    expr
-        What must hold, as nested lists (see `expr_json`).
-    text
-        What it means, in words.
-    """
+    """One rule of a problem file."""
 
     name: str
+    """Name of the rule, as messages call it."""
     expr: Any
+    """What must hold, as nested lists (see `expr_json`)."""
     text: str = ""
+    """What it means, in words."""
 
 
 def with_written_rules(problem: Problem, written: Iterable[RuleDocument]) -> Problem:

@@ -33,23 +33,16 @@ class Window(FileContent):
 
     Output positions [a, b) read the input from (a stride - before) // up to
     ((b - 1) stride - before + extent - 1) // up, both included, without what lies beyond the border.
-
-    Attributes
-    ----------
-    stride
-        Steps of the window in the input (times `up`) from one output position to the next.
-    extent
-        How far the window reaches: dilation * (kernel - 1) + 1.
-    before
-        Padding in front of the first position.
-    up
-        By which whole factor the output is finer than the input; 1 but for enlargements.
     """
 
     stride: int = 1
+    """Steps of the window in the input (times `up`) from one output position to the next."""
     extent: int = 1
+    """How far the window reaches: dilation * (kernel - 1) + 1."""
     before: int = 0
+    """Padding in front of the first position."""
     up: int = 1
+    """By which whole factor the output is finer than the input; 1 but for enlargements."""
 
     def __post_init__(self) -> None:
         defects = Defects("window")
@@ -81,39 +74,26 @@ Windows = tuple[Window | None, Window | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpatialNode(FileContent):
-    """One operator, or an input of the network.
-
-    Attributes
-    ----------
-    name
-        Unique in its network.
-    op_type
-        Of the operator; "Input" for an input of the network.
-    sources
-        Indices of the nodes whose results it reads, each once; none for inputs.
-    windows
-        What it reads of each source.
-    size
-        Rows and columns of its result; 1 x 1 for what is no map.
-    bytes
-        Size of its result.
-    flops
-        Floating-point operations of one run.
-    weight_bytes
-        Size of its weights.
-    splits
-        Whether its result can be computed in tiles along rows, and along columns.
-    """
+    """One operator, or an input of the network."""
 
     name: str
+    """Unique in its network."""
     op_type: str
+    """Of the operator; "Input" for an input of the network."""
     sources: tuple[int, ...] = ()
+    """Indices of the nodes whose results it reads, each once; none for inputs."""
     windows: tuple[Windows, ...] = ()
+    """What it reads of each source."""
     size: tuple[int, int] = (1, 1)
+    """Rows and columns of its result; 1 x 1 for what is no map."""
     bytes: int = 0
+    """Size of its result."""
     flops: int = 0
+    """Floating-point operations of one run."""
     weight_bytes: int = 0
+    """Size of its weights."""
     splits: tuple[bool, bool] = (True, True)
+    """Whether its result can be computed in tiles along rows, and along columns."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"spatial node {self.name!r}")
@@ -145,21 +125,14 @@ class SpatialNode(FileContent):
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the computed properties below are kept
 class SpatialNetwork(FileContent):
-    """Operators in topological order, with what each reads of the others.
-
-    Attributes
-    ----------
-    name
-        Of the network.
-    nodes
-        In topological order: the sources of a node come before it.
-    outputs
-        Indices of the nodes whose results leave the network.
-    """
+    """Operators in topological order, with what each reads of the others."""
 
     name: str
+    """Of the network."""
     nodes: tuple[SpatialNode, ...]
+    """In topological order: the sources of a node come before it."""
     outputs: tuple[int, ...]
+    """Indices of the nodes whose results leave the network."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"spatial network {self.name!r}")

@@ -23,20 +23,14 @@ def default_task_slots(chunks: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile(FileContent):
-    """Which part of the results of its chunk one unit of a group computes.
-
-    Attributes
-    ----------
-    axis
-        Whether the chunk is divided into rows or columns.
-    start, stop
-        Which of them [start, stop): of as many as the smallest result of the chunk has; of larger results
-        the same share.
-    """
+    """Which part of the results of its chunk one unit of a group computes."""
 
     axis: Axis
+    """Whether the chunk is divided into rows or columns."""
     start: int
     stop: int
+    """Which of them [start, stop): of as many as the smallest result of the chunk has; of larger results the
+    same share."""
 
     def __str__(self) -> str:
         return f"{self.axis.name.lower()} {self.start}-{self.stop - 1}"
@@ -44,59 +38,41 @@ class Tile(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataflow(FileContent):
-    """That the chunks of a stream do not follow each other: each begins when those it waits for are done.
-
-    Attributes
-    ----------
-    waits
-        For each chunk the earlier chunks that it waits for: those that make its inputs, or take turns with
-        it. One that waits for none begins as soon as the request comes in.
-    starts
-        The names of all layers in the order of their starts in the plan (`Plan.order`).
-    """
+    """That the chunks of a stream do not follow each other: each begins when those it waits for are done."""
 
     waits: tuple[tuple[int, ...], ...]
+    """For each chunk the earlier chunks that it waits for: those that make its inputs, or take turns with it.
+    One that waits for none begins as soon as the request comes in."""
     starts: tuple[str, ...]
+    """The names of all layers in the order of their starts in the plan (`Plan.order`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream(FileContent):
-    """An endless sequence of requests of one network, all through the same chunks.
-
-    Attributes
-    ----------
-    name
-        Unique in its deployment; usually the name of the network.
-    chunks
-        Chunks of one network in the order of its layers, covering all of them. A group of units that compute
-        the same layers together is several chunks of these layers, each with its tile.
-    tiles
-        The tile of each chunk, None for one that is computed by its unit alone. Empty: no chunk is divided.
-    leaders
-        For each group the index of the chunk whose device leads it: where units share no memory, it sends
-        the others what their tiles read, and gathers what they make. Empty: the first of each group.
-    task_slots
-        Most requests on their way at once, at least 1. None: two for each chunk, one at work and one
-        waiting for it, so that a late chunk does not stop its neighbours.
-    order
-        The layers in the order in which the chunks run through them, where it is not that of the network:
-        then the layers of a chunk are positions in this order. Empty: the order of the network.
-    dataflow
-        How chunks run side by side for one request at a time; each unit serves its own in their order. None:
-        chunks, or groups of them, run one after the other.
-    cycle
-        In which order units with several chunks serve them. None: request by request, in the order of the
-        chunks, which is right where each unit has one.
-    """
+    """An endless sequence of requests of one network, all through the same chunks."""
 
     name: str
+    """Unique in its deployment; usually the name of the network."""
     chunks: tuple[Chunk, ...]
+    """Chunks of one network in the order of its layers, covering all of them. A group of units that compute
+    the same layers together is several chunks of these layers, each with its tile."""
     tiles: tuple[Tile | None, ...] = ()
+    """The tile of each chunk, None for one that is computed by its unit alone. Empty: no chunk is divided."""
     leaders: tuple[int, ...] = ()
+    """For each group the index of the chunk whose device leads it: where units share no memory, it sends the
+    others what their tiles read, and gathers what they make. Empty: the first of each group."""
     task_slots: int | None = None
+    """Most requests on their way at once, at least 1. None: two for each chunk, one at work and one waiting
+    for it, so that a late chunk does not stop its neighbours."""
     order: tuple[int, ...] = ()
+    """The layers in the order in which the chunks run through them, where it is not that of the network: then
+    the layers of a chunk are positions in this order. Empty: the order of the network."""
     dataflow: Dataflow | None = None
+    """How chunks run side by side for one request at a time; each unit serves its own in their order. None:
+    chunks, or groups of them, run one after the other."""
     cycle: Cycle | None = None
+    """In which order units with several chunks serve them. None: request by request, in the order of the
+    chunks, which is right where each unit has one."""
 
     @property
     def network(self) -> str:

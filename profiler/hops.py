@@ -51,25 +51,17 @@ Trial = Callable[[Deployment, int], History]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HopCost(FileContent):
-    """What a request takes more where it goes from one unit to another than the copies that were measured.
-
-    Attributes
-    ----------
-    source, target
-        From which unit to which.
-    borders
-        At how many borders of chunks it was measured.
-    hand_over_us
-        From when the request and the unit were there until the chunk began; mean over the borders.
-    beyond_us
-        By how much the chunk behind the border was longer than the table says; mean over the borders.
-    """
+    """What a request takes more where it goes from one unit to another than the copies that were measured."""
 
     source: str
     target: str
+    """From which unit to which."""
     borders: int
+    """At how many borders of chunks it was measured."""
     hand_over_us: float
+    """From when the request and the unit were there until the chunk began; mean over the borders."""
     beyond_us: float
+    """By how much the chunk behind the border was longer than the table says; mean over the borders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,54 +128,37 @@ def check_rounds(defects: Defects, *, rounds: int, seconds_per_item: float) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredChunk(FileContent):
-    """A chunk that was measured in a session of its own.
-
-    Attributes
-    ----------
-    chunk
-        Which layers, and where.
-    beside
-        Units that ran the same chunk in a loop meanwhile.
-    busy
-        Copies and run together.
-    copy_in_us, run_us, copy_out_us
-        Medians of its parts.
-    """
+    """A chunk that was measured in a session of its own."""
 
     chunk: Chunk
+    """Which layers, and where."""
     beside: tuple[str, ...] = ()
+    """Units that ran the same chunk in a loop meanwhile."""
     busy: Summary
+    """Copies and run together."""
     copy_in_us: float
     run_us: float
     copy_out_us: float
+    """Medians of its parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFit(FileContent):
-    """How a column of a table was made from measurements.
-
-    Attributes
-    ----------
-    unit, method
-        Which column of which table.
-    factor
-        What times of single layers were multiplied with to fit the run of the whole.
-    overhead_us
-        Constant cost of a session; part of the copy-in at a chunk's start.
-    copy_in, copy_out
-        Cost of copies by bytes and tensors.
-    hop_us
-        What it costs to come to the unit from another one besides that; part of the copy-in at each border
-        inside of the network. 0: it was not measured (`Profile.hops`).
-    """
+    """How a column of a table was made from measurements."""
 
     unit: str
     method: Method
+    """Which column of which table."""
     factor: float
+    """What times of single layers were multiplied with to fit the run of the whole."""
     overhead_us: float
+    """Constant cost of a session; part of the copy-in at a chunk's start."""
     copy_in: CopyModel
     copy_out: CopyModel
+    """Cost of copies by bytes and tensors."""
     hop_us: float = 0.0
+    """What it costs to come to the unit from another one besides that; part of the copy-in at each border
+    inside of the network. 0: it was not measured (`Profile.hops`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,28 +45,20 @@ class Effort(FileContent):
     """How long to measure one thing.
 
     Runs are repeated until both minima are reached, or the maximum.
-
-    Attributes
-    ----------
-    min_repetitions, min_seconds
-        Least number of runs, and least time.
-    max_seconds
-        Where it ends in any case, once there are `FEWEST_REPETITIONS`.
-    warm_up_repetitions
-        Runs before, not counted; a run longer than `max_seconds` is enough of a warm-up.
-    time_base
-        Which clock times them.
-    steady
-        Whether it is warmed up further, until its times stop drifting: frequencies and temperatures have
-        settled then (Hetero2Pipe, Appendix B).
     """
 
     min_repetitions: int = 30
     min_seconds: float = 0.06
+    """Least number of runs, and least time."""
     max_seconds: float = 1.0
+    """Where it ends in any case, once there are `FEWEST_REPETITIONS`."""
     warm_up_repetitions: int = 3
+    """Runs before, not counted; a run longer than `max_seconds` is enough of a warm-up."""
     time_base: TimeBase = TimeBase.WALL
+    """Which clock times them."""
     steady: bool = False
+    """Whether it is warmed up further, until its times stop drifting: frequencies and temperatures have
+    settled then (Hetero2Pipe, Appendix B)."""
 
     def enough(self, runs: int, elapsed_ns: int) -> bool:
         """Return whether to stop after some runs."""

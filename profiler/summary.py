@@ -23,28 +23,20 @@ rare disturbances.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(FileContent):
-    """Order statistics of one quantity, microseconds.
-
-    Attributes
-    ----------
-    typical_us
-        The median: of single runs, or of means over blocks on emulated units (see `BLOCK_NS`).
-    least_us, q1_us, q3_us, p95_us
-        Minimum, quartiles and 95th percentile of the same runs or blocks.
-    early_us, late_us
-        Median of the first and of the second half in time.
-    count
-        Number of runs.
-    """
+    """Order statistics of one quantity, microseconds."""
 
     typical_us: float
+    """The median: of single runs, or of means over blocks on emulated units (see `BLOCK_NS`)."""
     least_us: float
     q1_us: float
     q3_us: float
     p95_us: float
+    """Minimum, quartiles and 95th percentile of the same runs or blocks."""
     early_us: float
     late_us: float
+    """Median of the first and of the second half in time."""
     count: int
+    """Number of runs."""
 
     @property
     def spread(self) -> float:
@@ -59,25 +51,18 @@ class Summary(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing(FileContent):
-    """What one piece takes on one unit.
-
-    Attributes
-    ----------
-    busy, copy_in, run, copy_out
-        The whole of a run, and its parts.
-    receipt
-        What the engine granted.
-    load_shares
-        For each unit that ran something else meanwhile: the processor time of its process by the time that
-        passed. Less than in other measurements: other programs took its cores.
-    """
+    """What one piece takes on one unit."""
 
     busy: Summary
     copy_in: Summary
     run: Summary
     copy_out: Summary
+    """The whole of a run, and its parts."""
     receipt: PlacementReceipt
+    """What the engine granted."""
     load_shares: tuple[float, ...] = ()
+    """For each unit that ran something else meanwhile: the processor time of its process by the time that
+    passed. Less than in other measurements: other programs took its cores."""
 
 
 def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:

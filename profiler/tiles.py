@@ -51,34 +51,23 @@ class TileSample(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileTimes(FileContent):
-    """What tiles of one chunk take on one unit.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    span
-        The layers [start, stop).
-    axis
-        Whether the tiles are rows or columns.
-    total
-        Into how many rows (or columns) the chunk can be divided.
-    samples
-        The measured sizes, ascending.
-    fixed_us, row_us
-        The straight line that fits them best by least squares: what any tile takes, and what each row adds.
-    receipt
-        What the unit was granted.
-    """
+    """What tiles of one chunk take on one unit."""
 
     unit: str
+    """Its name."""
     span: Span
+    """The layers [start, stop)."""
     axis: Axis
+    """Whether the tiles are rows or columns."""
     total: int
+    """Into how many rows (or columns) the chunk can be divided."""
     samples: tuple[TileSample, ...]
+    """The measured sizes, ascending."""
     fixed_us: float
     row_us: float
+    """The straight line that fits them best by least squares: what any tile takes, and what each row adds."""
     receipt: PlacementReceipt
+    """What the unit was granted."""
 
     def predicted_us(self, rows: int) -> float:
         """Return what a tile of a given number of rows takes by the line."""

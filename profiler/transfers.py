@@ -31,22 +31,15 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyModel(FileContent):
-    """Time of a copy: `per_tensor_us` for each tensor and `per_mebibyte_us` for each 2^20 bytes.
-
-    Attributes
-    ----------
-    per_tensor_us, per_mebibyte_us
-        Fitted coefficients, never negative.
-    error
-        Mean relative error over the measured copies (shorter ones than `LEAST_US` count as that long).
-    copies
-        How many copies it was fitted to.
-    """
+    """Time of a copy: `per_tensor_us` for each tensor and `per_mebibyte_us` for each 2^20 bytes."""
 
     per_tensor_us: float
     per_mebibyte_us: float
+    """Fitted coefficients, never negative."""
     error: float
+    """Mean relative error over the measured copies (shorter ones than `LEAST_US` count as that long)."""
     copies: int
+    """How many copies it was fitted to."""
 
     def time_us(self, load: Load) -> float:
         """Return the time of a copy in microseconds."""

@@ -41,40 +41,28 @@ class BenchEffort(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineBench(FileContent):
-    """One model on one unit, by one engine.
-
-    Attributes
-    ----------
-    network
-        Name of the model.
-    open_us
-        Time to open all sessions, once.
-    copy_in_us, run_us, copy_out_us
-        For each repetition, over all pieces of the model.
-    rss_bytes
-        Largest resident memory of the worker, Python and the engine included.
-    worst_error, tolerance
-        Largest relative error of an output against the reference (see `executor.comparing`), and what is
-        allowed. None: the reference is mostly not finite, so that nothing was compared.
-    receipts
-        One for each piece.
-    share
-        Share of the elements of the worst output that are off.
-    words
-        The worst output, where it is off, and by how much, in words; "": nothing was compared.
-    """
+    """One model on one unit, by one engine."""
 
     network: str
+    """Name of the model."""
     open_us: float
+    """Time to open all sessions, once."""
     copy_in_us: Spread
     run_us: Spread
     copy_out_us: Spread
+    """For each repetition, over all pieces of the model."""
     rss_bytes: int
+    """Largest resident memory of the worker, Python and the engine included."""
     worst_error: float | None
     tolerance: float
+    """Largest relative error of an output against the reference (see `executor.comparing`), and what is
+    allowed. None: the reference is mostly not finite, so that nothing was compared."""
     receipts: tuple[PlacementReceipt, ...]
+    """One for each piece."""
     share: float = 0.0
+    """Share of the elements of the worst output that are off."""
     words: str = ""
+    """The worst output, where it is off, and by how much, in words; "": nothing was compared."""
 
     @property
     def right(self) -> bool:

@@ -121,25 +121,17 @@ _PLAUSIBLE_MILLICELSIUS = range(1, 150_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState(FileContent):
-    """What a machine was like for a while; what the system does not tell is None.
-
-    Attributes
-    ----------
-    others
-        Share of the usable cores that other programs kept busy, 0 to 1.
-    mhz
-        Mean clock of the usable cores.
-    celsius
-        Temperature of the hottest zone.
-    watts, watts_by
-        Mean power of the machine, as it says itself, and where that was read (`power.py`); empty: nowhere.
-    """
+    """What a machine was like for a while; what the system does not tell is None."""
 
     others: float | None = None
+    """Share of the usable cores that other programs kept busy, 0 to 1."""
     mhz: float | None = None
+    """Mean clock of the usable cores."""
     celsius: float | None = None
+    """Temperature of the hottest zone."""
     watts: float | None = None
     watts_by: str = ""
+    """Mean power of the machine, as it says itself, and where that was read (`power.py`); empty: nowhere."""
 
 
 class MachineWatch:

@@ -46,31 +46,21 @@ class CandidateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningCandidate(FileContent):
-    """A deployment to be measured.
-
-    Attributes
-    ----------
-    labels
-        What people call it; several where different proposals are the same deployment.
-    deployment
-        What runs.
-    kind
-        Plan or baseline.
-    predicted_us
-        The period that each cost table predicts for it; empty where nothing predicts it.
-    rank
-        Its place among the plans of the solver, from 1; None for a baseline that no solver proposed.
-    interval_us
-        What was learned from executed plans says that it lies between these two with 90 % probability; empty:
-        nothing was learned, or nothing can be said.
-    """
+    """A deployment to be measured."""
 
     labels: tuple[str, ...]
+    """What people call it; several where different proposals are the same deployment."""
     deployment: Deployment
+    """What runs."""
     kind: CandidateKind
+    """Plan or baseline."""
     predicted_us: tuple[Prediction, ...] = ()
+    """The period that each cost table predicts for it; empty where nothing predicts it."""
     rank: int | None = None
+    """Its place among the plans of the solver, from 1; None for a baseline that no solver proposed."""
     interval_us: tuple[int, ...] = ()
+    """What was learned from executed plans says that it lies between these two with 90 % probability; empty:
+    nothing was learned, or nothing can be said."""
 
     @property
     def key(self) -> str:

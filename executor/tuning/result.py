@@ -41,67 +41,46 @@ class TuningStop(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningRow(FileContent):
-    """One candidate and what was measured of it.
-
-    Attributes
-    ----------
-    candidate
-        What ran.
-    rung_us
-        Median period of its visits by rung, microseconds; None where it was not visited.
-    period_us
-        Periods of its visits (`Deployment.pace` says what they are), all rungs; None: never measured.
-    ratio
-        Its period over that of the winner: median over the rounds in which both were measured.
-        None: no such round.
-    comparable_us
-        Its period, freed from drift: the ratio times the median period of the winner. Whoever left early was
-        measured when the machine may have been faster or slower; compare by this, not by `period_us`.
-    lower_ratio
-        Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise.
-    latency_p50_us, latency_p95_us
-        Latency of its slowest stream (`Deployment.latency_name` says which): median over its visits.
-    visit_us
-        Period of each of its visits, in their order, as it was measured.
-    chunk_us
-        Busy time of each chunk of each stream, in their order: median over its visits, as it was measured.
-    requests, measured_s
-        Requests and seconds that were measured in all.
-    receipts
-        Of its last visit.
-    verification
-        Its numbers against the uncut model; None where the runner has none.
-    watts
-        Mean power of the machine during its visits, as the machine says it (`MachineState.watts`), or None.
-    failure
-        Why it could not be executed: it is out, whatever was measured before.
-    left_after
-        Rung after which it left the race, being clearly slower; None: it stayed to the end.
-    shared_rounds
-        In how many rounds both it and the winner were measured.
-    place
-        Its place, from 1; candidates that cannot be told apart share one. None: not measured, or it failed.
-    """
+    """One candidate and what was measured of it."""
 
     candidate: TuningCandidate
+    """What ran."""
     rung_us: tuple[float | None, ...]
+    """Median period of its visits by rung, microseconds; None where it was not visited."""
     period_us: Spread | None = None
+    """Periods of its visits (`Deployment.pace` says what they are), all rungs; None: never measured."""
     ratio: float | None = None
+    """Its period over that of the winner: median over the rounds in which both were measured. None: no such
+    round."""
     comparable_us: float | None = None
+    """Its period, freed from drift: the ratio times the median period of the winner. Whoever left early was
+    measured when the machine may have been faster or slower; compare by this, not by `period_us`."""
     lower_ratio: float | None = None
+    """Lower limit of the ratio (`racing.lower_limit`): above 1 it is slower than the winner beyond noise."""
     latency_p50_us: float | None = None
     latency_p95_us: float | None = None
+    """Latency of its slowest stream (`Deployment.latency_name` says which): median over its visits."""
     visit_us: tuple[float, ...] = ()
+    """Period of each of its visits, in their order, as it was measured."""
     chunk_us: tuple[float, ...] = ()
+    """Busy time of each chunk of each stream, in their order: median over its visits, as it was measured."""
     requests: int = 0
     measured_s: float = 0.0
+    """Requests and seconds that were measured in all."""
     receipts: tuple[PlacementReceipt, ...] = ()
+    """Of its last visit."""
     verification: Verification | None = None
+    """Its numbers against the uncut model; None where the runner has none."""
     watts: float | None = None
+    """Mean power of the machine during its visits, as the machine says it (`MachineState.watts`), or None."""
     failure: Failure | None = None
+    """Why it could not be executed: it is out, whatever was measured before."""
     left_after: int | None = None
+    """Rung after which it left the race, being clearly slower; None: it stayed to the end."""
     place: int | None = None
+    """Its place, from 1; candidates that cannot be told apart share one. None: not measured, or it failed."""
     shared_rounds: int = 0
+    """In how many rounds both it and the winner were measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

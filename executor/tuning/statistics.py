@@ -18,34 +18,24 @@ TOPS = (1, 3, 5, 10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionQuality(FileContent):
-    """How the predictions of one cost table compare with what was measured.
-
-    Attributes
-    ----------
-    table
-        Name of the cost table.
-    scope
-        Which plans: "all plans", or "plans of several chunks" (plans of one chunk are far slower and so
-        inflate a correlation).
-    plans
-        How many.
-    pearson, spearman
-        Correlations; None for fewer than three plans, or where one side does not vary.
-    mape_percent
-        Mean of |predicted - measured| / measured, percent; None for fewer than three plans.
-    regret_percent
-        (k, by how much the best of the k plans with the least prediction is slower than the best of
-        all, percent): what trusting the table without measuring more than k plans would have cost. Empty
-        for fewer than three plans.
-    """
+    """How the predictions of one cost table compare with what was measured."""
 
     table: str
+    """Name of the cost table."""
     scope: str
+    """Which plans: "all plans", or "plans of several chunks" (plans of one chunk are far slower and so
+    inflate a correlation)."""
     plans: int
+    """How many."""
     pearson: float | None
     spearman: float | None
+    """Correlations; None for fewer than three plans, or where one side does not vary."""
     mape_percent: float | None
+    """Mean of |predicted - measured| / measured, percent; None for fewer than three plans."""
     regret_percent: tuple[tuple[int, float], ...]
+    """(k, by how much the best of the k plans with the least prediction is slower than the best of all,
+    percent): what trusting the table without measuring more than k plans would have cost. Empty for fewer
+    than three plans."""
 
     @property
     def absent(self) -> str:

@@ -22,27 +22,18 @@ _THROTTLED = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SustainedVisit(FileContent):
-    """One visit of a sustained run.
-
-    Attributes
-    ----------
-    candidate
-        Identity of the deployment.
-    round
-        In each round every finalist is visited once.
-    begin_s
-        When it began, seconds of the run.
-    period_us
-        What was measured.
-    machine
-        What the machine was like meanwhile; None: not looked at.
-    """
+    """One visit of a sustained run."""
 
     candidate: str
+    """Identity of the deployment."""
     round: int
+    """In each round every finalist is visited once."""
     begin_s: float
+    """When it began, seconds of the run."""
     period_us: float
+    """What was measured."""
     machine: MachineState | None = None
+    """What the machine was like meanwhile; None: not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,28 +53,19 @@ class SustainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sustained(FileContent):
-    """What a sustained run has found.
-
-    Attributes
-    ----------
-    asked_s, seconds
-        How long it was to be, and how long it was.
-    visits
-        Every visit, in order of time.
-    failures
-        Finalists that could not be executed any more: identity, and why.
-    interrupted
-        Whether somebody stopped it.
-    run
-        Number of the run in the store.
-    """
+    """What a sustained run has found."""
 
     asked_s: float
     seconds: float
+    """How long it was to be, and how long it was."""
     visits: tuple[SustainedVisit, ...]
+    """Every visit, in order of time."""
     failures: tuple[tuple[str, Failure], ...]
+    """Finalists that could not be executed any more: identity, and why."""
     interrupted: bool
+    """Whether somebody stopped it."""
     run: int
+    """Number of the run in the store."""
 
     @property
     def window_s(self) -> float:

@@ -24,18 +24,12 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(FileContent):
-    """Why a candidate could not be executed.
-
-    Attributes
-    ----------
-    error
-        Name of the class of the error.
-    message
-        What it said.
-    """
+    """Why a candidate could not be executed."""
 
     error: str
+    """Name of the class of the error."""
     message: str
+    """What it said."""
 
     @classmethod
     def of(cls, error: ExecutionError) -> Failure:
@@ -56,25 +50,17 @@ class Failure(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(FileContent):
-    """What came of one visit.
-
-    Attributes
-    ----------
-    spent_s
-        What it took, with preparation, warm-up and verification, seconds.
-    measurement
-        What was measured, or None.
-    failure
-        Why nothing was measured, or None.
-    verification
-        Numbers against the uncut model, taken at the first visit; None at others, and where a runner
-        has no numbers.
-    """
+    """What came of one visit."""
 
     spent_s: float
+    """What it took, with preparation, warm-up and verification, seconds."""
     measurement: Measurement | None = None
+    """What was measured, or None."""
     failure: Failure | None = None
+    """Why nothing was measured, or None."""
     verification: Verification | None = None
+    """Numbers against the uncut model, taken at the first visit; None at others, and where a runner has no
+    numbers."""
 
 
 def attempt(runner: Runner, deployment: Deployment, budget: Budget, *, verifies: bool) -> Trial:

@@ -74,21 +74,14 @@ def percent(share: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence(FileContent):
-    """One number that trust is based on.
-
-    Attributes
-    ----------
-    ground
-        What it is.
-    percent
-        The number; None: not known.
-    limit_percent
-        Above it, or below its negative, it speaks against the answer.
-    """
+    """One number that trust is based on."""
 
     ground: Ground
+    """What it is."""
     percent: float | None
+    """The number; None: not known."""
     limit_percent: float
+    """Above it, or below its negative, it speaks against the answer."""
 
     @property
     def doubtful(self) -> bool:
@@ -104,21 +97,14 @@ class Evidence(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(FileContent):
-    """How far the answer of a tuning run can be trusted.
-
-    Attributes
-    ----------
-    trust
-        In a word.
-    reasons
-        What speaks against it, in words, what weighs most first; empty where trust is high.
-    evidence
-        The numbers that it is based on, one for each ground that applies.
-    """
+    """How far the answer of a tuning run can be trusted."""
 
     trust: Trust
+    """In a word."""
     reasons: tuple[str, ...]
+    """What speaks against it, in words, what weighs most first; empty where trust is high."""
     evidence: tuple[Evidence, ...]
+    """The numbers that it is based on, one for each ground that applies."""
 
     @property
     def line(self) -> str:

@@ -11,27 +11,18 @@ from ..validation import Defects, FileContent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatModel(FileContent):
-    """Temperature of a unit that follows its power: dT/dt = (power x resistance - (T - ambient)) / time.
-
-    Attributes
-    ----------
-    kelvin_per_w
-        How much warmer than its surroundings it becomes for each watt, in the end.
-    time_s
-        After this time 63 % of that is reached.
-    ambient_c
-        Temperature of the surroundings, Celsius.
-    limit_c
-        At this temperature it is lost.
-    back_c
-        At this temperature it is back.
-    """
+    """Temperature of a unit that follows its power: dT/dt = (power x resistance - (T - ambient)) / time."""
 
     kelvin_per_w: float
+    """How much warmer than its surroundings it becomes for each watt, in the end."""
     time_s: float
+    """After this time 63 % of that is reached."""
     limit_c: float
+    """At this temperature it is lost."""
     back_c: float
+    """At this temperature it is back."""
     ambient_c: float = 25.0
+    """Temperature of the surroundings, Celsius."""
 
     def __post_init__(self) -> None:
         defects = Defects("heat model")
@@ -49,37 +40,26 @@ MOST_HEAT = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitBehaviour(FileContent):
-    """One unit at work.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    sharing_permille
-        How long one of 1, 2, 3, ... inferences at the same time takes, in permille of its time alone
-        (Band, Table 1). Behind the last number it grows by the same share for each more. Empty: in turns,
-        two take twice as long.
-    busy_mw, idle_mw
-        Its power; None: not known.
-    cold_permille
-        Time of a chunk that starts after a long idle time, in permille of that when warm (Band, Fig. 7).
-    cold_after_us
-        Idle time after which it is as slow as that; in between it grows in proportion.
-    tail_permille, tail_share_permille
-        So many of a thousand chunks take so much longer, drawn (Band, Fig. 7).
-    heat
-        None: it does not become too hot.
-    """
+    """One unit at work."""
 
     unit: str
+    """Its name."""
     sharing_permille: tuple[int, ...] = ()
+    """How long one of 1, 2, 3, ... inferences at the same time takes, in permille of its time alone (Band,
+    Table 1). Behind the last number it grows by the same share for each more. Empty: in turns, two take twice
+    as long."""
     busy_mw: int | None = None
     idle_mw: int | None = None
+    """Its power; None: not known."""
     cold_permille: int = 1000
+    """Time of a chunk that starts after a long idle time, in permille of that when warm (Band, Fig. 7)."""
     cold_after_us: int = 1_000_000
+    """Idle time after which it is as slow as that; in between it grows in proportion."""
     tail_permille: int = 1000
     tail_share_permille: int = 0
+    """So many of a thousand chunks take so much longer, drawn (Band, Fig. 7)."""
     heat: HeatModel | None = None
+    """None: it does not become too hot."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"behaviour of unit {self.unit!r}")
@@ -110,24 +90,16 @@ class UnitBehaviour(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour(FileContent):
-    """How the units of one platform behave at work; units that are not listed have the defaults.
-
-    Attributes
-    ----------
-    platform
-        Name of the platform.
-    units
-        Its units.
-    base_mw
-        Power of the rest of the device; None: not known.
-    source
-        Where the numbers come from, and which are estimated.
-    """
+    """How the units of one platform behave at work; units that are not listed have the defaults."""
 
     platform: str
+    """Name of the platform."""
     units: tuple[UnitBehaviour, ...] = ()
+    """Its units."""
     base_mw: int | None = None
+    """Power of the rest of the device; None: not known."""
     source: str = ""
+    """Where the numbers come from, and which are estimated."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"behaviour of {self.platform!r}")

@@ -1,17 +1,20 @@
 """JSON Schemas (draft 2020-12) of the files of gapless.
 
 They are made from the types that hold the files, and their descriptions from the docstrings of these
-types. They say which keys there are, of which types, and which are needed. What else a type checks
-(ranges, names that must be unique, rows of one length) is not in them: gapless itself says that.
+types and the texts behind their fields. They say which keys there are, of which types, and which are
+needed. What else a type checks (ranges, names that must be unique, rows of one length) is not in them:
+gapless itself says that.
 `object_tables` puts a schema in words: one table of keys for each kind of object in a file.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 from ..formulations.json_files import content_schema
 from .formats import file_format
@@ -40,8 +43,9 @@ def json_schema(name: str) -> JsonSchema:
     definitions: JsonSchema = made.pop("$defs", {})
     if "$ref" in made:  # a type that contains itself
         made = definitions[made["$ref"].rpartition("/")[2]]
-    for node in (made, *definitions.values()):
-        _describe(node)
+    texts = _texts_behind_fields(content)
+    for kind, node in ((content.__name__, made), *definitions.items()):
+        _describe(node, texts.get(kind, {}))
     if "RuleDocument" in definitions:
         definitions["RuleDocument"]["properties"]["expr"] |= {"$ref": "#/$defs/Expression"}
         definitions["Expression"] = _expression()
@@ -67,15 +71,59 @@ def _reads_a_part(content: type[Any]) -> bool:
     return bool(getattr(content, "__pydantic_config__", {}).get("extra") == "ignore")
 
 
-def _describe(node: JsonSchema) -> None:
-    """Give every property its part of the docstring of the type, and the type what is left of it."""
+def _describe(node: JsonSchema, behind: Mapping[str, str]) -> None:
+    """Give every property its text, from behind its field or from the docstring of the type.
+
+    The type gets what is left of the docstring.
+    """
     text, parts = _docstring_parts(node.get("description", ""))
+    parts |= behind
     if text:
         node["description"] = text
     for name, field in node.get("properties", {}).items():
         field.pop("title", None)
         if name in parts:
             field["description"] = parts[name]
+
+
+def _texts_behind_fields(content: type[Any]) -> dict[str, dict[str, str]]:
+    """Return by type, as a part of a file, the texts behind its fields in the source.
+
+    A text is about all fields before it that have none of their own.
+    """
+    found: dict[str, dict[str, str]] = {}
+    left = [content]
+    while left:
+        kind = left.pop()
+        left += [part for hint in get_type_hints(kind).values() for part in _file_types(hint)]
+        left = [part for part in left if part.__name__ not in found]
+        texts, waiting = found.setdefault(kind.__name__, {}), list[str]()
+        for node in _body(kind):
+            match node:
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    waiting.append(name)
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    texts |= dict.fromkeys(waiting, _as_json_says(" ".join(text.split())))
+                    waiting = []
+    return found
+
+
+def _body(kind: type[Any]) -> list[ast.stmt]:
+    """Return what stands in a type; nothing where it has no source."""
+    try:
+        (found,) = ast.parse(inspect.getsource(kind)).body
+    except (OSError, SyntaxError):
+        return []
+    assert isinstance(found, ast.ClassDef)
+    return found.body
+
+
+def _file_types(hint: object) -> Iterator[type[Any]]:
+    """Yield the types with fields in the type of a field."""
+    if isinstance(hint, type) and (is_dataclass(hint) or is_typeddict(hint)):
+        yield hint
+    for part in get_args(hint):
+        yield from _file_types(part)
 
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)

@@ -26,24 +26,16 @@ METHOD = "analytic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTotal(FileContent):
-    """Time of a whole network on one unit, its input brought there included.
-
-    Attributes
-    ----------
-    network
-        Name of the network.
-    total_us
-        The time of one inference, alone.
-    printed
-        Whether a publication prints it; otherwise it was derived from one that is printed.
-    source
-        Where it stands, or how it was derived.
-    """
+    """Time of a whole network on one unit, its input brought there included."""
 
     network: str
+    """Name of the network."""
     total_us: int
+    """The time of one inference, alone."""
     printed: bool
+    """Whether a publication prints it; otherwise it was derived from one that is printed."""
     source: str
+    """Where it stands, or how it was derived."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"known total of {self.network!r}")
@@ -54,36 +46,25 @@ class KnownTotal(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitModel(FileContent):
-    """One processing unit.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    flops_per_us, product_flops_per_us
-        Operations a microsecond of convolutions and all that is no product; of matrix products.
-    bytes_per_us
-        Bandwidth of weights and tensors.
-    launch_us
-        What each layer takes on top.
-    copy_us, copy_bytes_per_us
-        What it takes to bring tensors from another unit: always, and for their bytes.
-    unsupported
-        Rules about the operators that it cannot run: types, or types with attributes, as "Softplus" and
-        "ConvTranspose[stride>=4]" (`formulations.operators`).
-    totals
-        Times of whole networks that are known.
-    """
+    """One processing unit."""
 
     unit: str
+    """Its name."""
     flops_per_us: int
     product_flops_per_us: int
+    """Operations a microsecond of convolutions and all that is no product; of matrix products."""
     bytes_per_us: int
+    """Bandwidth of weights and tensors."""
     launch_us: int
+    """What each layer takes on top."""
     copy_us: int
     copy_bytes_per_us: int
+    """What it takes to bring tensors from another unit: always, and for their bytes."""
     unsupported: tuple[str, ...] = ()
+    """Rules about the operators that it cannot run: types, or types with attributes, as "Softplus" and
+    "ConvTranspose[stride>=4]" (`formulations.operators`)."""
     totals: tuple[KnownTotal, ...] = ()
+    """Times of whole networks that are known."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"model of unit {self.unit!r}")
@@ -104,21 +85,14 @@ class UnitModel(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticModel(FileContent):
-    """The units of one platform.
-
-    Attributes
-    ----------
-    units
-        In the order of the platform.
-    source
-        Publication that the printed numbers stand in.
-    notes
-        How all the other numbers were chosen.
-    """
+    """The units of one platform."""
 
     units: tuple[UnitModel, ...]
+    """In the order of the platform."""
     source: str
+    """Publication that the printed numbers stand in."""
     notes: str
+    """How all the other numbers were chosen."""
 
     @property
     def provenance(self) -> Provenance:

@@ -39,73 +39,49 @@ _FARTHEST = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTime(FileContent):
-    """Layers [start, stop) that ran in a session of their own, microseconds.
-
-    Attributes
-    ----------
-    start, stop
-        Which layers.
-    run_us
-        Without copies.
-    copy_in_us, copy_out_us
-        The copies.
-    load_in, load_out
-        What was copied: (tensors, bytes).
-    """
+    """Layers [start, stop) that ran in a session of their own, microseconds."""
 
     start: int
     stop: int
+    """Which layers."""
     run_us: float
+    """Without copies."""
     copy_in_us: float
     copy_out_us: float
+    """The copies."""
     load_in: tuple[float, float]
     load_out: tuple[float, float]
+    """What was copied: (tensors, bytes)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTimes(FileContent):
-    """One network on one unit.
-
-    Attributes
-    ----------
-    unit, network
-        Where, and what.
-    spans
-        The whole, and shards.
-    layer_us
-        Each layer as a part of the whole; empty: not measured.
-    """
+    """One network on one unit."""
 
     unit: str
     network: str
+    """Where, and what."""
     spans: tuple[SpanTime, ...]
+    """The whole, and shards."""
     layer_us: tuple[float, ...] = ()
+    """Each layer as a part of the whole; empty: not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(FileContent):
-    """What stands for a unit.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    weights
-        Microseconds for each of `STATISTICS`, and for a session.
-    macs_weight
-        Microseconds a MAC, where nothing but MACs counts (PICO).
-    error
-        Mean relative error of the regression over the times that it was fitted to.
-    copy_in, copy_out
-        Cost of copies.
-    """
+    """What stands for a unit."""
 
     unit: str
+    """Its name."""
     weights: tuple[float, ...]
+    """Microseconds for each of `STATISTICS`, and for a session."""
     macs_weight: float
+    """Microseconds a MAC, where nothing but MACs counts (PICO)."""
     error: float
+    """Mean relative error of the regression over the times that it was fitted to."""
     copy_in: CopyModel
     copy_out: CopyModel
+    """Cost of copies."""
 
     def linear_us(self, features: NetworkFeatures) -> NDArray[Any]:
         """Return the time of each layer as the regression says it."""
@@ -135,32 +111,22 @@ class Embedding(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDescription(FileContent):
-    """Measured times of some networks on the units of a device.
-
-    Attributes
-    ----------
-    platform
-        Its units.
-    engine, device, taken_at
-        Who ran the networks (with its version), on what, and when.
-    networks
-        Features of the networks that were run.
-    times
-        By network and unit.
-    embeddings
-        By unit; empty in files of a data set, from which predictors are trained.
-    notes
-        What a reader should know: emulated units, networks that could not be run.
-    """
+    """Measured times of some networks on the units of a device."""
 
     platform: Platform
+    """Its units."""
     engine: str
     device: str
     taken_at: str
+    """Who ran the networks (with its version), on what, and when."""
     networks: tuple[NetworkFeatures, ...]
+    """Features of the networks that were run."""
     times: tuple[NetworkTimes, ...]
+    """By network and unit."""
     embeddings: tuple[Embedding, ...] = ()
+    """By unit; empty in files of a data set, from which predictors are trained."""
     notes: tuple[str, ...] = ()
+    """What a reader should know: emulated units, networks that could not be run."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"description of device {self.platform.name!r}")

@@ -84,24 +84,16 @@ _HEAVY = frozenset({"convolution", "depthwise", "transposed", "linear", "product
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFeatures(FileContent):
-    """The features of all layers of a network.
-
-    Attributes
-    ----------
-    network
-        Its name.
-    kinds
-        The kind of the operator that does most of the work, by layer: an index of `KINDS`.
-    counts
-        Operators by [layer][kind].
-    numbers
-        By [layer][number], in the order of `NUMBERS`.
-    """
+    """The features of all layers of a network."""
 
     network: str
+    """Its name."""
     kinds: tuple[int, ...]
+    """The kind of the operator that does most of the work, by layer: an index of `KINDS`."""
     counts: tuple[tuple[int, ...], ...]
+    """Operators by [layer][kind]."""
     numbers: tuple[tuple[int, ...], ...]
+    """By [layer][number], in the order of `NUMBERS`."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"features of {self.network!r}")

@@ -139,55 +139,38 @@ CARD_FILE = "card.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRow(FileContent):
-    """How far predictions were from measurements that had no part in the training.
-
-    Attributes
-    ----------
-    method, split, what
-        Which predictor; what was held out; of what: "layers", "shards" or "networks".
-    count
-        How many of them.
-    median, p90
-        Of the absolute relative errors.
-    above_20
-        Share of those that are above 20 %.
-    """
+    """How far predictions were from measurements that had no part in the training."""
 
     method: str
     split: str
     what: str
+    """Which predictor; what was held out; of what: "layers", "shards" or "networks"."""
     count: int
+    """How many of them."""
     median: float
     p90: float
+    """Of the absolute relative errors."""
     above_20: float
+    """Share of those that are above 20 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorCard(FileContent):
-    """How a predictor came about.
-
-    Attributes
-    ----------
-    default
-        The method that is best on what was held out: the usual one.
-    trained_at, seconds
-        When, and how long it took.
-    networks, devices
-        What it was trained on.
-    shards, layers
-        How many measured times of each.
-    errors
-        How good the methods are: of predictors that were trained on the other part.
-    """
+    """How a predictor came about."""
 
     default: PredictionMethod
+    """The method that is best on what was held out: the usual one."""
     trained_at: str
     seconds: float
+    """When, and how long it took."""
     networks: tuple[str, ...]
     devices: tuple[str, ...]
+    """What it was trained on."""
     shards: int
     layers: int
+    """How many measured times of each."""
     errors: tuple[ErrorRow, ...]
+    """How good the methods are: of predictors that were trained on the other part."""
 
 
 CARD = Schema(format="gapless.predictor", version=1, content=PredictorCard)

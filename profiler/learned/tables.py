@@ -80,23 +80,16 @@ def _notes(device: DeviceDescription, predictor: Predictor, method: PredictionMe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitError(FileContent):
-    """Predicted against measured times of one unit.
-
-    Attributes
-    ----------
-    unit
-        Its name.
-    predicted_us, measured_us
-        All layers together.
-    median, p90
-        Of the absolute relative errors of the layers.
-    """
+    """Predicted against measured times of one unit."""
 
     unit: str
+    """Its name."""
     predicted_us: int
     measured_us: int
+    """All layers together."""
     median: float
     p90: float
+    """Of the absolute relative errors of the layers."""
 
     @property
     def error(self) -> float:

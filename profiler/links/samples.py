@@ -96,26 +96,18 @@ class MessageSample(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLink(FileContent):
-    """What was sent from one device to another.
-
-    Attributes
-    ----------
-    source, target
-        The devices.
-    samples
-        The messages.
-    clock_error_us
-        By how much all latencies may be wrong one way, because two clocks were read.
-    round_trip_us
-        Least time of the smallest message there and back, by one clock alone: twice the latency where both
-        ways are alike.
-    """
+    """What was sent from one device to another."""
 
     source: str
     target: str
+    """The devices."""
     samples: tuple[MessageSample, ...]
+    """The messages."""
     clock_error_us: float = 0.0
+    """By how much all latencies may be wrong one way, because two clocks were read."""
     round_trip_us: float = 0.0
+    """Least time of the smallest message there and back, by one clock alone: twice the latency where both
+    ways are alike."""
 
     def of(self, purpose: Purpose, load: Load | None = None) -> tuple[MessageSample, ...]:
         """Return the messages sent for a purpose, with a load or with any."""

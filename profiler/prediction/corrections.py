@@ -65,18 +65,12 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrections(FileContent):
-    """What to multiply predicted times with.
-
-    Attributes
-    ----------
-    unit_factor
-        By unit of the platform: layers and copies alike.
-    layer_factor
-        On top of it, by [layer][unit]; of several networks the layers of one after those of the other.
-    """
+    """What to multiply predicted times with."""
 
     unit_factor: tuple[float, ...]
+    """By unit of the platform: layers and copies alike."""
     layer_factor: FloatRows
+    """On top of it, by [layer][unit]; of several networks the layers of one after those of the other."""
 
     def applied(self, problem: Problem) -> Problem:
         """Return the problem with corrected costs: every table, rounded once to whole microseconds."""

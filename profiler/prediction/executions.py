@@ -22,30 +22,20 @@ MOST_PLANS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutedPlan(FileContent):
-    """One plan and what it took.
-
-    Attributes
-    ----------
-    plan
-        What ran.
-    period_us
-        Time between two outputs: the median, if it ran several times.
-    chunk_us
-        Busy time of each chunk, in the order of the plan; empty where it is not known.
-    runs
-        How often it ran.
-    run_us
-        Time between two outputs in each of its runs; empty where it is not known.
-    skipped_layers
-        Indices of layers that its chunks left out when it ran: predictions leave them out, too.
-    """
+    """One plan and what it took."""
 
     plan: Plan
+    """What ran."""
     period_us: float
+    """Time between two outputs: the median, if it ran several times."""
     chunk_us: tuple[float, ...] = ()
+    """Busy time of each chunk, in the order of the plan; empty where it is not known."""
     runs: int = 1
+    """How often it ran."""
     run_us: tuple[float, ...] = ()
+    """Time between two outputs in each of its runs; empty where it is not known."""
     skipped_layers: tuple[int, ...] = ()
+    """Indices of layers that its chunks left out when it ran: predictions leave them out, too."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"executed plan [{self.plan}]")
@@ -88,25 +78,17 @@ def charged_us(problem: Problem, one: ExecutedPlan) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions(FileContent):
-    """Executed plans of one network on one platform.
-
-    Attributes
-    ----------
-    platform, network
-        Where, and of what.
-    tables
-        What was measured beforehand; their provenance says by which method ("isolated", "heavy").
-    executed
-        The plans.
-    source
-        Who measured, where and when.
-    """
+    """Executed plans of one network on one platform."""
 
     platform: Platform
     network: Network
+    """Where, and of what."""
     tables: tuple[CostTable, ...]
+    """What was measured beforehand; their provenance says by which method ("isolated", "heavy")."""
     executed: tuple[ExecutedPlan, ...]
+    """The plans."""
     source: str = ""
+    """Who measured, where and when."""
 
     def __post_init__(self) -> None:
         defects = Defects("executions")

@@ -53,44 +53,29 @@ class Foretold(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company(FileContent):
-    """What was learned of a unit in one company.
-
-    Attributes
-    ----------
-    unit, beside
-        Names of the unit, and of the others in use.
-    loaded
-        How far its times are from isolated (0) to heavy (1); both ends may be passed.
-    factor
-        What they are multiplied with beyond that.
-    """
+    """What was learned of a unit in one company."""
 
     unit: str
     beside: tuple[str, ...]
+    """Names of the unit, and of the others in use."""
     loaded: float
+    """How far its times are from isolated (0) to heavy (1); both ends may be passed."""
     factor: float
+    """What they are multiplied with beyond that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lessons(FileContent):
-    """What was learned, and from how much.
-
-    Attributes
-    ----------
-    plans
-        Executed plans of this network that it was learned from.
-    earlier_plans
-        Plans of other sessions on this device.
-    companies
-        Each unit in each company.
-    layer_factor
-        By [layer][unit]: how much longer layers take than the company says.
-    """
+    """What was learned, and from how much."""
 
     plans: int
+    """Executed plans of this network that it was learned from."""
     earlier_plans: int
+    """Plans of other sessions on this device."""
     companies: tuple[Company, ...]
+    """Each unit in each company."""
     layer_factor: tuple[tuple[float, ...], ...]
+    """By [layer][unit]: how much longer layers take than the company says."""
 
     @property
     def unit_factors(self) -> tuple[float, ...]:

@@ -41,30 +41,20 @@ class PieceMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces(FileContent):
-    """A chain of pieces.
-
-    Attributes
-    ----------
-    labels
-        By node of the network the number of its piece; -1 for inputs.
-    costs
-        By piece, operations that halos inside it add (`formulations.tiles.extra_flops`).
-    bound
-        Largest cost that no chain can fall below; 0: none is known.
-    proven
-        Whether no chain is better: by largest cost, then number of pieces, then total cost.
-    method
-        How it was found.
-    seconds
-        How long that took.
-    """
+    """A chain of pieces."""
 
     labels: tuple[int, ...]
+    """By node of the network the number of its piece; -1 for inputs."""
     costs: tuple[int, ...]
+    """By piece, operations that halos inside it add (`formulations.tiles.extra_flops`)."""
     bound: int
+    """Largest cost that no chain can fall below; 0: none is known."""
     proven: bool
+    """Whether no chain is better: by largest cost, then number of pieces, then total cost."""
     method: PieceMethod
+    """How it was found."""
     seconds: float
+    """How long that took."""
 
     @property
     def count(self) -> int:

@@ -22,21 +22,14 @@ EVENTS = (CYCLES, INSTRUCTIONS, CACHE_REFERENCES, CACHE_MISSES, STALLED_BACKEND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features(FileContent):
-    """How one network uses a processor, alone.
-
-    Attributes
-    ----------
-    instructions_per_cycle
-        High: it computes rather than waits for memory.
-    miss_rate
-        Cache misses by cache accesses (of the last level that the processor counts).
-    stall_rate
-        Cycles in which the backend waits, by all cycles.
-    """
+    """How one network uses a processor, alone."""
 
     instructions_per_cycle: float
+    """High: it computes rather than waits for memory."""
     miss_rate: float
+    """Cache misses by cache accesses (of the last level that the processor counts)."""
     stall_rate: float
+    """Cycles in which the backend waits, by all cycles."""
 
     @property
     def row(self) -> tuple[float, ...]:

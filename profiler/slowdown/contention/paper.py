@@ -24,25 +24,18 @@ PAPER_UNITS = ("npu", "cpu_big", "gpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCoRun(FileContent):
-    """One row of Table II.
-
-    Attributes
-    ----------
-    victim, victim_unit, aggressor, aggressor_unit
-        Who ran where, beside whom.
-    alone_us, beside_us
-        As printed (in milliseconds).
-    printed_percent
-        The slowdown as printed; two of the eight are rounded differently from what the times give.
-    """
+    """One row of Table II."""
 
     victim: str
     victim_unit: str
     aggressor: str
     aggressor_unit: str
+    """Who ran where, beside whom."""
     alone_us: int
     beside_us: int
+    """As printed (in milliseconds)."""
     printed_percent: float
+    """The slowdown as printed; two of the eight are rounded differently from what the times give."""
 
     @property
     def corun(self) -> CoRun:
@@ -59,36 +52,24 @@ class PrintedCoRun(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedPair(FileContent):
-    """A sentence of Section III: two networks side by side on two units.
-
-    Attributes
-    ----------
-    units, networks
-        Who ran where; the paper does not say which network was on which unit.
-    percents
-        Slowdown of each network, in their order.
-    """
+    """A sentence of Section III: two networks side by side on two units."""
 
     units: tuple[str, str]
     networks: tuple[str, str]
+    """Who ran where; the paper does not say which network was on which unit."""
     percents: tuple[float, float]
+    """Slowdown of each network, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperContention(FileContent):
-    """All that the paper prints.
-
-    Attributes
-    ----------
-    source
-        Where.
-    table_ii, text
-        See the types.
-    """
+    """All that the paper prints."""
 
     source: str
+    """Where."""
     table_ii: tuple[PrintedCoRun, ...]
     text: tuple[PrintedPair, ...]
+    """See the types."""
 
 
 PAPER = Schema(format="gapless.paper_contention", version=1, content=PaperContention)

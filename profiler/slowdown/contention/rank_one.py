@@ -40,63 +40,42 @@ STEPS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPair(FileContent):
-    """How much a typical network on one unit suffers from a typical one on another.
-
-    Attributes
-    ----------
-    victim, aggressor
-        Names of the units.
-    slowdown
-        Relative to the time alone.
-    """
+    """How much a typical network on one unit suffers from a typical one on another."""
 
     victim: str
     aggressor: str
+    """Names of the units."""
     slowdown: float
+    """Relative to the time alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFactors(FileContent):
-    """What a network multiplies the base slowdown with.
-
-    Attributes
-    ----------
-    network
-        Its name.
-    sensitivity, intensity
-        As the one that suffers, and as the one that causes it.
-    """
+    """What a network multiplies the base slowdown with."""
 
     network: str
+    """Its name."""
     sensitivity: float = 1.0
     intensity: float = 1.0
+    """As the one that suffers, and as the one that causes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOne(FileContent):
-    """The fitted model.
-
-    Attributes
-    ----------
-    pairs, networks
-        Its numbers.
-    clipped
-        Labels of the observations that do not stand out from their noise.
-    explained
-        Part of the variance of the observed slowdowns that the model explains (at most 1): against the
-        mean of all of them. None where they do not vary.
-    mean_error
-        Mean of |predicted - observed| slowdown.
-    worst_ratio
-        Largest relative error of a slowdown that was not clipped; None without any.
-    """
+    """The fitted model."""
 
     pairs: tuple[UnitPair, ...]
     networks: tuple[NetworkFactors, ...]
+    """Its numbers."""
     clipped: tuple[str, ...] = ()
+    """Labels of the observations that do not stand out from their noise."""
     explained: float | None = None
+    """Part of the variance of the observed slowdowns that the model explains (at most 1): against the mean of
+    all of them. None where they do not vary."""
     mean_error: float = 0.0
+    """Mean of |predicted - observed| slowdown."""
     worst_ratio: float | None = None
+    """Largest relative error of a slowdown that was not clipped; None without any."""
 
     def slowdown(self, victim: str, victim_unit: str, aggressor: str, aggressor_unit: str) -> float:
         """Return what the model says; 0 for units that were not observed together."""

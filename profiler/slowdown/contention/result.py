@@ -103,21 +103,14 @@ class ContentionOptions(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(FileContent):
-    """The memory probe alone on one unit.
-
-    Attributes
-    ----------
-    unit
-        Where.
-    bytes_a_sweep
-        What one sweep reads and writes.
-    sweeps_us
-        Median time of a sweep, one entry a measurement.
-    """
+    """The memory probe alone on one unit."""
 
     unit: str
+    """Where."""
     bytes_a_sweep: int
+    """What one sweep reads and writes."""
     sweeps_us: tuple[float, ...]
+    """Median time of a sweep, one entry a measurement."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -158,52 +151,36 @@ class CountedFeatures(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention(FileContent):
-    """Measured contention of some networks on one platform.
-
-    Attributes
-    ----------
-    platform, networks, options
-        What was measured, where, and how.
-    interference
-        What plans are made with: `probe_fit` or `pair_fit` in integers.
-    calibrations
-        The probe alone on each unit that can run it.
-    coruns
-        Everything that was timed.
-    probe_fit
-        Model from co-runs with the probe, judged by co-runs of networks; None where no unit can run the
-        probe.
-    pair_fit
-        Model from co-runs of all networks with each other; None if only the probe was to be used.
-    parts
-        The parts that were measured against the probe.
-    counted
-        Features from counters; empty where there are no counters.
-    regression
-        From features to the slowdown that a network causes to the probe.
-    estimated
-        Networks that ran alone only: their intensities are what `regression` predicts, and their
-        sensitivities those of a typical network.
-    warnings
-        What cannot run, was unsteady, or does not stand out from the noise.
-    seconds
-        How long it took.
-    """
+    """Measured contention of some networks on one platform."""
 
     platform: Platform
     networks: tuple[str, ...]
     options: ContentionOptions
+    """What was measured, where, and how."""
     interference: Interference
+    """What plans are made with: `probe_fit` or `pair_fit` in integers."""
     calibrations: tuple[Calibration, ...]
+    """The probe alone on each unit that can run it."""
     coruns: tuple[CoRun, ...]
+    """Everything that was timed."""
     probe_fit: RankOne | None = None
+    """Model from co-runs with the probe, judged by co-runs of networks; None where no unit can run the probe.
+    """
     pair_fit: RankOne | None = None
+    """Model from co-runs of all networks with each other; None if only the probe was to be used."""
     parts: tuple[Part, ...] = ()
+    """The parts that were measured against the probe."""
     counted: tuple[CountedFeatures, ...] = ()
+    """Features from counters; empty where there are no counters."""
     regression: Ridge | None = None
+    """From features to the slowdown that a network causes to the probe."""
     estimated: tuple[str, ...] = ()
+    """Networks that ran alone only: their intensities are what `regression` predicts, and their sensitivities
+    those of a typical network."""
     warnings: tuple[str, ...] = ()
+    """What cannot run, was unsteady, or does not stand out from the noise."""
     seconds: float = 0.0
+    """How long it took."""
 
     def caused(self, name: str) -> float | None:
         """Return by how much a network or part slows the probe: the median over the pairs of units."""

@@ -48,29 +48,20 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ridge(FileContent):
-    """A fitted regression: prediction = offset + sum of weights x (feature - centre) / scale.
-
-    Attributes
-    ----------
-    weights
-        W of Eq. (1), one for each feature.
-    centre, scale
-        What features are standardised with; 0 and 1 in the printed form.
-    offset
-        Mean of the targets; 0 in the printed form.
-    alpha
-        Regularisation.
-    error
-        Root mean square of the errors when each row is predicted from the others; None with fewer than
-        `FEWEST` rows.
-    """
+    """A fitted regression: prediction = offset + sum of weights x (feature - centre) / scale."""
 
     weights: tuple[float, ...]
+    """W of Eq. (1), one for each feature."""
     centre: tuple[float, ...]
     scale: tuple[float, ...]
+    """What features are standardised with; 0 and 1 in the printed form."""
     offset: float
+    """Mean of the targets; 0 in the printed form."""
     alpha: float
+    """Regularisation."""
     error: float | None = None
+    """Root mean square of the errors when each row is predicted from the others; None with fewer than
+    `FEWEST` rows."""
 
     def predict(self, features: Rows) -> tuple[float, ...]:
         """Return the prediction for each row of features.

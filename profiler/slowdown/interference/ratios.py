@@ -128,24 +128,16 @@ class Foretold(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInterference(FileContent):
-    """The chunks of a plan, each alone and while all other chunks run in a loop on their units.
-
-    Attributes
-    ----------
-    plan
-        What was taken apart.
-    chunks
-        Its chunks, in order.
-    predicted
-        What the judge says of the period with the costs of each co-run cost model.
-    period_us
-        What the whole plan took when it ran; None: not known.
-    """
+    """The chunks of a plan, each alone and while all other chunks run in a loop on their units."""
 
     plan: Plan
+    """What was taken apart."""
     chunks: tuple[CoRunRatio, ...]
+    """Its chunks, in order."""
     predicted: tuple[Foretold, ...] = ()
+    """What the judge says of the period with the costs of each co-run cost model."""
     period_us: float | None = None
+    """What the whole plan took when it ran; None: not known."""
 
     @property
     def foretold(self) -> tuple[Foretold, ...]:
@@ -163,36 +155,24 @@ class PlanInterference(FileContent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterferenceRatios(FileContent):
-    """How much longer, or less, layers take on the units of one platform while others are busy.
-
-    Attributes
-    ----------
-    platform
-        The units.
-    ratios
-        Groups of layers beside each load, by network.
-    plans
-        Plans whose chunks were measured beside each other.
-    options
-        How it was measured; None: the ratios are those of two tables of costs.
-    provenance
-        Where the numbers come from.
-    receipts
-        What the engine granted to each unit.
-    warnings
-        What cannot run, or was unsteady.
-    seconds
-        How long it took.
-    """
+    """How much longer, or less, layers take on the units of one platform while others are busy."""
 
     platform: Platform
+    """The units."""
     ratios: tuple[CoRunRatio, ...] = ()
+    """Groups of layers beside each load, by network."""
     plans: tuple[PlanInterference, ...] = ()
+    """Plans whose chunks were measured beside each other."""
     options: InterferenceOptions | None = None
+    """How it was measured; None: the ratios are those of two tables of costs."""
     provenance: Provenance = Provenance()
+    """Where the numbers come from."""
     receipts: tuple[PlacementReceipt, ...] = ()
+    """What the engine granted to each unit."""
     warnings: tuple[str, ...] = ()
+    """What cannot run, or was unsteady."""
     seconds: float = 0.0
+    """How long it took."""
 
 
 INTERFERENCE = Schema(format="gapless.interference", version=1, content=InterferenceRatios)
