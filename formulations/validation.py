@@ -17,8 +17,8 @@ STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 class FileContent:
     """A frozen type that files hold, whole or as a part; they are read into it as `STRICT` says.
 
-    A text behind fields is about all fields since the text before it; JSON Schemas say it of them. Public types
-    have these texts in the docstring, for `help`.
+    A text behind fields is about all fields since the text before it, and JSON Schemas say it of each. Public
+    types have these texts in the docstring, for `help`.
     """
 
     __slots__ = ()
