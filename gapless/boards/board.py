@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, Unpack
 
+from ..api.comparison import Comparison
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
 from ..executor.engines.bench import EngineBench
+from ..executor.engines.conformance import ConformanceCheck
 from ..executor.graph.choices import Granularity, Simplification
 from ..executor.measurement import Measurement
 from ..executor.progress import Report, Step, silent
-from ..executor.tuning.documents import MEASUREMENT, TUNING
+from ..executor.tuning.documents import TUNING
 from ..executor.tuning.options import TuningMode
 from ..files.comparison_file import load_comparison
-from ..formulations import errors
+from ..files.pareto_file import front_of, load_front
 from ..formulations.deployment import Deployment
-from ..formulations.errors import BoardError, GaplessError, InvalidInputError
+from ..formulations.errors import BoardError
 from ..formulations.files import PLATFORM, dump, load, load_problem, save
 from ..formulations.hardware import Platform, Precision
 from ..formulations.limits import LIMITS, Limits
@@ -30,6 +32,7 @@ from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
+from ..formulations.validation import STRICT
 from ..profiler.profile import PROFILE, Profile
 from ..question.fields import Field, fields_of, given, said
 from ..question.question import Question
@@ -46,14 +49,11 @@ from ..question.subjects import (
     Running,
     Search,
 )
-from ..question.values import YES, Names, file_form, names_in, span_form
+from ..question.values import YES, names_in, span_form
 from .checks import BoardDiagnosis, diagnose_board
-from .running import run_there
-from .session import Ran, sent
+from .running import Ran, run_there, sent
 from .ssh import Address
-from .translation import harmless
 
-OUT = said("Where the result goes.", file_form(names=Names.RESULT), name="out")
 _CHAIN, _ENGINE, _RULES = (
     replace(field, name=name) for field, name in ((CHAIN, "chain"), (ENGINE, "engine"), (RULES, "rules"))
 )
@@ -177,28 +177,64 @@ def load_profiled(place: Path) -> Profile | Together:
     return Together(profiles=profiles, problem=load_problem(place / "problem.json"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Benches:
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    units: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checks:
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    engine: str
+    checks: tuple[ConformanceCheck, ...]
+
+
+def checks_of(ran: Ran) -> tuple[str, tuple[ConformanceCheck, ...]]:
+    """Return which engine `gapless device bench --check` has tried on a board, and what came of its tests."""
+    found = ran.read(_Checks, "a result of `gapless device bench --check`")
+    return found.engine, found.checks
+
+
+def benches(ran: Ran) -> list[tuple[str, EngineBench]]:
+    """Return what `gapless device bench` on a board has found, with the names of units."""
+    what = "a result of `gapless device bench`"
+    named = [(each.pop("unit", None), each) for each in ran.read(_Benches, what).units]
+    if not all(isinstance(unit, str) for unit, _ in named):
+        raise BoardError(f"{ran.board} sent {what} without the names of its units")
+    return [(str(unit), sent(each, EngineBench, ran.board, what)) for unit, each in named]
+
+
 def load_tuned(place: Path) -> Tuned:
     """Return what tuning found; opaque rules, which no file can keep, are not in its problem."""
-    comparison = load_comparison(place / "comparison.json")
-    problem = _planned(place, comparison.problem.fingerprint)
-    rounds, profile = place / "rounds.json", place / "profile.json"
+    rounds, profile, traded = place / "rounds.json", place / "profile.json", place / "pareto.json"
+    result = load(place / "tuning.json", TUNING)
+    if traded.is_file():
+        written, _ = load_front(traded)
+        problem = _planned(place, written.problem)
+        comparison = Comparison(problem=problem, results=(), failures=(), disagreements=())
+        front = front_of(written, problem, traded)
+    else:
+        compared = load_comparison(place / "comparison.json")
+        problem = _planned(place, compared.problem.fingerprint)
+        comparison, front = compared.answers(problem), None
     return Tuned(
         problem=problem,
         profile=load(profile, PROFILE) if profile.is_file() else None,
-        comparison=comparison.answers(problem),
-        result=load(place / "tuning.json", TUNING),
+        comparison=comparison,
+        result=result,
         loop=load(rounds, LOOP) if rounds.is_file() else None,
+        front=front,
     )
 
 
-def _planned(place: Path, fingerprint: str) -> Problem:
+def _planned(place: Path, fingerprint: str | None) -> Problem:
     """Return the problem that was planned: of several cost models, the one that the backends were given."""
     problems = (load_problem(path) for path in sorted(place.glob("problem*.json")))
     found = next((problem for problem in problems if problem.fingerprint == fingerprint), None)
     return load_problem(place / "problem.json") if found is None else found
-
-
-USAGE, INTERRUPTED = 2, 130
 
 
 def on(destination: str, *, ssh: Sequence[str] = (), python: Sequence[str] = ()) -> Board:
@@ -260,10 +296,7 @@ class Board:
         options
             Those of `gapless device detect`: units, emulate, engine.
         """
-        with _folder() as folder:
-            out = folder / "platform.json"
-            self._run("device detect", options, silent, out=out)
-            return load(out, PLATFORM)
+        return self._run("device detect", options, silent).read(Platform, "a platform")
 
     def profile(
         self,
@@ -337,10 +370,7 @@ class Board:
             Those of `gapless run`, e.g. seconds, requests, warm_up, engine, trace (a file here).
         """
         deployment = operation_of(problem).deploy(problem, plan) if isinstance(plan, Plan) else plan
-        with _folder() as folder:
-            out = folder / "measurement.json"
-            self._run("run", options, report, (problem, deployment), out=out)
-            return load(out, MEASUREMENT)
+        return self._run("run", options, report, (problem, deployment)).read(Measurement, "a measurement")
 
     def bench_engine(
         self, model: str | Path, *, report: Report = silent, **options: Unpack[BenchOptions]
@@ -356,13 +386,7 @@ class Board:
         options
             Those of `gapless device bench`, e.g. units, seconds, engine.
         """
-        found = self._run("device bench", options, report, (model,)).document()
-        board, what = str(self.address), "a result of `gapless device bench`"
-        units = sent(found, _Benches, board, what).units
-        named = [(each.pop("unit", None), each) for each in units]
-        if not all(isinstance(unit, str) for unit, _ in named):
-            raise BoardError(f"{board} sent {what} without the names of its units")
-        return {str(unit): sent(each, EngineBench, board, what) for unit, each in named}
+        return dict(benches(self._run("device bench", options, report, (model,))))
 
     def _run(
         self,
@@ -371,48 +395,26 @@ class Board:
         report: Report,
         subjects: Sequence[Any] = (),
         folder: Folder | None = None,
-        *,
-        out: Path | None = None,
     ) -> Ran:
         def show(text: str) -> None:
-            for line in filter(None, (harmless(line).strip() for line in text.splitlines())):
-                report(Step(text=line))
+            report(Step(text=text.strip()))
 
         with tempfile.TemporaryDirectory(prefix="gapless-board-") as scratch:
             if isinstance(device := options.get("device"), Platform):
                 options = {**options, "device": Path(scratch, "platform.json")}
                 save(dump(device, PLATFORM), options["device"])
-            told = given(OPTIONS[command], options)
             ran = run_there(
                 self.address,
                 command,
-                told if out is None else [*told, (OUT, out)],
+                given(OPTIONS[command], options),
                 subjects,
                 folder,
-                general=("--json",),
                 line=f"gapless.on({self.address.destination!r}).{command.replace('-', '_')}(...)",
                 report=report,
                 show=show,
             )
-        if ran.code:
-            _raise(ran, str(self.address))
+        ran.raise_error()
         return ran
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Benches:
-    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True}
-
-    units: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Failure:
-    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True}
-
-    error: str
-    message: str
-    problems: tuple[str, ...] = ()
 
 
 def _by_field(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -433,24 +435,3 @@ def _folder(out: str | Path | None = None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="gapless-board-") as folder:
         yield Path(folder)
-
-
-def _raise(ran: Ran, board: str) -> None:
-    """Raise what the command has raised on the board, unless it has given an answer besides its exit code."""
-    document = ran.document()
-    if document.get("format") != "gapless.error":
-        return
-    if ran.code == INTERRUPTED:
-        raise KeyboardInterrupt
-    told = sent(document, _Failure, board, "an error")
-    name, message = told.error, told.message
-    kind = getattr(errors, name, None)
-    if ran.code == USAGE:
-        raise InvalidInputError(f"{board}: {message}", told.problems)
-    if (
-        isinstance(kind, type)
-        and issubclass(kind, GaplessError)
-        and kind is not errors.UnsupportedFeatureError
-    ):
-        raise kind(f"{board}: {message}")
-    raise BoardError(f"{board}: {name}: {message}")

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from ..executor.progress import Report, silent
 from ..formulations.errors import BoardError
 from ..version import __version__
-from .running import run_there
-from .session import sent
+from .running import run_there, sent
 from .ssh import PYTHON_VARIABLE, Address, Connection, Greeting, NoPythonError, UnreachableError
 
 ENGINES = ("mnn", "onnxruntime", "openvino")
@@ -104,7 +103,7 @@ def diagnose_board(address: Address, *, report: Report = silent) -> BoardDiagnos
         with Connection.to(address) as (_, greeting):
             checks += _greeted(address, greeting)
         if all(check.ok for check in checks):
-            ran = run_there(address, "doctor", (), general=("--json",), report=report)
+            ran = run_there(address, "doctor", (), report=report)
             document = ran.document()
             checks += _of_document(address, document)
             diagnosis = document

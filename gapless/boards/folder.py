@@ -10,69 +10,55 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from ..executor.tuning.leases import this_process
 from ..files.run import Entry, admit, alone, leave, remove
 from ..files.run_document import RUN, BoardRef, RunDocument
 from ..files.run_names import RUN_FILE, STORE_FILE, run_file, run_files
 from ..formulations.errors import InvalidInputError
-from ..formulations.files import dump, load, load_problem, parse, save
+from ..formulations.files import dump, load, load_problem, save
 from .shelf import Listed
 from .translation import Translation
 
 _TEXTS = (".json", ".csv", ".md")
 
 
-def new_run() -> str:
-    """Return a name for a run on a board that no other run has."""
-    return secrets.token_hex(8)
+@dataclass(slots=True)
+class Results:
+    """Where the files go that a command on a board writes: those of certain names, to their places."""
 
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Its name on the board, which no other run has."""
+    places: dict[str, Path] = field(default_factory=dict)
+    """By the names of files in the folder of the run."""
+    fresh: bool = True  # whether what the board may still have of this run is to be removed
 
-class Place(Protocol):
-    """Where results go."""
+    def seed(self, scratch: Path) -> list[tuple[Listed, Path]]:
+        """Return what the run goes on with where the board has nothing of it."""
+        return []
 
     def accepts(self, name: str) -> bool:
         """Return whether a file of this name is a result."""
-        ...
+        return name in self.places
 
-    def told(self, text: bytes) -> None:
+    def told(self, about: RunDocument) -> None:
         """Note what the board says of its run."""
-        ...
-
-    def take(self, received: Mapping[str, Path], translation: Translation) -> None:
-        """Put files where they belong."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Single files, by their names on the board."""
-
-    results: Mapping[str, Path]
-
-    def accepts(self, name: str) -> bool:
-        """Return whether a file of this name is a result."""
-        return name in self.results
-
-    def told(self, text: bytes) -> None:
-        """Do nothing: this is no run."""
 
     def take(self, received: Mapping[str, Path], translation: Translation) -> None:
         """Put files where they belong."""
         for name, path in received.items():
-            _put(path, self.results[name], translation)
+            _put(path, self.places[name], translation)
 
 
-@dataclass(slots=True)
-class RunFolder:
+@dataclass(slots=True, kw_only=True)
+class RunFolder(Results):
     """The folder of a run that takes place on a board, while this process works on it."""
 
     place: Path
-    board: BoardRef  # where the run takes place
+    board: str  # where the run takes place
     line: str  # the command line
     before: RunDocument | None  # the run that it goes on with; None: it is a new one
-    fresh: bool  # whether what the board may still have of this run is to be removed
     stale: Sequence[Path] = ()  # files of another run, which are removed as soon as this one has begun
     _about: RunDocument | None = field(default=None, init=False)
 
@@ -90,8 +76,15 @@ class RunFolder:
             try:
                 before, stale = admit(place, entry)
                 known = None if before is None or before.board is None else before.board.run
-                board = BoardRef(destination=destination, run=known or new_run())
-                folder = cls(place, board, line, before, not entry.resume, stale)
+                folder = cls(
+                    place=place,
+                    board=destination,
+                    line=line,
+                    before=before,
+                    fresh=not entry.resume,
+                    stale=stale,
+                )
+                folder.run = known or folder.run
                 yield folder
             finally:
                 leave(place, made=made)
@@ -109,9 +102,8 @@ class RunFolder:
         """Return whether a file of this name is a result."""
         return run_file(name) is not None and "/" not in name
 
-    def told(self, text: bytes) -> None:
+    def told(self, about: RunDocument) -> None:
         """Note what the board says of its run; the run has begun there."""
-        about = parse(text, RUN, name=f"{RUN_FILE} of the board")
         remove(self.stale)
         self.stale = ()
         self._save(replace(about, process=this_process()))
@@ -133,7 +125,8 @@ class RunFolder:
         self._save(replace(about, process=None))
 
     def _save(self, about: RunDocument) -> None:
-        self._about = replace(about, board=self.board, line=self.line)
+        board = BoardRef(destination=self.board, run=self.run)
+        self._about = replace(about, board=board, line=self.line)
         save(dump(self._about, RUN), self.place / RUN_FILE)
 
 

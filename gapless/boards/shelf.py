@@ -17,17 +17,21 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from ..executor.engines.cache import default_cache
 from ..executor.tuning.leases import Holder, this_process
-from ..formulations.errors import BoardError
+from ..formulations.errors import BoardError, InvalidInputError
+from ..formulations.validation import STRICT
 
 FILES, RUNS = "files", "runs"
+ANSWER = "answer.json"
+"""What a command prints, in the folder of its run."""
+
 FORGOTTEN_AFTER_S = 30 * 86_400.0
 """Seconds after which a run that nobody has resumed is removed from a board."""
 
@@ -35,6 +39,7 @@ TAKE_OVER_S = 45.0
 """How long the command of a lost connection may take to end."""
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _RUN = re.compile(r"[0-9a-f]{16}")
 _UNFINISHED = ".unfinished-"
 _MAX_FILES = 4096
@@ -47,9 +52,18 @@ _KILLED_AFTER_S = 35.0
 class Listed:
     """A file as both sides speak of it."""
 
+    __pydantic_config__: ClassVar[Any] = STRICT
+
     name: str  # its path in its group, or its name in the folder of a run; "/" parts folders
     size_bytes: int
     sha256: str  # of its content, hexadecimal
+
+    def __post_init__(self) -> None:
+        parts = PurePosixPath(self.name).parts
+        if not parts or self.name.startswith("/") or ".." in parts or "\0" in self.name:
+            raise InvalidInputError(f"{self.name[:200]!r} is no name of a file")
+        if self.size_bytes < 0 or not _SHA256.fullmatch(self.sha256):
+            raise InvalidInputError(f"{self.name[:200]!r} has no size, or no digest")
 
     @classmethod
     def of(cls, name: str, path: Path, alive: Callable[[], None] = lambda: None) -> Listed:
@@ -61,20 +75,8 @@ class Listed:
                 alive()
             return cls(name=name, size_bytes=file.tell(), sha256=found.hexdigest())
 
-    @classmethod
-    def read(cls, content: Any) -> Listed:
-        """Return what the other side has written of a file."""
-        match content:
-            case {"name": str(name), "size_bytes": int(size), "sha256": str(digest)} if (
-                size >= 0 and re.fullmatch(r"[0-9a-f]{64}", digest)
-            ):
-                parts = PurePosixPath(name).parts
-                if parts and not name.startswith("/") and ".." not in parts and "\0" not in name:
-                    return cls(name=name, size_bytes=size, sha256=digest)
-        raise BoardError(f"refused: {str(content)[:200]!r} is no description of a file")
 
-
-def group_digest(files: list[Listed]) -> str:
+def group_digest(files: Sequence[Listed]) -> str:
     """Return what files that belong together are kept under: a digest of their names and contents."""
     known = sorted((file.name, file.sha256) for file in files)
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
@@ -120,7 +122,7 @@ class Shelf:
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.root = folder.resolve()
 
-    def has(self, digest: str, files: list[Listed]) -> bool:
+    def has(self, digest: str, files: Sequence[Listed]) -> bool:
         """Return whether a group is there, with the contents that its name says; a damaged one is removed."""
         place = self._group(digest)
         with ExitStack() as hold:

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import IO, Any, Self
+from dataclasses import dataclass
+from typing import Self
 
-from ..formulations.descriptors import readable, writable
+from ..formulations.descriptors import readable
 from ..formulations.errors import BoardError, InvalidInputError
-from . import frames
+from . import channel
+from .channel import GREETING, Channel
 from .translation import harmless
 
 SSH_VARIABLE = "GAPLESS_SSH"
@@ -48,7 +49,7 @@ _BOOTSTRAP = f"""
 import sys
 if sys.path[0] == "": del sys.path[0]
 def leave(what, value):
-    sys.stdout.write("{frames.GREETING.decode()}" + what + " " + value + chr(10))
+    sys.stdout.write("{GREETING.decode()}" + what + " " + value + chr(10))
     sys.exit(0)
 version = ".".join(map(str, sys.version_info[:3]))
 if sys.version_info < {_OLDEST_PYTHON}: leave("old-python", version)
@@ -60,7 +61,7 @@ try:
     from gapless.boards.agent import main
 except ImportError as error:
     leave("old-gapless", getattr(gapless, "__version__", "?") + " " + repr(error))
-sys.stdout.write("{frames.GREETING.decode()}ready " + version + chr(10))
+sys.stdout.write("{GREETING.decode()}ready " + version + chr(10))
 sys.stdout.flush()
 sys.exit(main())
 """
@@ -157,18 +158,35 @@ class NoPythonError(BoardError):
     """A board without the Python that is asked for."""
 
 
-@dataclass(slots=True)
-class Connection:
+class Connection(Channel):
     """A connection to the agent of a board."""
 
-    address: Address  # where it leads
-    step: str = "while connecting"  # what is being done, for errors
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _complaints: bytearray = field(default_factory=bytearray, init=False)
-    _listener: threading.Thread | None = field(default=None, init=False)
-    _frames: frames.Frames = field(default_factory=frames.Frames, init=False)
-    _waiting: list[tuple[bytes, bytes]] = field(default_factory=list, init=False)
-    _early: bytes = field(default=b"", init=False)
+    def __init__(self, address: Address) -> None:
+        """Start ssh; raises UnreachableError."""
+        self.address = address
+        self.step = "while connecting"  # what is being done, for errors
+        words = address.command(*address.python, "-c", _BOOTSTRAP)
+        try:
+            # Ctrl-C is for this process, which tells the board: ssh is no member of its group.
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UnreachableError(
+                f"{words[0]} cannot be started: {error.strerror}; install it (`apt install openssh-client`), "
+                f"or name another one in {SSH_VARIABLE}"
+            ) from None
+        stdin, stdout, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
+        assert stdin
+        assert stdout
+        super().__init__(stdout.fileno(), stdin.fileno())
+        self._said = bytearray()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     @classmethod
     @contextmanager
@@ -179,165 +197,60 @@ class Connection:
         """
         connection = cls(address)
         try:
-            connection._start()
             yield connection, connection._greeting()
         finally:
             connection._close()
 
-    def send(self, data: bytes) -> None:
-        """Send whole frames."""
-        assert self._process
-        assert self._process.stdin
-        view, descriptor = memoryview(data), self._process.stdin.fileno()
-        try:
-            while view:
-                if not writable(descriptor, frames.SILENCE_S):
-                    raise self._hung()
-                with suppress(BlockingIOError):  # somebody else was faster
-                    view = view[os.write(descriptor, view) :]
-        except OSError:
-            self._raise_refusal()
-            raise self._lost() from None
+    def lost(self) -> BoardError:
+        """Return the error for a connection that has ended, with the last that ssh has said."""
+        code, said = self._ended()
+        ended = "ssh ended" if code < 0 or code == _SSH_FAILED else "gapless ended on the board"
+        return BoardError(f"the connection to {self.address} was lost {self.step}: {said or ended}")
 
-    def interrupt(self) -> None:
-        """Interrupt the command on the board; signal handlers may call it: a frame is written at once."""
-        self.send(frames.frame(frames.INTERRUPT))
-
-    def next(self, *kinds: bytes) -> tuple[bytes, bytes]:
-        """Wait for the next frame, which is one of certain kinds.
-
-        Raises
-        ------
-        BoardError
-            The connection is lost, the board refuses, or says something else.
-        """
-        while True:
-            while not self._waiting:
-                data, self._early = self._early or self._read(), b""
-                if not data:
-                    raise self._lost()
-                try:
-                    self._waiting = list(self._frames.feed(data))
-                except frames.ProtocolError as error:
-                    raise self._not_understood(error) from None
-            kind, payload = self._waiting.pop(0)
-            if kind != frames.ALIVE:
-                break
-        if kind == frames.REFUSED:
-            raise self._refusal(payload)
-        if kind not in kinds:
-            raise BoardError(f"{self.address} sends {kind!r} where {kinds} was expected, {self.step}")
-        return kind, payload
-
-    def told(self, kind: bytes) -> dict[str, Any]:
-        """Wait for a message of one kind, and return what it says; errors as for `next`."""
-        return self.content(self.next(kind)[1])
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the pieces of a file that is sent; errors as for `next`."""
-        while (found := self.next(frames.DATA, frames.END))[0] == frames.DATA:
-            yield found[1]
-
-    def content(self, payload: bytes) -> dict[str, Any]:
-        """Return what a message says; errors as for `next`."""
-        try:
-            return frames.content_of(payload)
-        except frames.ProtocolError as error:
-            raise self._not_understood(error) from None
-
-    def items(self, content: dict[str, Any], name: str) -> list[Any]:
-        """Return a list that the board has sent in a message; errors as for `next`."""
-        found = content.get(name)
-        if not isinstance(found, list):
-            raise self.wrong(name, found, "a list")
-        return found
-
-    def wrong(self, name: str, found: Any, must: str) -> BoardError:
-        """Return the error for a value that the board has sent."""
-        return BoardError(f"{self.address} sent {name}: {harmless(repr(found)[:60])}, must be {must}")
-
-    def _not_understood(self, error: frames.ProtocolError) -> BoardError:
-        text = harmless(str(error))
-        return BoardError(f"{self.address} sends what gapless does not understand: {text}")
-
-    def _refusal(self, payload: bytes) -> BoardError:
-        said = harmless(str(self.content(payload).get("message"))[:_MAX_COMPLAINT_BYTES])
-        return BoardError(f"{self.address} refuses {self.step}: {said}")
-
-    def _hung(self) -> BoardError:
+    def hung(self) -> BoardError:
+        """Return the error for a board that has been silent for too long."""
         return BoardError(
-            f"{self.address} has not given a sign of life for {frames.SILENCE_S} s, {self.step}: gapless "
+            f"{self.address} has not given a sign of life for {channel.SILENCE_S:g} s, {self.step}: gapless "
             "hangs there, or the board does"
         )
 
-    def _raise_refusal(self) -> None:
-        """Raise what the board has said before it stopped listening, if it has."""
-        assert self._process
-        assert self._process.stdout
-        with suppress(OSError, frames.ProtocolError):
-            while data := self._read(beat=False):
-                for kind, payload in self._frames.feed(data):
-                    if kind == frames.REFUSED:
-                        raise self._refusal(payload)
+    def wrong(self, why: str) -> BoardError:
+        """Return the error for what no board should say."""
+        return BoardError(
+            f"{self.address} sends what gapless does not understand, {self.step}: {harmless(why)}"
+        )
 
-    def _start(self) -> None:
-        words = self.address.command(*self.address.python, "-c", _BOOTSTRAP)
-        try:
-            # Ctrl-C is for this process, which tells the board: ssh is no member of its group.
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-            assert self._process.stdin
-            os.set_blocking(self._process.stdin.fileno(), False)
-            self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
-            self._listener.start()
-        except OSError as error:
-            raise UnreachableError(
-                f"{words[0]} cannot be started: {error.strerror}; install it (`apt install openssh-client`), "
-                f"or name another one in {SSH_VARIABLE}"
-            ) from None
+    def refused(self, message: str) -> BoardError:
+        """Return the error for a refusal."""
+        said = harmless(message[:_MAX_COMPLAINT_BYTES])
+        return BoardError(f"{self.address} refuses {self.step}: {said}")
 
-    def _listen(self, complaints: IO[bytes]) -> None:
+    def _listen(self) -> None:
         """Keep the last that ssh says, however much it is."""
+        assert self._errors
         with suppress(OSError, ValueError):
-            while data := os.read(complaints.fileno(), _READ_BYTES):
-                self._complaints += data
-                del self._complaints[:-_MAX_COMPLAINT_BYTES]
-
-    def _read(self, *, beat: bool = True) -> bytes:
-        """Wait for bytes, with a sign of life now and then; empty at the end."""
-        assert self._process
-        assert self._process.stdout
-        descriptor, until = self._process.stdout.fileno(), time.monotonic() + frames.SILENCE_S
-        while not readable([descriptor], min(frames.ALIVE_EVERY_S, frames.SILENCE_S)):
-            if time.monotonic() > until:
-                raise self._hung()
-            if beat:
-                self.send(frames.frame(frames.ALIVE))
-        return os.read(descriptor, _READ_BYTES)
+            while data := os.read(self._errors.fileno(), _READ_BYTES):
+                self._said += data
+                del self._said[:-_MAX_COMPLAINT_BYTES]
 
     def _greeting(self) -> Greeting:
         """Read up to the line that begins the conversation, past what the login shell prints."""
-        assert self._process
-        assert self._process.stdout
-        descriptor, found, until = self._process.stdout.fileno(), b"", time.monotonic() + GREETED_WITHIN_S
+        found, until = b"", time.monotonic() + GREETED_WITHIN_S
         while True:
-            _, mark, rest = found.partition(frames.GREETING)
-            line, end, self._early = rest.partition(b"\n")
+            _, mark, rest = found.partition(GREETING)
+            line, end, early = rest.partition(b"\n")
             if mark and end:
                 state, _, said = harmless(line.decode(errors="replace")).partition(" ")
+                if early:
+                    self._hear(early)
                 return Greeting(state=state, said=said)
             left = until - time.monotonic()
             if left < 0 or len(found) > _MAX_NOISE_BYTES:
                 raise BoardError(
                     f"{self.address} gives no answer that gapless understands: is `python3` Python?"
                 )
-            if readable([descriptor], left):
-                data = os.read(descriptor, _READ_BYTES)
+            if readable([self._source], left):
+                data = os.read(self._source, _READ_BYTES)
                 if not data:
                     raise self._not_started()
                 found += data
@@ -357,30 +270,20 @@ class Connection:
             f"Python 3.11 or newer there, or say which one with {PYTHON_VARIABLE}"
         )
 
-    def _lost(self) -> BoardError:
-        code, said = self._ended()
-        ended = "ssh ended" if code < 0 or code == _SSH_FAILED else "gapless ended on the board"
-        why = said or ended
-        return BoardError(f"the connection to {self.address} was lost {self.step}: {why}")
-
     def _ended(self) -> tuple[int, str]:
         """Return the exit code of ssh, and the last that it said."""
-        assert self._process is not None
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        assert self._listener is not None
         self._listener.join(timeout=1)  # a helper of ssh may hold the other end
-        lines = harmless(self._complaints.decode(errors="replace")).split("\n")
+        lines = harmless(self._said.decode(errors="replace")).split("\n")
         known = [line.strip(" @\r") for line in lines]
         return code, "; ".join(line for line in known if line)
 
     def _close(self) -> None:
         """End ssh; the agent on the board ends by itself when it hears no more."""
-        if self._process is None:
-            return
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 assert stream is not None
@@ -392,8 +295,6 @@ class Connection:
             except subprocess.TimeoutExpired:
                 end()
         self._process.wait()
-        assert self._listener is not None
-        assert self._process.stderr is not None
         self._listener.join(timeout=1)
-        if not self._listener.is_alive():
-            self._process.stderr.close()
+        if self._errors and not self._listener.is_alive():
+            self._errors.close()

@@ -23,7 +23,7 @@ from ..version import __version__
 from .base import catalog
 from .base.answer import REGISTERED, Answer, app, in_order, outline
 from .base.catalog import COMMANDS, GROUPS, RENAMED, SYNONYMS
-from .base.console import console, discard_output, using_style
+from .base.console import console, discard_output, output_style, using_style
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import (
     ColorOption,
@@ -302,6 +302,8 @@ def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:
 
         sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
         sys.stdout.flush()
+        if output_style().relayed:
+            return code
     words = Text("error: ", style="bold red").append(printable(text), style="not bold default")
     console(sys.stderr).print(words, soft_wrap=True)
     return code

@@ -52,6 +52,7 @@ RUN_FILES = (
     RunFile(name="tuning.json", formats=("gapless.tuning",)),
     RunFile(name="rounds.json", formats=("gapless.rounds",)),
     RunFile(name="comparison.json", formats=("gapless.comparison",)),
+    RunFile(name="pareto.json", formats=("gapless.pareto",)),
     RunFile(name="executions.json", formats=("gapless.executions",)),
     RunFile(name="measurement.json", formats=("gapless.measurement",)),
     RunFile(name="trace.json", formats=("gapless.chrome_trace",)),

@@ -28,6 +28,8 @@ class OutputStyle:
     quiet: bool = False  # neither progress nor notes
     color: bool | None = None
     """Whether colours and bold words are used; None: on a terminal, unless NO_COLOR is set."""
+    relayed: bool = False
+    """Whether another program reads it: steps are lines of JSON, and errors stand in the document alone."""
     said: tuple[str, ...] = field(default=(), compare=False)
     """The general options as words: for who hands a command on."""
 

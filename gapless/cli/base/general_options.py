@@ -55,7 +55,9 @@ OpenSecondsOption = Annotated[
 ]
 DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 
-WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug")
+WORDS = ("--json", "--quiet", "--color", "--no-color", "--debug", "--progress-json")
+"""The last is for programs that run a command for somebody else, and is in no help."""
+
 TRUST = "--trust"
 _END = "--"
 """What follows it is no option."""
@@ -88,7 +90,10 @@ def split_general(words: Sequence[str]) -> tuple[General, list[str]]:
         as_json="--json" in said,
         debug="--debug" in said,
         style=OutputStyle(
-            quiet="--quiet" in said, color=colors[-1] if colors else None, said=tuple(dict.fromkeys(said))
+            quiet="--quiet" in said,
+            color=colors[-1] if colors else None,
+            relayed="--progress-json" in said,
+            said=tuple(dict.fromkeys(said)),
         ),
         trusted=trusted,
         open_seconds=open_seconds,

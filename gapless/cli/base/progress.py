@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...solvers.course import Recorder
 from ...solvers.protocol import Claim, Clock
-from .console import shows_progress
+from .console import output_style, shows_progress
 
 FIRST_S = 2.0
 """Seconds before the line appears."""
@@ -69,10 +70,15 @@ class Line:
         main = threading.current_thread() is threading.main_thread()
         self._active = main and shows_progress() and hasattr(signal, "setitimer")
         self._logs = False
+        self._relayed = output_style().relayed
 
     def words(self) -> str:
         """Return what the line says just now; empty: nothing yet. Each kind of line has words of its own."""
         raise NotImplementedError
+
+    def step(self) -> Step:
+        """Return the same for a program that shows it elsewhere."""
+        return Step(text=self.words())
 
     def bar(self, share: float) -> str:
         """Return a share from 0 to 1: as a bar where the line renews itself, in a log as a percentage."""
@@ -88,6 +94,7 @@ class Line:
             self._before = signal.signal(signal.SIGALRM, self._tick)
             self._logs = not sys.stderr.isatty()
             often = (LOG_FIRST_S, LOG_EVERY_S) if self._logs else (FIRST_S, _EVERY_S)
+            often = (_EVERY_S, _EVERY_S) if self._relayed else often
             self._timer = signal.setitimer(signal.ITIMER_REAL, *often)
         return self
 
@@ -103,7 +110,10 @@ class Line:
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
         words = self.words()
-        if words and self._logs:
+        if words and self._relayed:
+            step = self.step()
+            self._write(json.dumps({"text": step.text, "done": step.done, "total": step.total}) + "\n")
+        elif words and self._logs:
             self._write(f"{words}\n")
         elif words:
             self._write(ERASE + words[: columns_of(sys.stderr) - 1])
@@ -210,6 +220,10 @@ class StepLine(Line):
         before, self._step = self._step, step
         if before is None or before.total is None or step.total is None or step.done < before.done:
             self._part = (time.monotonic(), step.done)
+
+    def step(self) -> Step:
+        """Return the step at hand."""
+        return self._step or Step(text="")
 
     def words(self) -> str:
         """Return the line to show."""

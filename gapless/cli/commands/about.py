@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...files import documents
@@ -19,6 +20,9 @@ from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import OnOption, on_boards
 from ..options.problem import OutOption
+
+if TYPE_CHECKING:
+    from ...boards.running import Ran
 
 _PLATFORMS_NEXT = (
     "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
@@ -83,8 +87,15 @@ def _board(on: str) -> Answer:
     )
 
 
+def _platform_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+    from ...formulations.hardware import Platform
+    from ...view.terminal.describe import platform_view
+
+    return platform_view(ran.read(Platform, "a platform"))
+
+
 @command
-@on_boards
+@on_boards(_platform_of_board)
 def device_detect(
     *,
     machine: Annotated[Machine, Only.of("engine", "units", "emulate")],

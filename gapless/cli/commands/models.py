@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 from ...api.device import this_device
 from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
@@ -25,6 +26,7 @@ from ..options.boards import on_boards
 from ..options.models import ModelArgument, OptionalModelArgument
 
 if TYPE_CHECKING:
+    from ...boards.running import Ran
     from ...executor.callables import CallablePipeline
     from ...executor.chained import ChainedModel
     from ...executor.engines.bench import EngineBench
@@ -213,8 +215,17 @@ def _onnx(opened: Model) -> Answer:
     )
 
 
+def _bench_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+    from ...boards.board import benches, checks_of
+    from ...view.terminal import models as views
+
+    if given["check"]:
+        return views.check_view(*checks_of(ran))
+    return views.bench_view(benches(ran))
+
+
 @command
-@on_boards
+@on_boards(_bench_of_board)
 def device_bench(
     model: OptionalModelArgument = None,
     *,

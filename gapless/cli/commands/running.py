@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...files import documents
@@ -33,14 +33,22 @@ from ..options.models import SIMULATED, CheckOption, EngineOption, ModelsArgumen
 from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
 
 if TYPE_CHECKING:
+    from ...api.slowdown.side_by_side import Together
+    from ...boards.running import Ran
     from ...executor.cluster.loss import Loss
     from ...executor.measurement import Measurement
     from ...executor.model import Model
     from ...profiler.profile import Profile
 
 
+def _profile_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+    from ...boards.board import load_profiled
+
+    return _profile_view(load_profiled(given["folder"].out))
+
+
 @command
-@on_boards
+@on_boards(_profile_of_board)
 def profile(
     models: ModelsArgument,
     *,
@@ -58,7 +66,6 @@ def profile(
     from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry, refuse_occupied
-    from ...view.terminal import running as views
     from ..tasks import measuring as tasks
 
     out, entry = folder.out, Entry(resume=folder.resume, overwrite=folder.overwrite)
@@ -84,7 +91,7 @@ def profile(
     if isinstance(found, Together):
         return Answer(
             document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
-            view=lambda: views.profiles_view(found.profiles),
+            view=lambda: _profile_view(found),
             notes=notes,
         )
     return _profiled(found, notes)
@@ -105,17 +112,34 @@ def _subject(
 
 
 def _profiled(found: Profile, notes: list[str]) -> Answer:
-    from ...view.terminal import running as views
-
     return Answer(
         document=lambda: {**documents.header("profile"), **documents.plain_data(found)},
-        view=lambda: views.profile_view(found),
+        view=lambda: _profile_view(found),
         notes=notes,
     )
 
 
+def _profile_view(found: Profile | Together) -> RenderableType:
+    from ...profiler.profile import Profile
+    from ...view.terminal import running as views
+
+    return views.profiles_view((found,) if isinstance(found, Profile) else found.profiles)
+
+
+def _run_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+    from ...executor.measurement import Measurement
+    from ...view.terminal.running import measurement_view
+    from ..tasks.running import predicted
+
+    if given["running"].feed is not None:
+        return Text(f"{ran.document().get('requests')} requests")
+    found = ran.read(Measurement, "a measurement")
+    asked, _ = ask_plan(given["files"], number=given["number"])
+    return measurement_view(found, predicted(asked.problem, found.deployment))
+
+
 @command
-@on_boards
+@on_boards(_run_of_board)
 def run(
     files: FilesArgument,
     *,
@@ -163,7 +187,8 @@ def run(
         if running.feed is not None:
             count = tasks.run_requests(work, running.output)
             return _fed(count, running.output, [*asked.notes, *work.notes], work.losses)
-        found, predicted = work.pipeline.measure(limits), work.predicted()
+        found = work.pipeline.measure(limits)
+        predicted = tasks.predicted(work.problem, work.pipeline.deployment)
         written = tasks.write_trace(work.pipeline, trace)
         notes, losses = [*asked.notes, *work.notes, *written], work.losses
     return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)], losses)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.console import RenderableType
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
@@ -21,6 +24,7 @@ from ..options.problem import RulesOption
 
 if TYPE_CHECKING:
     from ...api.tuned import Tuned
+    from ...boards.running import Ran
     from ...files.run import Entry
     from ..tasks.measuring import Target, Tuning
 
@@ -35,8 +39,14 @@ DetailsOption = Annotated[
 ]
 
 
+def _of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+    from ...boards.board import load_tuned
+
+    return _view(load_tuned(given["folder"].out), details=given["details"])
+
+
 @command
-@on_boards
+@on_boards(_of_board)
 def tune(
     subjects: SubjectsArgument,
     *,
@@ -91,14 +101,18 @@ def _tuned_here(target: Target, asked: Tuning, out: Path, entry: Entry) -> tuple
     return tuned, notes
 
 
-def _answer(tuned: Tuned, notes: list[str], *, details: bool) -> Answer:
+def _view(tuned: Tuned, *, details: bool) -> RenderableType:
     from ...answers.tuning import tuned_blocks
     from ...view.presenter import presenter_of
     from ...view.terminal.blocks import blocks_view
 
+    return blocks_view(tuned_blocks(tuned, presenter_of(tuned.problem)), details=details)
+
+
+def _answer(tuned: Tuned, notes: list[str], *, details: bool) -> Answer:
     return Answer(
         document=lambda: documents.tuning_document(tuned.problem, tuned.result, tuned.loop, tuned.front),
-        view=lambda: blocks_view(tuned_blocks(tuned, presenter_of(tuned.problem)), details=details),
+        view=lambda: _view(tuned, details=details),
         code=_code(tuned),
         notes=notes,
     )

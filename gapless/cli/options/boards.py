@@ -1,15 +1,18 @@
-"""The option --on: a command that takes place on a board."""
+"""The option --on: a command that takes place on a board, and whose answer is shown here."""
 
 from __future__ import annotations
 
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from rich.console import RenderableType
+
+from ...executor.progress import ERASE
 from ...question.fields import Given
 from ...question.subjects import Folder
 from ...question.values import Names
@@ -19,6 +22,15 @@ from ..base.console import output_style
 from ..base.declared import annotated, declared
 from ..base.general_options import heading
 from .problem import check_writable
+
+if TYPE_CHECKING:
+    from ...boards.running import Ran
+
+View = Callable[["Ran", Mapping[str, Any]], RenderableType]
+"""Shows what a command has found on a board as what it finds here; takes the values of its parameters."""
+
+_HANDED_ON = ("--quiet", "--debug")
+"""General options that are said there, too."""
 
 OnOption = Annotated[
     str | None,
@@ -32,60 +44,65 @@ OnOption = Annotated[
 ]
 
 
-def on_boards(function: Callable[..., Answer]) -> Callable[..., Answer]:
+def on_boards(view: View) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Give a command the option --on."""
-    own = annotated(function)
-    groups = declared(own)
 
-    @wraps(function)
-    def called(**given: Any) -> Answer:
-        on = given.pop("on")
-        if on is None:
-            return function(**given)
-        folder, said, subjects = given.pop("folder", None), list[Given](), list[str]()
-        for name, value in given.items():
-            if name in groups:
-                said += groups[name].given(value)
-            elif isinstance(value, str | list):
-                subjects += [value] if isinstance(value, str) else value
-        return forwarded(command_name(function.__name__), said, subjects, folder, on=on)
+    def with_on(function: Callable[..., Answer]) -> Callable[..., Answer]:
+        own = annotated(function)
+        groups = declared(own)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    takes(called, [*own.values(), inspect.Parameter("on", kind, default=None, annotation=OnOption)])
-    return called
+        @wraps(function)
+        def called(**given: Any) -> Answer:
+            on = given.pop("on")
+            if on is None:
+                return function(**given)
+            said, subjects = list[Given](), list[str]()
+            for name, value in given.items():
+                if name in groups and name != "folder":
+                    said += groups[name].given(value)
+                elif isinstance(value, str | list):
+                    subjects += [value] if isinstance(value, str) else value
+            ran = _ran(command_name(function.__name__), said, subjects, given.get("folder"), on=on)
+            return Answer(
+                document=ran.document, view=lambda: view(ran, given), code=ran.code, notes=ran.notes
+            )
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        takes(called, [*own.values(), inspect.Parameter("on", kind, default=None, annotation=OnOption)])
+        return called
+
+    return with_on
 
 
-def forwarded(
+def _ran(
     command: str, said: Sequence[Given], subjects: Sequence[str], folder: Folder | None, *, on: str
-) -> Answer:
-    """Run a command on a board, and return its answer."""
+) -> Ran:
+    """Run a command on a board; raises what it has raised there."""
     from ...boards.running import run_there
-    from ...boards.session import terminals, write_error
     from ...boards.ssh import Address
     from ..base.progress import StepLine
 
-    address, style = Address.of(on), output_style()
     for field, value in said:
         if field.form.names is Names.RESULT:
             check_writable(value)
-    with ExitStack() as line:
-        step = line.enter_context(StepLine())
-
-        def show(text: str) -> None:
-            if text:
-                line.close()  # from now on the board says how far it is
-                write_error(text)
-
+    with StepLine() as step:
         ran = run_there(
-            address,
+            Address.of(on),
             command,
             said,
             subjects,
             folder,
-            general=style.said,
+            general=[word for word in output_style().said if word in _HANDED_ON],
             line=shlex.join(["gapless", *sys.argv[1:]]),
-            terminals=terminals(out=sys.stdout, err=sys.stderr),
             report=step.report,
-            show=show,
+            show=_show,
         )
-    return Answer(document=ran.document, view=lambda: ran.text, code=ran.code, notes=ran.notes)
+    ran.raise_error()
+    return ran
+
+
+def _show(text: str) -> None:
+    """Write at once what a board says, in the place of the line that tells how far it is."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{ERASE}{text}" if sys.stderr.isatty() else text)
+        sys.stderr.flush()

@@ -55,15 +55,16 @@ class Work:
         """What was lost by now, of a cluster."""
         return getattr(self.pipeline, "losses", ())
 
-    def predicted(self) -> Measurement | None:
-        """Return what the table of the problem says of the plan, as if it had been measured.
 
-        None: it says nothing of such a deployment, e.g. of streams that share cores.
-        """
-        try:
-            return SimulatedRunner(self.problem).measure(self.pipeline.deployment, Budget(requests=1))
-        except GaplessError:
-            return None
+def predicted(problem: Problem, deployment: Deployment) -> Measurement | None:
+    """Return what the table of a problem says of a plan, as if it had been measured.
+
+    None: it says nothing of such a deployment, e.g. of streams that share cores.
+    """
+    try:
+        return SimulatedRunner(problem).measure(deployment, Budget(requests=1))
+    except GaplessError:
+        return None
 
 
 def budget(said: Running) -> Budget:

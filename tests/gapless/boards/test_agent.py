@@ -1,38 +1,36 @@
-"""The agent of a board without an ssh: what it does when nothing is heard, and on a terminal."""
+"""The agent of a board without an ssh: what it does when nothing is heard, or what makes no sense."""
 
 from __future__ import annotations
 
+import json
 import os
-import pty
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import pytest
 
-from gapless.boards import frames
+from gapless.boards import channel
+from gapless.boards.channel import Channel, Need, Order
 from tests.processes import alive, descendants, soon
-from tests.sshd import Sshd
 
 AGENT = (
-    "import sys; from gapless.boards import frames; frames.SILENCE_S = {silence}; "
+    "import sys; from gapless.boards import channel; channel.SILENCE_S = {silence}; "
     "from gapless.boards.agent import main; "
     "sys.stdout.write('greeting\\n'); sys.stdout.flush(); sys.exit(main())"
 )
 RUN = "0123456789abcdef"
+NOTHING: dict[str, Any] = {"fresh": True, "groups": (), "seed": ()}
 SLEEP = "import time\ntime.sleep(600)\n"
 
 
-def answer(stream: IO[bytes], reader: frames.Frames) -> tuple[bytes, bytes]:
-    """Return the next frame, byte by byte."""
-    while True:
-        data = os.read(stream.fileno(), 1)
-        if not data:
-            return b"", b""
-        for found in reader.feed(data):
-            return found
+class Here(Channel):
+    """The other end of an agent."""
+
+    def lost(self) -> BaseException:
+        return EOFError()
 
 
 @pytest.mark.slow
@@ -51,78 +49,42 @@ def test_a_command_ends_when_nothing_is_heard(tmp_path: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == b"greeting\n"
-        reader = frames.Frames()
-        assert answer(process.stdout, reader)[0] == frames.READY
-        offer = {"groups": [], "run": RUN, "fresh": True, "seed": []}
-        process.stdin.write(frames.message(frames.OFFER, offer))
-        assert [answer(process.stdout, reader)[0] for _ in range(2)] == [frames.NEED, frames.TAKEN]
-        words = ["plan", "pixel7a/octree", f"--rules={rules}"]
-        process.stdin.write(frames.message(frames.GO, {"words": words, "about": "run.json"}))
+        here = Here(process.stdout.fileno(), process.stdin.fileno())
+        assert here.ready().protocol == channel.PROTOCOL
+        here.say(Order(words=("plan", "pixel7a/octree", f"--rules={rules}"), run=RUN, **NOTHING))
+        assert here.told(Need) == Need(groups=(), seed=False)
         assert soon(lambda: bool(descendants(process.pid)))
         (child, *_) = descendants(process.pid)
         for _ in range(6):  # as long as there are signs of life, it goes on
             time.sleep(1)
-            process.stdin.write(frames.frame(frames.ALIVE))
+            process.stdin.write(b"\n")
             assert alive(child)
         assert process.wait(timeout=60) == 1
         assert soon(lambda: not alive(child))
 
 
+FILE = {"name": "../x", "size_bytes": 1, "sha256": "0" * 64}
+
+
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (frames.message(frames.OFFER, {"groups": [], "run": "../../etc", "fresh": True}), "no name of a run"),
-        (frames.message(frames.GO, {"words": ["tools", "version"]}), "was expected"),
-        (
-            frames.message(
-                frames.OFFER,
-                {
-                    "groups": [[{"name": "../x", "size_bytes": 1, "sha256": "0" * 64}]],
-                    "run": RUN,
-                    "fresh": True,
-                },
-            ),
-            "no description of a file",
-        ),
-        (b"GET / HTTP/1.1\r\n\r\n", "message of"),
+        ({"is": "Order", "words": [], "run": "../../etc", **NOTHING}, "no name of a run"),
+        ({"is": "Want"}, "was expected"),
+        ({"is": "Order", "words": [], "run": RUN, **NOTHING, "groups": [[FILE]]}, "no name of a file"),
+        ("GET / HTTP/1.1\r", "not valid JSON"),
     ],
 )
-def test_an_agent_refuses_what_makes_no_sense(tmp_path: Path, message: bytes, words: str) -> None:
+def test_an_agent_refuses_what_makes_no_sense(tmp_path: Path, message: Any, words: str) -> None:
     run = subprocess.run(
         [sys.executable, "-c", AGENT.format(silence=60)],
-        input=message,
+        input=(message if isinstance(message, str) else json.dumps(message)).encode() + b"\n",
         stdout=subprocess.PIPE,
         env={**os.environ, "GAPLESS_CACHE": str(tmp_path / "cache")},
         check=False,
     )
     assert run.returncode == 1
-    said = list(frames.Frames().feed(run.stdout.partition(b"\n")[2]))
-    kind, payload = said[-1]
-    assert kind == frames.REFUSED
-    assert words in frames.content_of(payload)["message"]
+    refusal = json.loads(run.stdout[run.stdout.index(b'{"is"') :])
+    assert refusal["is"] == "Refused"
+    assert words in refusal["message"]
     assert not (tmp_path / "etc").exists()
-
-
-@pytest.mark.slow
-def test_on_a_terminal_the_board_writes_as_for_one(board: Sshd) -> None:
-    """Colours as here, the width of the terminal here, and one line break a line."""
-    ours, its = pty.openpty()
-    os.environ.setdefault("TERM", "xterm")
-    command = [sys.executable, "-m", "gapless", "device", "detect", "--engine", "callable", "--on", "board"]
-    with subprocess.Popen(command, stdout=its, stderr=its, stdin=subprocess.DEVNULL) as process:
-        os.close(its)
-        shown = b""
-        while data := _read(ours):
-            shown += data
-    os.close(ours)
-    assert process.returncode == 0, shown
-    assert b"\x1b[1m" in shown  # bold headings
-    assert b"excludes" in shown
-    assert b"\r\r\n" not in shown
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65_536)
-    except OSError:  # how a terminal ends
-        return b""

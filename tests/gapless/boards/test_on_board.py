@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -16,6 +17,7 @@ from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.progress import Step
 from gapless.files.run_document import read_run
 from gapless.formulations.errors import BoardError, InvalidInputError
 from tests.coming_back import plan_file
@@ -119,6 +121,22 @@ def test_tuning_there_races_plans_that_come_back(cli: Cli, board: Sshd, tmp_path
     streams = [row["candidate"]["deployment"]["streams"][0] for row in run.document["rows"]]
     assert any(stream.get("cycle") for stream in streams)
     assert cli("run", out, "--on", "board", "--requests", "5").code == 0
+
+
+def test_trade_offs_that_were_measured_there_come_back(
+    board: Sshd, model_file: Path, unit: str, tmp_path: Path
+) -> None:
+    steps: list[Step] = []
+    words: dict[str, Any] = {"pareto": ["period", "peak_memory"], "budget_s": 1, "units": (unit,)}
+    found = gapless.on("board").tune(model_file, **words, out=tmp_path / "out", report=steps.append)
+    assert found.front is not None
+    assert found.front.terms == ("period", "peak_memory")
+    assert any(point.measured for point in found.front.points)
+    assert any(step.total and "layer" in step.text for step in steps)  # what the command there says of itself
+    best: dict[str, Any] = {"top": 1, "budget_s": 1, "units": (unit,), "overwrite": True}
+    again = gapless.on("board").tune(model_file, **best, out=tmp_path / "out")
+    assert again.front is None
+    assert not (tmp_path / "out" / "pareto.json").exists()
 
 
 def test_python_runs_there_what_was_tuned_there(tuned: tuple[Path, Tuned], board: Sshd) -> None:

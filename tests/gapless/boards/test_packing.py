@@ -13,7 +13,6 @@ from gapless.api.problems import load_problem, table_problem
 from gapless.boards import packing as module
 from gapless.boards.board import (
     OPTIONS,
-    OUT,
     BenchOptions,
     DeviceOptions,
     ProfileOptions,
@@ -28,11 +27,13 @@ from gapless.formulations.files import dump_problem
 from gapless.formulations.files import load_problem as read_problem
 from gapless.formulations.limits import LIMITS
 from gapless.formulations.operation import operation_of
-from gapless.question.fields import Given, given
+from gapless.question.fields import Given, given, said
 from gapless.question.subjects import Folder, Machine, Race
+from gapless.question.values import Names, file_form
 from tests.executor.graph.models import residual
 
 RUN = "0123456789abcdef"
+OUT = said("Where the result goes.", file_form(names=Names.RESULT), name="out")
 
 
 @pytest.fixture

@@ -184,8 +184,8 @@ def test_another_version_is_a_note_and_another_protocol_an_error(
     )
     ran = run_there(Address.of("board"), "tools version", ())
     assert "9.9" in ran.notes[0]
-    assert ran.text == f"gapless {__version__}\n"
-    old = "import gapless.boards.frames as f; f.PROTOCOL = 0"
+    assert ran.document()["gapless"] == __version__
+    old = "import gapless.boards.channel as c; c.PROTOCOL = 0"
     monkeypatch.setenv("GAPLESS_REMOTE_PYTHON", shim(board, tmp_path, old))
     with pytest.raises(BoardError, match="do not understand each other"):
         run_there(Address.of("board"), "tools version", ())

@@ -5,40 +5,60 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from gapless.boards import frames, session
+from gapless.boards import channel, running
 from gapless.boards.board import Board
 from gapless.boards.checks import diagnose_board
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.boards.translation import harmless
+from gapless.executor.progress import Step
 from gapless.formulations.errors import BoardError
 from gapless.question.subjects import Folder, Inputs
 from gapless.view.terminal.boards import board_view
 
 from ..conftest import Cli
 
-READY = {"protocol": frames.PROTOCOL, "gapless": "0.1.0", "root": "/srv/board", "python": "3.11"}
+READY = {"protocol": channel.PROTOCOL, "gapless": "0.1.0", "root": "/srv/board"}
 NEED: dict[str, Any] = {"groups": [], "seed": False}
-LISTED: dict[str, Any] = {"code": 0, "files": []}
 STEERING = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u202e\u2066evil\u200b\x9b31m"
 """Control characters and sequences, and characters that turn the direction of writing."""
 
 
-def said(
-    out: bytes = b"{}", ready: Any = READY, need: Any = NEED, listed: Any = LISTED, more: bytes = b""
+def line(kind: str, **content: Any) -> bytes:
+    return json.dumps({"is": kind, **content}).encode() + b"\n"
+
+
+def greeting(ready: Any = READY) -> bytes:
+    text = json.dumps(ready).encode()
+    return struct.pack(">cI", b"R", len(text)) + text
+
+
+def listed(name: str, content: bytes) -> dict[str, Any]:
+    return {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def said(  # noqa: PLR0917 - what it says, in its order
+    out: bytes = b"{}",
+    ready: Any = READY,
+    need: Any = NEED,
+    ended: Any = None,
+    more: bytes = b"",
+    files: Mapping[str, bytes] = {},
 ) -> bytes:
     """Return all that a board says while a command runs on it."""
-    begin = [frames.message(frames.READY, ready), frames.message(frames.NEED, need)]
-    pieces = [out[at : at + frames.PIECE_BYTES] for at in range(0, len(out), frames.PIECE_BYTES)]
-    shown = [frames.frame(frames.OUT, piece) for piece in pieces]
-    return b"".join([*begin, frames.frame(frames.TAKEN), *shown, more, frames.message(frames.LISTED, listed)])
+    every = {"answer.json": out, **files}
+    found = {"code": 0, "files": [listed(name, content) for name, content in every.items()]}
+    found |= ended or {}
+    return b"".join([greeting(ready), line("Need", **need), more, line("Ended", **found), *every.values()])
 
 
 def strange(
@@ -65,12 +85,35 @@ def test_what_is_right_is_taken(tmp_path: Path) -> None:
     assert (ran.code, ran.document()) == (0, {"a": 1})
 
 
-@pytest.mark.parametrize("kind", [frames.OUT, frames.ERR])
-def test_what_a_board_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: bytes) -> None:
-    monkeypatch.setattr(session, "MAX_OUTPUT_BYTES", 3 * frames.PIECE_BYTES)
-    flood = 4 * frames.frame(kind, bytes(frames.PIECE_BYTES))
-    with pytest.raises(BoardError, match="strange prints more than 786432 bytes: refused"):
-        run_there(strange(tmp_path, said(more=flood)), "tools version", ())
+def test_an_older_gapless_is_refused_by_its_version(tmp_path: Path) -> None:
+    """What version 3 of the protocol began with, and then waited for an answer."""
+    older = greeting({"protocol": 3, "gapless": "0.0.9", "root": "/srv/board", "python": "3.11"})
+    with pytest.raises(BoardError, match=r"has gapless 0\.0\.9, here is .* do not understand each other"):
+        run_there(strange(tmp_path, older), "tools version", ())
+
+
+def test_steps_of_a_board_are_steps_here(tmp_path: Path) -> None:
+    steps, shown = list[Step](), list[str]()
+    told = [
+        {"text": f"measuring {STEERING}", "done": 1, "total": 2},
+        {"text": "too much", "done": 10**300, "total": 1},
+        {"text": "backwards", "done": -1, "total": 1},
+        {"text": "no end", "done": 1, "total": None},
+        {"done": 1},
+    ]
+    more = b"".join(line("Line", text=json.dumps(each)) for each in told)
+    run_there(strange(tmp_path, said(more=more)), "tools version", (), report=steps.append, show=shown.append)
+    found = [(step.text, step.done, step.total) for step in steps if "strange" not in step.text]
+    assert found == [(f"measuring {harmless(STEERING)}", 1, 2), ("backwards", 0, None), ("no end", 1, None)]
+    assert len(shown) == 2  # a number that is too long, and a step without a text: lines of text
+
+
+@pytest.mark.parametrize("what", ["lines", "answer"])
+def test_what_a_board_prints_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(running, "MAX_OUTPUT_BYTES", 1000)
+    flood = said(more=4 * line("Line", text=300 * "x")) if what == "lines" else said(1001 * b" ")
+    with pytest.raises(BoardError, match=r"(prints more than 1000|wants to send 1001) bytes.*: refused"):
+        run_there(strange(tmp_path, flood), "tools version", ())
 
 
 def test_what_ssh_complains_of_is_bounded(tmp_path: Path) -> None:
@@ -84,25 +127,27 @@ def test_what_ssh_complains_of_is_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "must"),
     [
-        ({"listed": {**LISTED, "code": "0"}}, "code: '0', must be an exit code"),
-        ({"listed": {**LISTED, "code": True}}, "code: True, must be an exit code"),
-        ({"listed": {**LISTED, "code": -9}}, "code: -9, must be an exit code from 0 to 255"),
-        ({"listed": {**LISTED, "code": 10**400}}, "code: 1000"),
-        ({"listed": {"files": []}}, "code: None"),
-        ({"listed": {**LISTED, "files": {}}}, "files: {}, must be a list"),
-        ({"need": {"groups": 5, "seed": False}}, "groups: 5, must be a list"),
-        ({"need": {"groups": [0], "seed": False}}, r"groups: \[0\], must be numbers below 0"),
-        ({"need": {"groups": [], "seed": "no"}}, "seed: 'no', must be true or false"),
-        ({"ready": {**READY, "root": 7}}, "root: 7, must be the path of a folder"),
-        ({"ready": {**READY, "root": "/"}}, "root: '/', must be"),
-        ({"ready": {**READY, "root": ""}}, "root: '', must be"),
-        ({"more": frames.frame(frames.RUN, b"{}")}, r"sent a run\.json that cannot be used"),
+        ({"ended": {"code": "0"}}, "Ended is not valid\n  - code"),
+        ({"ended": {"code": True}}, "Ended is not valid\n  - code"),
+        ({"ended": {"code": -9}}, "code is -9, must be an exit code from 0 to 255"),
+        ({"ended": {"code": 10**400}}, "is not a number"),
+        ({"ended": {"code": None}}, "Ended is not valid\n  - code"),
+        ({"ended": {"files": {}}}, "Ended is not valid\n  - files"),
+        ({"ended": {"files": []}}, "no answer of the command"),
+        ({"need": {"groups": 5, "seed": False}}, "Need is not valid\n  - groups"),
+        ({"need": {"groups": [0], "seed": False}}, r"groups are \(0,\), must be numbers below 0"),
+        ({"need": {"groups": [], "seed": "no"}}, "Need is not valid\n  - seed"),
+        ({"ready": {**READY, "root": 7}}, "Ready is not valid\n  - root"),
+        ({"ready": {**READY, "root": "/"}}, "root is '/', must be the path of a folder"),
+        ({"ready": {**READY, "root": ""}}, "root is '', must be"),
+        ({"more": line("About", run={})}, r"a run\.json that cannot be used"),
+        ({"more": line("Want")}, "Want while a command runs"),
     ],
 )
 def test_messages_of_the_wrong_types_are_of_the_board(
     tmp_path: Path, what: dict[str, Any], must: str
 ) -> None:
-    with pytest.raises(BoardError, match=f"strange sent {must}" if "sent" not in must else must):
+    with pytest.raises(BoardError, match=f"(?s)strange sen.*{must}"):
         run_there(strange(tmp_path, said(**what)), "tools version", ())
 
 
@@ -151,15 +196,9 @@ def test_an_answer_that_is_no_document_is_of_the_board(tmp_path: Path, out: byte
     ],
 )
 def test_results_of_the_wrong_types_are_of_the_board(tmp_path: Path, document: Any, code: int) -> None:
-    address = strange(tmp_path, said(json.dumps(document).encode(), listed={"code": code, "files": []}))
+    address = strange(tmp_path, said(json.dumps(document).encode(), ended={"code": code}))
     with pytest.raises(BoardError, match="strange sent"):
         Board(address).bench_engine("squeezenet")
-
-
-def sending(name: str, content: bytes) -> tuple[bytes, bytes]:
-    listed = {"name": name, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    files = frames.frame(frames.DATA, content) + frames.frame(frames.END)
-    return said(listed={"code": 0, "files": [listed]}), files
 
 
 @pytest.mark.parametrize(
@@ -171,7 +210,7 @@ def sending(name: str, content: bytes) -> tuple[bytes, bytes]:
     ],
 )
 def test_files_of_the_wrong_types_are_of_the_board(tmp_path: Path, content: bytes, why: str) -> None:
-    address = strange(tmp_path, *sending("plan.json", content))
+    address = strange(tmp_path, said(files={"plan.json": content}))
     out = tmp_path / "out"
     with pytest.raises(BoardError, match=rf"(?s)strange sent a plan\.json that cannot be used.*{why}"):
         run_there(address, "tune", (), ["squeezenet"], Folder(out=out))
@@ -184,7 +223,7 @@ def steers(text: str) -> bool:
 
 def refused(folder: Path) -> str:
     with pytest.raises(BoardError) as caught:
-        run_there(strange(folder, frames.message(frames.REFUSED, {"message": STEERING})), "tools version", ())
+        run_there(strange(folder, line("Refused", message=STEERING)), "tools version", ())
     return str(caught.value)
 
 
@@ -229,20 +268,19 @@ def test_nothing_that_a_board_says_steers_the_terminal(tmp_path: Path, told: Any
     assert not steers(text)
 
 
-def test_lines_of_a_board_keep_colours_and_nothing_else(tmp_path: Path) -> None:
+def test_lines_of_a_board_are_shown_without_what_steers(tmp_path: Path) -> None:
     shown: list[str] = []
-    more = frames.frame(frames.ERR, STEERING.encode())
+    more = line("Line", text=STEERING)
     run_there(strange(tmp_path, said(more=more)), "tools version", (), show=shown.append)
-    assert harmless("".join(shown).replace("\x1b[31m", "")) == "]0;owned[2Jevil31m"
-    assert not steers("".join(shown).replace("\x1b[31m", ""))
+    assert shown == ["]0;owned[2J[31mevil31m\n"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("says", [b"", frames.message(frames.READY, READY), said()[:-30]])
+@pytest.mark.parametrize("says", [b"", greeting(), said()[:-30]])
 def test_an_agent_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bytes) -> None:
-    monkeypatch.setattr(frames, "SILENCE_S", 1.0)
+    monkeypatch.setattr(channel, "SILENCE_S", 1.0)
     address = strange(tmp_path, says, then="time.sleep(600)")
-    with pytest.raises(BoardError, match=r"strange has not given a sign of life for 1\.0 s, while"):
+    with pytest.raises(BoardError, match=r"strange has not given a sign of life for 1 s, while"):
         run_there(address, "tools version", ())
 
 
@@ -250,28 +288,27 @@ def test_an_agent_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_agent_that_hangs_while_it_is_given_files_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frames, "SILENCE_S", 1.0)
+    monkeypatch.setattr(channel, "SILENCE_S", 1.0)
     large = tmp_path / "large.npz"
     large.write_bytes(bytes(3_000_000))
-    says = frames.message(frames.READY, READY) + frames.message(frames.NEED, {"groups": [0], "seed": False})
+    says = greeting() + line("Need", groups=[0], seed=False)
     address = strange(tmp_path, says, then="time.sleep(600)")
-    with pytest.raises(BoardError, match=r"sign of life for 1\.0 s, while files were copied"):
+    with pytest.raises(BoardError, match=r"sign of life for 1 s, while files were copied"):
         run_there(address, "tools version", [(Inputs.field_named("feed"), large)])
 
 
 @pytest.mark.slow
 def test_a_slow_command_is_no_hung_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "SILENCE_S", 2.0)
-    (tmp_path / "alive").write_bytes(frames.frame(frames.ALIVE))
+    monkeypatch.setattr(channel, "SILENCE_S", 2.0)
     beats = (
         "for _ in range(8):\n"
         "    time.sleep(0.5)\n"
-        f"    sys.stdout.buffer.write(open({str(tmp_path / 'alive')!r}, 'rb').read())\n"
+        "    sys.stdout.write(chr(10))\n"
         "    sys.stdout.flush()\n"
         f"sys.stdout.buffer.write(open({str(tmp_path / 'rest')!r}, 'rb').read())\n"
         "sys.stdout.flush()\nsys.stdin.read()"
     )
     whole = said()
-    end = frames.message(frames.LISTED, LISTED)
-    (tmp_path / "rest").write_bytes(end)
-    assert run_there(strange(tmp_path, whole[: -len(end)], then=beats), "tools version", ()).code == 0
+    ends_at = whole.index(b'{"is": "Ended"')
+    (tmp_path / "rest").write_bytes(whole[ends_at:])
+    assert run_there(strange(tmp_path, whole[:ends_at], then=beats), "tools version", ()).code == 0
