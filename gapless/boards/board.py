@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from ..api.comparison import Comparison
 from ..api.rounds import LOOP
@@ -32,7 +32,7 @@ from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 from ..profiler.profile import PROFILE, Profile
 from ..question.fields import Field, fields_of, given, said
 from ..question.question import Question
@@ -178,16 +178,12 @@ def load_profiled(place: Path) -> Profile | Together:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Benches:
-    __pydantic_config__: ClassVar[Any] = STRICT
-
+class _Benches(FileContent):
     units: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checks:
-    __pydantic_config__: ClassVar[Any] = STRICT
-
+class _Checks(FileContent):
     engine: str
     checks: tuple[ConformanceCheck, ...]
 

@@ -21,12 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
 
 from ..executor.engines.cache import default_cache
 from ..executor.tuning.leases import Holder, this_process
 from ..formulations.errors import BoardError, InvalidInputError
-from ..formulations.validation import STRICT
+from ..formulations.validation import FileContent
 
 FILES, RUNS = "files", "runs"
 ANSWER = "answer.json"
@@ -49,10 +48,8 @@ _KILLED_AFTER_S = 35.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(FileContent):
     """A file as both sides speak of it."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str  # its path in its group, or its name in the folder of a run; "/" parts folders
     size_bytes: int

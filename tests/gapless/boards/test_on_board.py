@@ -132,7 +132,7 @@ def test_trade_offs_that_were_measured_there_come_back(
     assert found.front is not None
     assert found.front.terms == ("period", "peak_memory")
     assert any(point.measured for point in found.front.points)
-    assert any(step.total and "layer" in step.text for step in steps)  # what the command there says of itself
+    assert any(step.done and unit in step.text for step in steps)  # what it says there of itself
     best: dict[str, Any] = {"top": 1, "budget_s": 1, "units": (unit,), "overwrite": True}
     again = gapless.on("board").tune(model_file, **best, out=tmp_path / "out")
     assert again.front is None
