@@ -86,7 +86,7 @@ OPTIONS: Mapping[str, Sequence[Field]] = {
 class DeviceOptions(TypedDict, total=False):
     """What `device detect` is told."""
 
-    engine: str | None
+    engine: str | Sequence[str] | None
     units: Sequence[str]
     emulate: Mapping[str, int] | str | None
 
@@ -118,7 +118,7 @@ class ProfileOptions(_ModelOptions, total=False):
     """What `profile` is told."""
 
     side_by_side: bool
-    batch: Sequence[int] | str
+    batch: int | Sequence[int] | str
     steady: bool
     item_seconds: float | str | None
     accept_noise: bool
@@ -150,7 +150,7 @@ class TuneOptions(_ModelOptions, total=False):
 class RunOptions(TypedDict, total=False):
     """What `run` is told; times in seconds, or as texts with their unit."""
 
-    engine: str | None
+    engine: str | Sequence[str] | None
     seconds: float | str | None
     requests: int | None
     warm_up: int

@@ -47,6 +47,8 @@ class Field:
     """The option, where the name does not say it."""
     argument: bool = False  # whether the command line has it as an argument
     default: Any = None
+    rare: bool = False
+    """Whether few people ask for it: the help of a command with many options shows its name alone."""
     bare: bool = False
     """Whether files keep a number without its unit, which the key names."""
     not_on_boards: str = ""

@@ -104,6 +104,7 @@ class Question(Said):
         "How the units keep step: asynchronous (freely), or columns (as in Hetero2Pipe).",
         choice_form(Execution, "WAY"),
         About.WORKLOADS,
+        rare=True,
     )
     mode: Mode | None = _said(
         "The requests come over and over.",
@@ -149,6 +150,7 @@ class Question(Said):
         YES,
         About.GROUPS,
         flag=True,
+        rare=True,
     )
     layer_order: str | None = _said(
         "What plans cut: the given order of the layers (fixed), a better one (best) or this one "
@@ -159,6 +161,7 @@ class Question(Said):
         "What is one task side by side: a layer, or a run of them.",
         text_form("layers|branches"),
         About.SIDE_BY_SIDE,
+        rare=True,
     )
     objective: str | None = _said(
         "What to minimise, most important first: period, gapness, paper_gapness, latency, bubbles, "

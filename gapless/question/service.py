@@ -14,8 +14,10 @@ from .fields import Said, attribute, attributes, said
 from .subjects import DEVICE
 from .values import (
     DEADLINES,
+    KELVINS,
     LINES,
     LIST,
+    POWERS,
     SHARE,
     SOME_SIZE,
     YES,
@@ -23,6 +25,7 @@ from .values import (
     count_form,
     file_form,
     number_form,
+    scaled_form,
     span_form,
     text_form,
 )
@@ -45,17 +48,27 @@ SESSION_MEMORY = said(
     "What the loaded chunks of a network may need together; the least useful ones are left out.",
     SOME_SIZE,
     heading=SERVED,
+    rare=True,
 )
 SMOOTHED = said(
-    "Share of the last observation in an expected time.", number_form("NUMBER", 0, 1), heading=SERVED
+    "Share of the last observation in an expected time.",
+    number_form("NUMBER", 0, 1),
+    heading=SERVED,
+    rare=True,
 )
 REST = said(
     "Let units rest so far below the heat at which they are lost.",
-    number_form("KELVIN", 0, 1000),
+    scaled_form("KELVINS", KELVINS, "K", "a difference of temperatures", "5K", least="0K", most="1000K"),
     heading=SERVED,
     called="--rest",
+    rare=True,
 )
-POWER = said("Start nothing beyond a power of the device.", number_form("WATT", 0.001, 1e6), heading=SERVED)
+POWER = said(
+    "Start nothing beyond a power of the device.",
+    scaled_form("POWER", POWERS, "W", "a power", "3W", least="1mW", most="1000000W"),
+    heading=SERVED,
+    rare=True,
+)
 WORKERS = said(
     "How many requests run on a unit at the same time, each with sessions of its own, e.g. npu=2; can be "
     "repeated.",
@@ -125,7 +138,9 @@ class Service(Said):
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     rest_kelvin: float | None = attribute(REST)
     power: float | None = attribute(POWER)
-    behaviour: Path | None = _served("A file on how its units behave (powers, heat, ...).", file_form("PATH"))
+    behaviour: Path | None = _served(
+        "A file on how its units behave (powers, heat, ...).", file_form("PATH"), rare=True
+    )
     max_batch: int | None = _served(
         "How many waiting requests of a model run together at most, where that is measured to pay; its file "
         "leaves the first dimension of inputs open (--shape INPUT=1,...).",
@@ -134,6 +149,7 @@ class Service(Said):
     max_delay_s: float | None = _served(
         "How long a request waits for others to run with; usually not at all.",
         span_form("2ms", least="0us", most="10s"),
+        rare=True,
     )
     state: tuple[str, ...] = _served(
         "A recurrent model: an input takes the last value of an output, for each sequence of requests, "
@@ -148,6 +164,7 @@ class Service(Said):
         "How many workers of a unit that was lost may start again within a minute; 0: none.",
         count_form(0, 100_000),
         default=RESTARTS,
+        rare=True,
     )
     give_up_s: float = _served(
         "End with exit code 7 when no unit was left to serve with for so long; 0: at once.",
@@ -157,12 +174,12 @@ class Service(Said):
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
     workers: tuple[str, ...] = attribute(WORKERS, default=())
     hot: tuple[str, ...] = _units(
-        "Take a unit away while a thermal zone is hotter, e.g. core1=thermal_zone0:85.",
-        LINES.with_metavar("UNIT=ZONE:CELSIUS"),
+        "Take a unit away while a thermal zone is hotter, e.g. core1=thermal_zone0:85C.",
+        LINES.with_metavar("UNIT=ZONE:DEGREES"),
         default=(),
     )
     control: Path | None = _units(
-        "Units that this file names, one a line, are away; read each second.", file_form()
+        "Units that this file names, one a line, are away; read each second.", file_form(), rare=True
     )
 
 
@@ -180,7 +197,7 @@ class Play(Said):
         "Or a problem, file or shipped name, with all networks' costs.", text_form("PROBLEM")
     )
     behaviour: Path | None = _served(
-        "With --problem: a file on how its units behave (powers, heat, ...).", file_form("PATH")
+        "With --problem: a file on how its units behave (powers, heat, ...).", file_form("PATH"), rare=True
     )
     split: int | None = _served(
         "How many sections of about equal work a network has that runs everywhere.",
@@ -202,7 +219,9 @@ class Play(Said):
         "crowded.",
         file_form(),
     )
-    seed: int | None = _served("Seed of everything random, instead of that of the scenario.", count_form(0))
+    seed: int | None = _served(
+        "Seed of everything random, instead of that of the scenario.", count_form(0), rare=True
+    )
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
     noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
     noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)

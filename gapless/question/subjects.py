@@ -62,6 +62,7 @@ CHAIN = said(
     YES,
     flag=True,
     heading=MODEL,
+    rare=True,
 )
 CHECK = said(
     "First compare the numbers with those of the uncut model; wrong ones are refused (exit code 6).",
@@ -75,6 +76,7 @@ OPEN_SECONDS = said(
     span_form("90s"),
     name="open_seconds",
     heading=MODEL,
+    rare=True,
 )
 ENGINE = said(
     "What runs the layers: a name (`gapless doctor` lists the engines), or module:Class or file.py:Class of "
@@ -105,12 +107,16 @@ class Opening(Said):
         "How operators are grouped into layers; auto: layer, or block for very many tiny layers.",
         choice_form(Granularity),
         default=Granularity.AUTO,
+        rare=True,
     )
-    materialize: bool = _model("Copy weights that are links to other files before reading them.", YES)
+    materialize: bool = _model(
+        "Copy weights that are links to other files before reading them.", YES, rare=True
+    )
     simplify: Simplification = _model(
         "Simplify ONNX files as far as their numbers stay, or not at all.",
         choice_form(Simplification),
         default=Simplification.AUTO,
+        rare=True,
     )
 
 
@@ -129,6 +135,7 @@ class Inputs(Said):
         "Random numbers of an input lie in this range, without HIGH, e.g. ids=0:30000; can be repeated.",
         LINES.with_metavar("INPUT=LOW:HIGH"),
         default=(),
+        rare=True,
     )
 
     @property
@@ -155,10 +162,12 @@ class Machine(Said):
         "Units to use (`gapless device detect` shows them); otherwise all.", LIST, default=()
     )
     emulate: Mapping[str, int] | None = _device(
-        "Emulate a slower unit by a quota of processor time, e.g. core1=50%; can be repeated.", SHARES
+        "Emulate a slower unit by a quota of processor time, e.g. core1=50%; can be repeated.",
+        SHARES,
+        rare=True,
     )
     precision: Precision = _device(
-        "How exact the engine computes.", choice_form(Precision), default=Precision.HIGH
+        "How exact the engine computes.", choice_form(Precision), default=Precision.HIGH, rare=True
     )
 
     def __post_init__(self) -> None:
@@ -178,6 +187,7 @@ class Search(Said):
         "Instead of the best plans all trade-offs of two or three terms, e.g. period,energy: every plan "
         "that no other of its class is better than. A time limit is for all of them together.",
         text_form("TERMS"),
+        rare=True,
     )
     top: int = _search("How many of the best plans.", count_form(1, 100_000), default=1)
     distance: int = _search(
@@ -185,21 +195,24 @@ class Search(Said):
         "pairs of requests in the other order count, too.",
         count_form(1, 100_000),
         default=1,
+        rare=True,
     )
     time_limit_s: float | None = attribute(TIME_LIMIT)
     memory_limit_bytes: int | None = _search(
         "Memory that a backend may take; it then runs in a child process, as third-party solvers always "
         "do (with half of the machine's memory, unless given).",
         SOME_SIZE,
+        rare=True,
     )
-    strict_rules: bool = _search("Refuse backends that merely check plans against the rules.", YES)
-    seed: int = _search("Seed of everything random.", count_form(0, 2**31 - 1), default=0)
-    threads: int = _search("Threads of a solver.", count_form(1, 1024), default=1)
+    strict_rules: bool = _search("Refuse backends that merely check plans against the rules.", YES, rare=True)
+    seed: int = _search("Seed of everything random.", count_form(0, 2**31 - 1), default=0, rare=True)
+    threads: int = _search("Threads of a solver.", count_form(1, 1024), default=1, rare=True)
     start: str | None = _search(
         "What exact third-party solvers begin with: a plan and a bound of native algorithms, which take "
         "a share of the time limit, or nothing. both: `compare` asks them twice. Otherwise native; of "
         "many problems (--instances) none.",
         text_form("native|none|both"),
+        rare=True,
     )
 
     @property
@@ -241,6 +254,7 @@ class Race(Said):
         "race: the clearly slower leave after each rung; fixed: 10 s for everybody, as in BetterTogether.",
         choice_form(TuningMode),
         default=TuningMode.RACE,
+        rare=True,
     )
     budget_s: float | None = _race(
         "How long to race: no further visit begins after it, the strongest candidates come first; "
@@ -251,22 +265,22 @@ class Race(Said):
         "Afterwards run the finalists in turns for so long: whether they slow down (heat, throttling), "
         "and whether the order of the first minute holds.",
         span_form("20min", least="600ms", most="24h"),
+        rare=True,
     )
     truth: str | None = _race(
         "With --engine simulated and a shipped problem: the table that the device obeys; otherwise the "
         "default of --costs.",
         not_on_boards="a simulated device needs no board",
+        rare=True,
     )
     noise_permille: int = _race(
-        "With --engine simulated: random variation.",
-        PERCENT,
-        called="--noise",
-        default=20,
+        "With --engine simulated: random variation.", PERCENT, called="--noise", default=20, rare=True
     )
     store: Path | None = _race(
         "File of measurements; otherwise OUT/store.sqlite.",
         file_form(),
         not_on_boards="a board keeps its measurements with the run, and --out brings them back",
+        rare=True,
     )
 
 
@@ -345,5 +359,5 @@ class Folder(Said):
     )
     resume: bool = _output("Go on with what is in the folder: nothing is measured twice.", YES)
     overwrite: bool = _output(
-        "Remove the run that is in the folder first: its files, and none of yours.", YES
+        "Remove the run that is in the folder first: its files, and none of yours.", YES, rare=True
     )

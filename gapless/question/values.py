@@ -29,6 +29,12 @@ ENERGIES = {"nJ": 1, "uJ": 1000, "mJ": 1_000_000, "J": 1_000_000_000}
 SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 """Units of memory, in bytes."""
 
+POWERS = {"mW": 1, "W": 1000}
+"""Units of powers, in milliwatts."""
+
+KELVINS = {"mK": 1, "K": 1000}
+"""Units of differences of temperatures, in millikelvins."""
+
 _MOST_DIGITS = 15
 _AMOUNT = re.compile(rf"(\d{{1,{_MOST_DIGITS}}}(?:\.\d{{1,9}})?) ?([A-Za-z]*)", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
@@ -152,18 +158,6 @@ def amount_words(value: int, units: Mapping[str, int]) -> str:
 _time = partial(_amount, units=TIMES, what="a time", example="30ms")
 
 
-def _span(place: Place, text: str, *, least: int, most: int, example: str) -> float:
-    """Read how long something takes, in seconds."""
-    return (
-        _amount(place, text, units=SPANS, what="a time", example=example, usual="s", least=least, most=most)
-        / 1e6
-    )
-
-
-def _span_text(seconds: float) -> str:
-    return amount_words(round(1e6 * seconds), SPANS)
-
-
 def names_in(place: Place | str, text: str) -> tuple[str, ...]:
     """Return the names between commas; there is one at least, and none is empty."""
     names = tuple(name.strip() for name in text.split(","))
@@ -176,6 +170,17 @@ def names_in(place: Place | str, text: str) -> tuple[str, ...]:
 
 def _sizes(place: Place, text: str) -> tuple[int, ...]:
     return tuple(_count(place, part.strip(), least=1, most=9999) for part in text.split(","))
+
+
+def _taken_sizes(sizes: int | Sequence[int]) -> tuple[int, ...]:
+    found = tuple(map(index, sizes if isinstance(sizes, Sequence) else [sizes]))
+    if not all(1 <= size <= 9999 for size in found) or not found:
+        raise ValueError(found)
+    return found
+
+
+def _taken_names(names: Sequence[str]) -> str:
+    return ",".join(names_in("it", ",".join(names)))
 
 
 def _shares(place: Place, text: str) -> dict[str, int]:
@@ -330,21 +335,30 @@ def number_form(metavar: str, least: float, most: float) -> Form:
     return Form(metavar=metavar, read=read, write=lambda number: repr(float(number)))
 
 
+def scaled_form(
+    metavar: str, units: Mapping[str, int], usual: str, what: str, example: str, *, least: str, most: str
+) -> Form:
+    """Return the form of amounts that Python has as a number of the usual unit, which may be a fraction."""
+    ends = [_amount(Place(""), end, units=units, what=what, example=example) for end in (least, most)]
+    how: dict[str, Any] = {"units": units, "what": what, "example": example, "usual": usual}
+    return Form(
+        metavar=metavar,
+        example=example,
+        read=lambda place, text: _amount(place, text, least=ends[0], most=ends[1], **how) / units[usual],
+        write=lambda value: amount_words(round(value * units[usual]), units),
+    )
+
+
 def span_form(example: str = "30s", *, least: str = "1us", most: str = "10000h", never: bool = False) -> Form:
     """Return the form of how long something takes, in seconds; `never`: may be that, which is infinite."""
-    ends = [_amount(Place(""), end, units=SPANS, what="a time", example=example) for end in (least, most)]
-    read = partial(_span, least=ends[0], most=ends[1], example=example)
-
-    def or_never(place: Place, text: str) -> float:
-        return inf if text == "never" else read(place, text)
-
+    plain = scaled_form("TIME", SPANS, "s", "a time", example, least=least, most=most)
     if not never:
-        return Form(metavar="TIME", example=example, read=read, write=_span_text)
-    return Form(
+        return plain
+    return replace(
+        plain,
         metavar="TIME|never",
-        example=example,
-        read=or_never,
-        write=lambda seconds: "never" if seconds == inf else _span_text(seconds),
+        read=lambda place, text: inf if text == "never" else plain.read(place, text),
+        write=lambda seconds: "never" if seconds == inf else plain.write(seconds),
     )
 
 
@@ -383,7 +397,11 @@ SHARES = Form(metavar="UNIT=PERCENT", read=_shares, write=_shares_text, repeated
 DEADLINES = Form(metavar="NAME=TIME", read=_deadlines, write=_deadlines_text, repeated=True)
 LIST = Form(metavar="NAME,NAME", read=names_in, write=",".join)
 SIZES_OF_BATCHES = Form(
-    metavar="SIZES", read=_sizes, write=lambda sizes: ",".join(map(str, sizes)), example="1,2,4"
+    metavar="SIZES",
+    read=_sizes,
+    write=lambda sizes: ",".join(map(str, sizes)),
+    take=_taken_sizes,
+    example="1,2,4",
 )
 LINES = Form(
     metavar=None,
@@ -392,4 +410,4 @@ LINES = Form(
     repeated=True,
     joint="\n",
 )
-CODE = Form(metavar=None, read=_text, plain=True, names=Names.CODE)
+CODE = Form(metavar=None, read=_text, take=_taken_names, plain=True, names=Names.CODE)

@@ -11,7 +11,11 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ...question.fields import Field, Only, Said
+from ...question.subjects import OPEN_SECONDS
 from .general_options import heading
+
+RARE = {each.option for each in (OPEN_SECONDS,) if each.rare}
+"""Options that few people ask for, of the commands that are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ def _typed(field: Field) -> tuple[Any, Any]:
     if field.argument:
         argument = typer.Argument(metavar=field.form.metavar, help=field.help, show_default=False)
         return Annotated[str | None, argument], None
+    if field.rare:
+        RARE.add(field.option)
     option = heading(field.heading or None)
     if field.flag is not None:
         name = f"--{field.name}/{field.option}" if field.flag is False else field.option

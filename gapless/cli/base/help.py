@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from ...question.question import ASKED
 from .console import console
+from .declared import RARE
 
 ALL = "--help-all"
 """What shows all that is said of each option."""
@@ -30,45 +31,6 @@ _EVERYWHERE = ("--json", "--quiet", "--color")
 
 _LIMITS, _MANY = re.compile(r"--(max|min)-"), 5
 """What limits are called, and how many of them at most have a line each; of more only the names are shown."""
-
-_RARE = frozenset(
-    [
-        "--distance",
-        "--memory-limit",
-        "--strict-rules",
-        "--seed",
-        "--threads",
-        "--start",
-        "--segments",
-        "--over-graph",
-        "--execution",
-        "--overwrite",
-        "--truth",
-        "--noise",
-        "--store",
-        "--simplify",
-        "--materialize",
-        "--input-range",
-        "--open-seconds",
-        "--precision",
-        "--details",
-        "--mode",
-        "--chain",
-        "--granularity",
-        "--pareto",
-        "--emulate",
-        "--sustain",
-        "--max-delay",
-        "--restarts",
-        "--smoothing",
-        "--session-memory",
-        "--behaviour",
-        "--rest",
-        "--power",
-        "--control",
-    ]
-)
-"""What few people ask for: of commands with many options only its names are shown."""
 
 _CROWDED = 35
 """With more options than this a command has many."""
@@ -114,7 +76,7 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
             continue
         yield from _heading(title)
         limits = [name for name, _ in params if _LIMITS.match(name)]
-        rare = [name for name, _ in params if crowded and name.split()[0] in _RARE]
+        rare = [name for name, _ in params if crowded and name.split()[0] in RARE]
         for name, text in params:
             if name not in rare and (len(limits) <= _MANY or name not in limits):
                 yield from _row(name, text, width)

@@ -82,7 +82,7 @@ class Compared(Said):
         "Go on with the comparison of the folder: what is answered is not solved again, what failed is.", YES
     )
     overwrite: bool = _many(
-        "Remove the comparison that is in the folder first: its files, none of yours.", YES
+        "Remove the comparison that is in the folder first: its files, none of yours.", YES, rare=True
     )
 
 

@@ -35,6 +35,7 @@ DetailsOption = Annotated[
         YES,
         heading="How to tune",
         flag=True,
+        rare=True,
     ),
 ]
 

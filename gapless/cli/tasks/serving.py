@@ -51,7 +51,7 @@ _WORKERS = re.compile(r"([^=]+)=(\d{1,4})", re.ASCII)
 _CANNOT = re.compile(r"([^=]+)=(.+)")
 _RULE = re.compile(r"[^,\[]+(?:\[[^\]]*\])?")
 _LOOK_S = 1.0
-_HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?)", re.ASCII)
+_HOT = re.compile(r"([^=]+)=([^:]+):(\d+(?:\.\d+)?) ?C", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,8 +230,8 @@ def behaviour_of(service: Service) -> Behaviour | None:
 
 
 def _sources_of(service: Service, coordinator: Coordinator) -> list[Source]:
-    """Return what takes units away: a file, zones from texts such as "core1=thermal_zone0:85", and models."""
-    zones = _parsed(service.hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85")
+    """Return what takes units away: a file, zones such as "core1=thermal_zone0:85C", and models."""
+    zones = _parsed(service.hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85C")
     rest, behaviour = service.rest_kelvin, behaviour_of(service)
     found: list[Source] = [HotZone.of(unit, zone, float(limit), rest) for unit, zone, limit in zones]
     modelled = behaviour is not None and any(unit.heat for unit in behaviour.units)

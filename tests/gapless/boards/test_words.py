@@ -35,6 +35,29 @@ def test_limits_and_terms_are_said_as_gapless_takes_them(told: list[str]) -> Non
     assert sorted(told) == ["--max-units=2", "--pareto=period,energy"]
 
 
+def test_engines_and_batches_are_said_as_elsewhere_in_python(told: list[str]) -> None:
+    board = gapless.on("pi@board")
+    with pytest.raises(_Asked):
+        board.tune("squeezenet", engine=["mnn", "onnxruntime"])
+    with pytest.raises(_Asked):
+        board.profile("squeezenet", batch=4)
+    with pytest.raises(_Asked):
+        board.profile("squeezenet", batch=[1, 2])
+    assert told == ["--engine=mnn,onnxruntime", "--batch=4", "--batch=1,2"]
+
+
+@pytest.mark.parametrize("words", [{"engine": [object()]}, {"engine": []}, {"engine": ["mnn", ""]}])
+def test_engines_of_a_board_are_names(words: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="engine is "):
+        gapless.on("pi@board").tune("squeezenet", **words)
+
+
+@pytest.mark.parametrize("batch", [0, [], [1, 10_000], True, 1.5])
+def test_what_is_no_batch_is_refused(batch: Any) -> None:
+    with pytest.raises(InvalidInputError, match="batch is "):
+        gapless.on("pi@board").profile("squeezenet", batch=batch)
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -95,7 +95,7 @@ def test_the_bound(cli: Cli, tmp_path: Path) -> None:
 
 def test_conditions_are_said(cli: Cli) -> None:
     words = ("--late", "drop", "--noise-estimates", "30%", "--noise-times", "10 %", "--smoothing", "0")
-    run = cli("requests", "coordinate", "overload", *SHORT, *words, "--power", "8.5", "--split", "2")
+    run = cli("requests", "coordinate", "overload", *SHORT, *words, "--power", "8500mW", "--split", "2")
     assert run.code == 0
     for text in ("Late requests are dropped", "wrong by up to 30", "vary by up to 10", "stay as they are"):
         assert text in run.out
@@ -127,7 +127,7 @@ def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
         (("eagleeye", *SHORT, "--noise-times", "30"), "--noise-times is '30', must be a percentage"),
         (("eagleeye", *SHORT, "--multipliers", "1,2"), "has no applications"),
         (("four-apps", *SHORT, "--multipliers", "0"), "expected numbers above 0"),
-        (("eagleeye", *SHORT, "--power", "0.1"), "is too small for 'pixel4'"),
+        (("eagleeye", *SHORT, "--power", "100mW"), "is too small for 'pixel4'"),
         (("eagleeye", "--platform", "pixel4", "--here"), "--platform is for simulations"),
         (("mine.json", "--platform", "pixel4"), "mine.json"),
     ],
@@ -148,7 +148,7 @@ def test_policies_that_may_start_any_chunk_take_no_limits_of_sessions_and_those_
     assert "replan: all sessions are loaded, it may start any chunk" in " ".join(
         (said.out + said.err).split()
     )
-    refused = cli(*asked, "--policy", "adaptive", "--power", "7.4")
+    refused = cli(*asked, "--policy", "adaptive", "--power", "7.4W")
     assert (refused.code, "'adaptive' takes no budget of power" in refused.err.replace("\n", " ")) == (
         2,
         True,

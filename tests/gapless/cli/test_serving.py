@@ -68,6 +68,9 @@ def test_energy_is_simulated_where_the_machine_tells_none(monkeypatch: pytest.Mo
 def test_rest_needs_a_heat(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(BEHAVIOUR)
     words = ("serve", "squeezenet", "--port", "0", "--seconds", "1s", "--behaviour", tmp_path / "b.json")
-    refused = cli(*words, "--rest", "5")
+    bare = cli(*words, "--rest", "5")
+    assert bare.code == 2
+    assert "--rest: '5' has no unit (mK, K), e.g. 5K" in bare.err
+    refused = cli(*words, "--rest", "5K")
     assert refused.code == 2
     assert "--rest needs a heat" in refused.err
