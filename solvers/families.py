@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..formulations.errors import BackendFailedError, InvalidProblemError
+from ..formulations.judge import examined
 from ..formulations.plan import Plan
 from ..formulations.plugins import Companions, PluginError
 from ..formulations.problem import Problem
@@ -70,6 +71,13 @@ class Start:
 
     code: Any = None
     at_least: int | None = None
+
+
+def best_start(problem: Problem, codes: Iterable[Any]) -> Start:
+    """Return the best valid one of some plans by index; without any, nothing is known."""
+    rated = [(code, *examined(problem, code)) for code in codes]
+    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
+    return Start(code=min(valid)[1] if valid else None)
 
 
 Solve = Callable[[Problem, SolveOptions, Support], Claim]

@@ -43,7 +43,7 @@ from ...formulations.judge import examined
 from ...formulations.parts import Part
 from ...formulations.problem import Problem
 from ...formulations.validation import MAX_COUNT
-from ..families import Start
+from ..families import Start, best_start
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .facts import Facts, is_known
 from .instance import Instance, build_instance
@@ -161,10 +161,8 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
         for unit in range(chain.unit_count)
         if chain.runs(0, chain.layer_count, unit)
     ]
-    rated = [(code, *examined(problem, code)) for code in whole]
-    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
-    known = Start(code=min(valid)[1]) if valid else Start()
-    if valid:
+    known = best_start(problem, whole)
+    if known.code is not None:
         yield known
     from . import FAMILY  # which names this module
 

@@ -11,7 +11,7 @@ from ...formulations.cooperation.quantities import most_stage_us
 from ...formulations.cooperation.tables import groups_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
-from ..families import Start
+from ..families import Start, best_start
 from ..protocol import (
     Claim,
     Deadline,
@@ -169,10 +169,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     limit_s, known = options.time_limit_s, Start()
     deadline = Deadline(None if limit_s is None else _START_SHARE * limit_s)
     if limit_s is not None:
-        rated = [(code, *examined(problem, code)) for code in PicoBackend().whole(problem)]
-        terms = problem.objective.terms
-        valid = [(numbers.values(terms), code) for code, numbers, broken in rated if not broken]
-        known = Start(code=min(valid)[1] if valid else None)
+        known = best_start(problem, PicoBackend().whole(problem))
         yield known
     if too_large(problem):
         return

@@ -25,7 +25,7 @@ from ...formulations.pipelines.quantities import PipelineQuantity as Q
 from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
-from ..families import Start
+from ..families import Start, best_start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
 from ..showing import Showing
 from .arrays import NEVER, KindArrays, build_arrays, merged
@@ -295,7 +295,7 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     """
     cluster, limit_s, known = cluster_of(problem), options.time_limit_s, Start()
     if limit_s is not None:
-        known = Start(code=_whole(problem, cluster))
+        known = best_start(problem, whole_plans(cluster))
         yield known
     from .arrays import build_arrays
 
@@ -307,10 +307,3 @@ def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
     if best is None or examined(problem, best)[1]:
         best = known.code
     yield Start(code=best, at_least=root.bound)
-
-
-def _whole(problem: Problem, cluster: Cluster) -> Pipes | None:
-    """Return the best valid plan of a single chunk, or None."""
-    rated = [(code, *examined(problem, code)) for code in whole_plans(cluster)]
-    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
-    return min(valid)[1] if valid else None
