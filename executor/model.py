@@ -68,18 +68,11 @@ class TensorSpec(FileContent):
 class TensorPart:
     """Some positions of a tensor along one axis.
 
-    Attributes
-    ----------
-    whole
-        The tensor.
-    axis
-        Index of the axis.
-    start, stop
-        Which positions [start, stop).
+    `start`, `stop`: which positions [start, stop).
     """
 
-    whole: TensorSpec
-    axis: int
+    whole: TensorSpec  # the tensor
+    axis: int  # index of the axis
     start: int
     stop: int
 
@@ -125,31 +118,21 @@ class PieceContent(Protocol):
 class Piece:
     """Consecutive layers of one model, ready for an engine.
 
-    Attributes
-    ----------
-    name
-        For messages, e.g. "mobilenetv2[3:17)".
-    digest
-        Hexadecimal digest of its content: key of everything that is derived from it.
-    inputs, outputs
-        The tensors that cross its borders, in the order of the content. A tensor that is alive
-        before and after, but that it does not touch, is in neither.
-    content
-        The piece itself; read when it is needed.
-    prefix
-        What precedes the names of its tensors in task slots, and in the network, where several models
-        follow each other.
-    parts
-        Of a tile: which part of which tensor each input, then each output is; empty: they are whole.
+    `inputs`, `outputs`: the tensors that cross its borders, in the order of the content. A tensor that is
+    alive before and after, but that it does not touch, is in neither.
     """
 
     name: str
-    digest: str
+    """For messages, e.g. "mobilenetv2[3:17)"."""
+    digest: str  # hexadecimal digest of its content: key of everything that is derived from it
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    content: PieceContent
+    content: PieceContent  # the piece itself; read when it is needed
     prefix: str = ""
+    """What precedes the names of its tensors in task slots, and in the network, where several models follow
+    each other."""
     parts: tuple[TensorPart, ...] = ()
+    """Of a tile: which part of which tensor each input, then each output is; empty: they are whole."""
 
 
 class Model(Protocol):
@@ -176,10 +159,7 @@ class Model(Protocol):
         One piece for a model from one file; one for each model that the chunk touches where several
         models follow each other in one network.
 
-        Raises
-        ------
-        InvalidPlanError
-            The range is not between two legal cuts.
+        Raises InvalidPlanError: the range is not between two legal cuts.
         """
         ...
 
@@ -198,12 +178,8 @@ class Model(Protocol):
     def reference(self, inputs: Arrays, *, also: Collection[str] = ()) -> dict[str, NDArray[Any]]:
         """Return the right outputs for some inputs, from the uncut model.
 
-        Parameters
-        ----------
-        inputs
-            All inputs, by name.
-        also
-            Names of further tensors that cross a legal cut and are wanted too.
+        `inputs`: all inputs, by name; `also`: names of further tensors that cross a legal cut and are wanted
+        too.
         """
         ...
 
@@ -215,10 +191,7 @@ class OpenToSamples(Protocol):
     def with_samples(self, samples: Samples) -> Model:
         """Return the same model, tried with inputs of a user, or in some range.
 
-        Raises
-        ------
-        InvalidInputError
-            They do not fit its inputs; all defects at once.
+        Raises InvalidInputError: they do not fit its inputs; all defects at once.
         """
         ...
 
@@ -226,10 +199,7 @@ class OpenToSamples(Protocol):
 def with_samples(model: Model, samples: Samples) -> Model:
     """Return a model that is tried with other inputs.
 
-    Raises
-    ------
-    InvalidInputError
-        It takes no other inputs than its own, or these do not fit; all defects at once.
+    Raises InvalidInputError: it takes no other inputs than its own, or these do not fit; all defects at once.
     """
     if not isinstance(model, OpenToSamples):
         raise InvalidInputError(f"the inputs of {model.network.name!r} are its own: no others can be given")
@@ -257,14 +227,8 @@ class OpenToDecisions(Protocol):
 def references(model: Model, seeds: Sequence[int], names: Collection[str] = ()) -> dict[str, Reference]:
     """Return what tensors of a model should hold for its sample inputs of some seeds.
 
-    Parameters
-    ----------
-    model
-        The uncut model.
-    seeds
-        One sample each. The scale of a tensor comes from all of them: use three or more.
-    names
-        Which tensors that cross a cut; its outputs are always there.
+    `model`: the uncut model; `seeds`: one sample each. The scale of a tensor comes from all of them: use
+    three or more; `names`: which tensors that cross a cut; its outputs are always there.
     """
     outputs = [spec.name for spec in model.outputs]
     wanted = dict.fromkeys([*outputs, *names])
@@ -295,10 +259,7 @@ def decision_of(model: Model, tensor: str) -> Decision | None:
 def reordered(model: Model, order: Sequence[int]) -> Model:
     """Return a model with its layers in another topological order; empty: as it is.
 
-    Raises
-    ------
-    InvalidPlanError
-        Its layers run in their own order only.
+    Raises InvalidPlanError: its layers run in their own order only.
     """
     if not order:
         return model
@@ -322,10 +283,7 @@ def in_order_of(model: Model, network: Network) -> Model:
 def check_range(network: Network, start: int, stop: int) -> None:
     """Require that a chunk [start, stop) lies between two legal cuts of a network, or its ends.
 
-    Raises
-    ------
-    InvalidPlanError
-        It does not.
+    Raises InvalidPlanError: it does not.
     """
     count = len(network.layers)
     if not 0 <= start < stop <= count:

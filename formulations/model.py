@@ -15,37 +15,19 @@ Values = Callable[[Variable], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """An expression that must be true.
+    """An expression that must be true."""
 
-    Attributes
-    ----------
-    name
-        Where it comes from: a part of the encoding, the name of a limit or of a user's rule.
-    expr
-        The condition.
-    """
-
-    name: str
-    expr: BoolExpr
+    name: str  # where it comes from: a part of the encoding, the name of a limit or of a user's rule
+    expr: BoolExpr  # the condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Something that takes a fixed time, if it is done at all.
+    """Something that takes a fixed time, if it is done at all."""
 
-    Attributes
-    ----------
-    start
-        When it begins.
-    length
-        How long it takes.
-    present
-        Whether it is done: a variable of the encoding.
-    """
-
-    start: Expr
-    length: int
-    present: BoolVar
+    start: Expr  # when it begins
+    length: int  # how long it takes
+    present: BoolVar  # whether it is done: a variable of the encoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +35,10 @@ class Sharing:
     """Tasks that share something which can do one of them at a time: no two of them overlap.
 
     Solvers that know tasks take them as they are, all others take the rows.
-
-    Attributes
-    ----------
-    tasks
-        The tasks.
-    rows
-        The same as expressions.
     """
 
-    tasks: tuple[Task, ...]
-    rows: tuple[BoolExpr, ...]
+    tasks: tuple[Task, ...]  # the tasks
+    rows: tuple[BoolExpr, ...]  # the same as expressions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,37 +46,21 @@ class Model:
     """Constraints over the variables of an encoding and over the quantities of a plan.
 
     The variables are those that the expressions mention.
-
-    Attributes
-    ----------
-    constraints
-        All must hold.
-    definitions
-        What each quantity of a plan (`QuantityInfo`) means in terms of the encoding's own variables
-        and of other quantities. Lowering puts in the ones that are used.
-    sharing
-        Tasks that keep each other waiting.
     """
 
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[Constraint, ...]  # all must hold
     definitions: Mapping[VariableKey, Expr]
-    sharing: tuple[Sharing, ...] = ()
+    """What each quantity of a plan (`QuantityInfo`) means in terms of the encoding's own variables and of
+    other quantities. Lowering puts in the ones that are used."""
+    sharing: tuple[Sharing, ...] = ()  # tasks that keep each other waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """A smaller model, for a bound: every plan is a solution of it, with a value of at most its first term.
+    """A smaller model, for a bound: each plan is a solution of it, with a value of at most its first term."""
 
-    Attributes
-    ----------
-    constraints
-        What holds of all plans.
-    objective
-        What is at most the first term of the objective.
-    """
-
-    constraints: tuple[BoolExpr, ...]
-    objective: Expr
+    constraints: tuple[BoolExpr, ...]  # what holds of all plans
+    objective: Expr  # what is at most the first term of the objective
 
 
 class Structure(StrEnum):
@@ -138,62 +97,32 @@ class Digits(Generic[CodeT]):
     """The canonical order of plans whose terms are equal, as numbers that a model can speak about.
 
     Comparing the lists of digits of two plans lexicographically is comparing their canonical keys.
-
-    Attributes
-    ----------
-    symbols
-        One expression a digit.
-    base
-        Digits are at least 0 and less than this.
-    of
-        From a plan to its digits.
     """
 
-    symbols: tuple[Expr, ...]
-    base: int
-    of: Callable[[CodeT], Sequence[int]]
+    symbols: tuple[Expr, ...]  # one expression a digit
+    base: int  # digits are at least 0 and less than this
+    of: Callable[[CodeT], Sequence[int]]  # from a plan to its digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded(Generic[CodeT]):
-    """A problem as a model, and the way back from its solutions to plans.
+    """A problem as a model, and the way back from its solutions to plans."""
 
-    Attributes
-    ----------
-    name
-        Name of the encoding.
-    model
-        The model.
-    decode
-        Plan of a solution.
-    exclude
-        The condition that a plan is another one.
-    structure
-        What it is like.
-    digits
-        The canonical order in the model. None: plans with equal terms are not told apart; any will do.
-    complete
-        Whether every valid plan is a solution; otherwise a best one is.
-    assign
-        The value of every variable on a plan, for solvers that can start from one; None: not known.
-    settle
-        From a valid plan to an equally good one that is a solution.
-    relaxed
-        From a lower bound on the first term to a model that may have a larger one, quickly solved; None:
-        there is none.
-    tighter
-        Further rows, which need not be there because plans are judged, for when a solution was worse than the
-        model said; None: there are none.
-    """
-
-    name: str
-    model: Model
-    decode: Callable[[Values], CodeT]
-    exclude: Callable[[CodeT], BoolExpr]
-    structure: Structure = Structure.CHOICE
+    name: str  # name of the encoding
+    model: Model  # the model
+    decode: Callable[[Values], CodeT]  # plan of a solution
+    exclude: Callable[[CodeT], BoolExpr]  # the condition that a plan is another one
+    structure: Structure = Structure.CHOICE  # what it is like
     digits: Digits[CodeT] | None = None
-    complete: bool = True
+    """The canonical order in the model. None: plans with equal terms are not told apart; any will do."""
+    complete: bool = True  # whether every valid plan is a solution; otherwise a best one is
     assign: Callable[[CodeT], Mapping[VariableKey, int]] | None = None
+    """The value of every variable on a plan, for solvers that can start from one; None: not known."""
     settle: Callable[[CodeT], CodeT] = lambda code: code
+    """From a valid plan to an equally good one that is a solution."""
     relaxed: Callable[[int], Relaxation] | None = None
+    """From a lower bound on the first term to a model that may have a larger one, quickly solved; None: there
+    is none."""
     tighter: Callable[[], tuple[Constraint, ...]] | None = None
+    """Further rows, which need not be there because plans are judged, for when a solution was worse than the
+    model said; None: there are none."""

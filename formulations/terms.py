@@ -43,40 +43,24 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class TermInfo:
-    """A quantity that can be minimised.
+    """A quantity that can be minimised."""
 
-    Attributes
-    ----------
-    name
-        Its name in objectives.
-    text
-        What it is, in one sentence.
-    dimension
-        What it counts.
-    field
-        The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
-        Nothing: the name and what its dimension ends in, "period_us".
-    label
-        What tables call it; nothing: the name, in words.
-    most
-        From the tables to its largest possible value (the least is 0): rules can speak about it as the
-        quantity `field`. None: they cannot, or there is a quantity with more to say.
-    excess
-        Of a ratio: from the tables and a value to an expression that is at most 0 exactly if the term is at
-        most that value. None: the term is the quantity `field`, an integer expression.
-    costly
-        Whether computing it takes long: scores have it when it is asked for (`Score.later`).
-    """
-
-    name: str
-    text: str
-    dimension: Dimension = Dimension.COUNT
+    name: str  # its name in objectives
+    text: str  # what it is, in one sentence
+    dimension: Dimension = Dimension.COUNT  # what it counts
     _: KW_ONLY
     field: str = ""
-    label: str = ""
+    """The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
+    Nothing: the name and what its dimension ends in, "period_us"."""
+    label: str = ""  # what tables call it; nothing: the name, in words
     most: Callable[..., int] | None = None
+    """From the tables to its largest possible value (the least is 0): rules can speak about it as the
+    quantity `field`. None: they cannot, or there is a quantity with more to say."""
     excess: Callable[[Any, int], Expr] | None = None
+    """Of a ratio: from the tables and a value to an expression that is at most 0 exactly if the term is at
+    most that value. None: the term is the quantity `field`, an integer expression."""
     costly: bool = False
+    """Whether computing it takes long: scores have it when it is asked for (`Score.later`)."""
 
     def __post_init__(self) -> None:
         """Fill in what follows from the name."""
@@ -86,18 +70,11 @@ class TermInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """One index of a quantity.
+    """One index of a quantity."""
 
-    Attributes
-    ----------
-    name
-        What it counts: "unit", "layer", "request".
-    allowed
-        From the tables and the indices before it to the values that it can take.
-    """
-
-    name: str
+    name: str  # what it counts: "unit", "layer", "request"
     allowed: Callable[..., Sequence[int]]
+    """From the tables and the indices before it to the values that it can take."""
 
 
 UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
@@ -106,30 +83,18 @@ UNIT = Index(name="unit", allowed=lambda tables, *_: range(tables.unit_count))
 
 @dataclass(frozen=True, slots=True)
 class QuantityInfo:
-    """A number of a plan that rules can speak about; as an expression it is a variable.
+    """A number of a plan that rules can speak about; as an expression it is a variable."""
 
-    Attributes
-    ----------
-    name
-        Its name in expressions and files, with the unit as last word.
-    text
-        What it is, in words.
-    indices
-        What it is about; none for a quantity of the whole plan.
-    most
-        From the tables and the indices to its largest possible value (the least is 0). None: it is true or
-        false.
-    read
-        From the numbers of a plan and the indices to its value. None: the attribute of that name, which is a
-        number, a method of the indices, or numbers by index (of a mapping 0 where there is none).
-    """
-
-    name: str
-    text: str
-    indices: tuple[Index, ...] = ()
+    name: str  # its name in expressions and files, with the unit as last word
+    text: str  # what it is, in words
+    indices: tuple[Index, ...] = ()  # what it is about; none for a quantity of the whole plan
     _: KW_ONLY
     most: Callable[..., int] | None = None
+    """From the tables and the indices to its largest possible value (the least is 0). None: it is true or
+    false."""
     read: Callable[..., int] | None = None
+    """From the numbers of a plan and the indices to its value. None: the attribute of that name, which is a
+    number, a method of the indices, or numbers by index (of a mapping 0 where there is none)."""
 
 
 InfoT = TypeVar("InfoT", TermInfo, QuantityInfo)
@@ -185,12 +150,7 @@ def _at(value: Any, *indices: int) -> Any:
 class Quantities:
     """The quantities of a problem as variables of expressions, with bounds that hold for every plan.
 
-    Parameters
-    ----------
-    infos
-        The quantities of the formulation.
-    tables
-        The integer tables of the problem.
+    `infos`: the quantities of the formulation; `tables`: the integer tables of the problem.
     """
 
     def __init__(self, infos: Mapping[str, QuantityInfo], tables: Any) -> None:
@@ -209,10 +169,7 @@ class Quantities:
     def find(self, name: str, args: Sequence[Any]) -> Variable:
         """Return a quantity by a name and indices that come from outside.
 
-        Raises
-        ------
-        KeyError
-            There is no such quantity; its only argument says what there is.
+        Raises KeyError: there is no such quantity; its only argument says what there is.
         """
         info = self._infos.get(name)
         if info is None:

@@ -43,34 +43,18 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """What random problems of a formulation are drawn from (`Instances.draw`).
+    """What random problems of a formulation are drawn from (`Instances.draw`)."""
 
-    Attributes
-    ----------
-    sizes
-        Names of its sizes: whole numbers.
-    switches
-        Names of what else it takes: yes or no.
-    """
-
-    sizes: tuple[str, ...]
-    switches: tuple[str, ...] = ()
+    sizes: tuple[str, ...]  # names of its sizes: whole numbers
+    switches: tuple[str, ...] = ()  # names of what else it takes: yes or no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What is known before an exact search begins.
+    """What is known before an exact search begins."""
 
-    Attributes
-    ----------
-    code
-        A valid plan by index, or None.
-    at_least
-        A lower bound on the first term of the objective, or None.
-    """
-
-    code: Any = None
-    at_least: int | None = None
+    code: Any = None  # a valid plan by index, or None
+    at_least: int | None = None  # a lower bound on the first term of the objective, or None
 
 
 def best_start(problem: Problem, codes: Iterable[Any]) -> Start:
@@ -109,58 +93,28 @@ class Instances:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """How backends for one formulation answer problems of another, whose plans theirs are, too.
+    """How backends for one formulation answer problems of another, whose plans theirs are, too."""
 
-    Attributes
-    ----------
-    formulation
-        Name of the other one.
-    problem
-        From a problem of it to what is asked of the backends.
-    plan
-        From a plan of theirs to the same one of the other formulation.
-    searches
-        Which of its plans these are, in words.
-    """
-
-    formulation: str
-    problem: Callable[[Problem], Problem]
-    plan: Callable[[Plan], Plan]
-    searches: str
+    formulation: str  # name of the other one
+    problem: Callable[[Problem], Problem]  # from a problem of it to what is asked of the backends
+    plan: Callable[[Plan], Plan]  # from a plan of theirs to the same one of the other formulation
+    searches: str  # which of its plans these are, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What there is for the problems of one formulation.
+    """What there is for the problems of one formulation."""
 
-    Attributes
-    ----------
-    support
-        What the backend `native` can do; None: it does not solve them.
-    search
-        Imports and returns what solves them.
-    backends
-        Names of further backends for them.
-    classes
-        Imports and returns the classes of these backends.
-    instances
-        Imports and returns what backends are compared on.
-    drawn
-        What random instances are drawn from.
-    usual
-        What a comparison does when nothing is said.
-    translation
-        Imports and returns how its backends answer problems of another formulation.
-    """
-
-    support: Support | None = None
-    search: Callable[[], Search] | None = None
-    backends: tuple[str, ...] = ()
+    support: Support | None = None  # what the backend `native` can do; None: it does not solve them
+    search: Callable[[], Search] | None = None  # imports and returns what solves them
+    backends: tuple[str, ...] = ()  # names of further backends for them
     classes: Callable[[], Iterable[type[Backend]]] = tuple
-    instances: Callable[[], Instances] | None = None
-    drawn: Drawn | None = None
-    usual: Usual = Usual(names=EXACT_BACKENDS)
+    """Imports and returns the classes of these backends."""
+    instances: Callable[[], Instances] | None = None  # imports and returns what backends are compared on
+    drawn: Drawn | None = None  # what random instances are drawn from
+    usual: Usual = Usual(names=EXACT_BACKENDS)  # what a comparison does when nothing is said
     translation: Callable[[], Translation] | None = None
+    """Imports and returns how its backends answer problems of another formulation."""
 
 
 _families = Companions(
@@ -176,10 +130,7 @@ def register_family(formulation: str, family: Family) -> None:
 def family_of(formulation: str) -> Family:
     """Return what there is for a formulation; an empty `Family` where there is nothing.
 
-    Raises
-    ------
-    BackendFailedError
-        That of another package cannot be loaded.
+    Raises BackendFailedError: that of another package cannot be loaded.
     """
     try:
         return _families.of(formulation)

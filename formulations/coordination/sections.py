@@ -22,18 +22,14 @@ Session = tuple[int, int, int]
 class Section:
     """Consecutive layers [start, stop) of one network that the same units can run.
 
-    Attributes
-    ----------
-    start, stop
-        First layer, and one past the last.
-    units
-        Indices of the units that can run all of them; empty where layers cannot be cut apart and no unit
-        runs them all.
+    `start`, `stop`: first layer, and one past the last.
     """
 
     start: int
     stop: int
     units: frozenset[int]
+    """Indices of the units that can run all of them; empty where layers cannot be cut apart and no unit runs
+    them all."""
 
 
 def sections_of(chain: Chain, borders: Collection[int] = ()) -> tuple[Section, ...]:

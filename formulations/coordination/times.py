@@ -14,40 +14,22 @@ SMOOTHING = 0.1
 
 
 class Option(NamedTuple):
-    """A chunk that a request can start with.
+    """A chunk that a request can start with."""
 
-    Attributes
-    ----------
-    stop
-        Number of sections that are done afterwards.
-    unit
-        Where it runs.
-    time_us
-        Its expected time.
-    """
-
-    stop: int
-    unit: int
-    time_us: int
+    stop: int  # number of sections that are done afterwards
+    unit: int  # where it runs
+    time_us: int  # its expected time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTimes:
-    """Expected times of one network, before anything is observed.
+    """Expected times of one network, before anything is observed."""
 
-    Attributes
-    ----------
-    sections
-        Number of its sections.
-    chunk_us
-        By first section, one past the last, and unit; what is not there cannot run.
-    loaded
-        The chunks that may be started: those with a session (`sessions`); None: all.
-    """
-
-    sections: int
+    sections: int  # number of its sections
     chunk_us: Mapping[Session, float]
+    """By first section, one past the last, and unit; what is not there cannot run."""
     loaded: frozenset[Session] | None = None
+    """The chunks that may be started: those with a session (`sessions`); None: all."""
 
 
 class Times:
