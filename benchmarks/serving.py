@@ -1,12 +1,15 @@
 """What serving costs and withstands: latency that is added, overload, killed workers, units taken away.
 
     python -m benchmarks.serving --rounds 500
+    python -m benchmarks.serving --minutes 30 --factor 2
     python -m benchmarks.serving --minutes 30 --kill-every 5
     python -m benchmarks.serving --kills 50
     python -m benchmarks.serving --json-seconds 20
 
 Clients are processes of their own. Direct calls of the coordinator and calls over the server take turns, so
-that both see the same machine. Under load, requests come at a fixed rate, whatever becomes of earlier ones.
+that both see the same machine (`serving_overhead` has other servers beside it). Under load, requests come at
+a fixed rate, a multiple of what the coordinator was seen to do just before, whatever becomes of earlier ones;
+memory is that of processes with shared pages in parts (PSS).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import IO
 
 import numpy as np
@@ -32,11 +35,13 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.executor.coordination.tally import Fate
+from gapless.executor.coordination.tally import Fate, Statistics
 from gapless.formulations.coordination.record import percentile
 
+from .processes import descendants, resident_bytes
+
 _MIB = 2**20
-_LANES = 96
+_LANES = 256
 """Connections of the load: more than the queue is long, or nothing would be refused."""
 
 
@@ -150,8 +155,9 @@ def _load(server: gapless.running.Server, options: argparse.Namespace) -> Table:
         f"{rate:.0f} requests a second, {options.factor:g} times what it can do, {options.minutes:g} minutes",
         "minutes",
         "server, MiB",
-        "workers, MiB",
+        "its processes, MiB",
         "waiting",
+        "answered",
     )
     drawn, killed = random.Random(options.seed), 0
     with _client(server, options, "load", str(rate), str(60 * options.minutes)) as client:
@@ -166,21 +172,30 @@ def _load(server: gapless.running.Server, options: argparse.Namespace) -> Table:
                 if pids := list(coordinator.pids.values()):
                     os.kill(drawn.choice(pids), signal.SIGKILL)
             time.sleep(max(0.0, until_s - time.monotonic()))
-            workers = sum(map(_rss_bytes, coordinator.pids.values()))
+            others = sum(map(resident_bytes, {*descendants(os.getpid())} - {client.pid}))
+            now = coordinator.statistics()
             table.add_row(
                 f"{(time.monotonic() - begin_s) / 60:.1f}",
-                f"{_rss_bytes(os.getpid()) / _MIB:.1f}",
-                f"{workers / _MIB:.1f}",
-                str(coordinator.statistics().waiting),
+                f"{resident_bytes(os.getpid()) / _MIB:.1f}",
+                f"{others / _MIB:.1f}",
+                str(now.waiting),
+                f"{_answered(now) - _answered(before):,}",
             )
         out, _ = client.communicate(timeout=120)
-    codes = json.loads(out)
+    found = json.loads(out)
     after = coordinator.statistics()
-    answered = sum(after.total(fate) - before.total(fate) for fate in (Fate.ANSWERED, Fate.LATE))
-    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(codes.items()))  # 0: no answer
+    said = ", ".join(f"{code}: {number:,}" for code, number in sorted(found["codes"].items()))
     failed = after.total(Fate.FAILED) - before.total(Fate.FAILED)
-    table.caption = f"by code {said}; {answered:,} answered by units, {failed} failed; {killed} kills"
+    table.caption = (
+        f"by code {said} (0: no answer; -1: not sent, as all connections were busy)\n"
+        f"{_answered(after) - _answered(before):,} answered by units, {failed} failed, {killed} kills\n"
+        f"answers: p50 {found['p50_ms']:,.0f} ms, p99 {found['p99_ms']:,.0f} ms"
+    )
     return table
+
+
+def _answered(counts: Statistics) -> int:
+    return counts.total(Fate.ANSWERED) + counts.total(Fate.LATE)
 
 
 def _kills(server: gapless.running.Server, options: argparse.Namespace) -> Table:
@@ -359,28 +374,29 @@ def _be_client(port: int, model: str, words: Sequence[str], orders: IO[str]) -> 
     rate, seconds = float(words[1]), float(words[2])
     begin_s = time.monotonic()
     with ThreadPoolExecutor(_LANES) as pool:
-        found = pool.map(
-            lambda lane: Counter(_lane(_Caller(port, model), lane, rate, seconds, begin_s=begin_s)),
+        lanes = pool.map(
+            lambda lane: list(_lane(_Caller(port, model), lane, rate, seconds, begin_s=begin_s)),
             range(_LANES),
         )
-        print(json.dumps(sum(found, Counter())))
+        calls = list(chain.from_iterable(lanes))
+    codes = Counter(code for code, _ in calls)
+    taken = sorted(took_ms for code, took_ms in calls if code == 200)
+    p50_ms, p99_ms = percentile(taken, 500), percentile(taken, 990)
+    print(json.dumps({"codes": codes, "p50_ms": p50_ms or 0.0, "p99_ms": p99_ms or 0.0}))
 
 
-def _lane(caller: _Caller, lane: int, rate: float, seconds: float, *, begin_s: float) -> Iterator[int]:
+def _lane(
+    caller: _Caller, lane: int, rate: float, seconds: float, *, begin_s: float
+) -> Iterator[tuple[int, float]]:
+    """Yield the code of each call and how long it took, milliseconds; -1: it was not made."""
     for number in range(lane, int(rate * seconds), _LANES):
         at_s = begin_s + number / rate
         if at_s < time.monotonic() - 1:
-            continue  # the lane is behind: others have sent meanwhile
+            yield -1, 0.0  # the lane is behind: others have sent meanwhile
+            continue
         time.sleep(max(0.0, at_s - time.monotonic()))
-        yield caller.call()
-
-
-def _rss_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0  # it has just been killed
+        start_s = time.monotonic()
+        yield caller.call(), 1000 * (time.monotonic() - start_s)
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -47,7 +47,6 @@ ONLY_IN = {
     "sqlite3": {"executor/tuning"},
     "pyarrow": {"gapless/sweeps/table.py"},
     "ray": {"executor/cluster", "gapless/sweeps/over_ray.py"},
-    "uvicorn": {"gapless/serving"},
     "h11": {"gapless/serving"},
     "grpc": {"gapless/serving"},
     "google": {"gapless/serving/wire.py", "gapless/serving/grpc_server.py"},

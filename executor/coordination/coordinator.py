@@ -369,6 +369,7 @@ class Coordinator:
         priority: int = 0,
         expires: bool = False,
         places: Sequence[Place] = (),
+        arrival_ns: int | None = None,
     ) -> Future[Served]:
         """Take a request, and return where its answer will be; it cannot be cancelled.
 
@@ -379,13 +380,16 @@ class Coordinator:
         inputs
             By name; copied.
         deadline_us
-            By when after now it has to be done; None: as the model was registered.
+            By when after its arrival it has to be done; None: as the model was registered.
         priority
             Requests of smaller numbers are decided about first.
         expires
             Whether it is dropped once it cannot meet its deadline, whatever `late` says.
         places
             Of the requests that it answers, where they were held before; they count as long as it does.
+        arrival_ns
+            When it arrived, nanoseconds of the monotonic clock: latency and lateness count from then. None:
+            now.
 
         Raises
         ------
@@ -396,7 +400,7 @@ class Coordinator:
         RefusedRequestError
             The coordinator is closed, the model is unloaded, or no unit that is there can run it.
         """
-        arrival_ns = monotonic_ns()
+        arrival_ns = monotonic_ns() if arrival_ns is None else arrival_ns
         known = self._registered.get(name)
         if known is None and name in self._known:
             raise _unloaded(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ from . import protocol
 from .access import Access, Group
 from .codec import Codec
 from .messages import (
+    ARRIVAL,
     JSON,
     Bodies,
     Body,
@@ -85,7 +87,8 @@ class App:
     async def _reply(self, scope: Message, headers: Headers, receive: Receive) -> Reply:
         words = [unquote(word) for word in scope["raw_path"].decode("latin-1").strip("/").split("/")]
         self._access.check(_group(words), headers)
-        service = self.service
+        service, arrival_s = self.service, scope.get(ARRIVAL)
+        arrival_ns = None if arrival_s is None else round(1e9 * arrival_s)
         match scope["method"], words:
             case "GET", ["v2"]:
                 return _json(service.server_metadata())
@@ -103,9 +106,11 @@ class App:
             case _, ["v2", kind, *_] if kind in NOT_OFFERED:
                 raise Refusal(501, NOT_OFFERED[kind])
             case method, ["v2", "models", name, "versions", version, *rest]:
-                return await self._about((name, version), method, rest, headers, receive)
+                return await self._about(
+                    (name, version), method, rest, headers, receive, arrival_ns=arrival_ns
+                )
             case method, ["v2", "models", name, *rest]:
-                return await self._about((name, ""), method, rest, headers, receive)
+                return await self._about((name, ""), method, rest, headers, receive, arrival_ns=arrival_ns)
             case "POST", ["v2", "repository", *rest]:
                 return await self._repository(rest, headers, receive)
             case "POST", ["v2", "units", unit, "withdraw" | "restore" as what]:
@@ -113,7 +118,14 @@ class App:
         raise Refusal(404, f"there is nothing at {shown(scope['path'])} for {shown(scope['method'])}")
 
     async def _about(
-        self, asked: tuple[str, str], method: str, rest: list[str], headers: Headers, receive: Receive
+        self,
+        asked: tuple[str, str],
+        method: str,
+        rest: list[str],
+        headers: Headers,
+        receive: Receive,
+        *,
+        arrival_ns: int | None,
     ) -> Reply:
         service = self.service
         match method, rest:
@@ -128,7 +140,7 @@ class App:
                 return _json({"name": asked[0], "ready": ready}, code=200 if ready else 503)
             case "POST", ["infer"]:
                 model, interface = service.accepting(*asked)
-                return await self._infer(model, interface, headers, receive)
+                return await self._infer(model, interface, headers, receive, arrival_ns=arrival_ns)
         if rest and rest[0] in NOT_OFFERED:
             raise Refusal(501, NOT_OFFERED[rest[0]])
         service.catalogue.find(*asked)
@@ -166,14 +178,21 @@ class App:
         return document
 
     async def _infer(
-        self, model: Registered, interface: protocol.Interface, headers: Headers, receive: Receive
+        self,
+        model: Registered,
+        interface: protocol.Interface,
+        headers: Headers,
+        receive: Receive,
+        *,
+        arrival_ns: int | None,
     ) -> Reply:
         with self.bodies.held() as body:
             data = await self._read(interface, body, headers, receive)
             with ended_with_client(receive):
                 request, inputs = await self._request(interface, data, headers)
                 del data
-                served = await self.service.served(model, inputs, request.wishes, body.release)
+                wishes = replace(request.wishes, arrival_ns=arrival_ns)
+                served = await self.service.served(model, inputs, wishes, body.release)
                 draft = protocol.draft(interface, request, served, compared=model.compared)
                 said = await self._codec.write(draft.document, draft.arrays)
         if not draft.blobs:

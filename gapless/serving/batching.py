@@ -127,12 +127,17 @@ class _Pending:
     place: Place
     answer: asyncio.Future[Served]
     patience_s: float  # how long it waits for others
-    arrival_ns: int = field(default_factory=monotonic_ns)
+    ready_ns: int = field(default_factory=monotonic_ns)  # since when
+
+    @property
+    def arrival_ns(self) -> int:
+        """When it arrived."""
+        return self.ready_ns if self.wishes.arrival_ns is None else self.wishes.arrival_ns
 
     @property
     def begin_ns(self) -> int:
         """When it waits for others no longer."""
-        return self.arrival_ns + round(1e9 * self.patience_s)
+        return self.ready_ns + round(1e9 * self.patience_s)
 
     def left_us(self) -> int | None:
         """How long it has left until its deadline; None: it has none."""
@@ -298,7 +303,8 @@ def _joined(batch: Sequence[_Pending]) -> Tensors:
 def _together(batch: Sequence[_Pending]) -> Wishes:
     """Return what a batch asks for: it has to be done when the first of its requests has to be."""
     left_us = [left for each in batch if (left := each.left_us()) is not None]
-    return replace(batch[0].wishes, deadline_us=max(1, min(left_us)) if left_us else None)
+    deadline_us = max(1, min(left_us)) if left_us else None
+    return replace(batch[0].wishes, deadline_us=deadline_us, arrival_ns=None)
 
 
 def _part(served: Served, each: _Pending, index: int, size: int) -> Served:

@@ -1,29 +1,27 @@
 """Connections of the web server: how long one may keep it waiting, and how many there may be.
 
-uvicorn ends a connection that is idle behind an answer. It waits for ever for a first request, for the rest
-of a head or a body, and for a client that does not take its answer; and it counts such connections against
-those that ask. So all of them are looked at once a second, and those that have been silent longest make room
-for new ones.
+A client may ask nothing, never send the rest of a head or a body, and not take its answer: those that do ask
+must not wait for it. So all connections are looked at once a second, and those that have been silent longest
+make room for new ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import resource
 import socket
+from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, Protocol
-
-import h11
-import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from typing import Protocol
 
 from ..formulations.errors import ExecutionError
+from .http import SCRATCH_BYTES, Exchange, HttpConnection
+from .messages import Application
 
 MOST_CONNECTIONS = 1024
 
@@ -34,6 +32,7 @@ _SPARE_FILES, _FILES_PER_UNIT = 48, 8
 
 _LOOK_S = 1.0
 _START_S = 30.0
+_END_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,20 +64,17 @@ class Phase(Enum):
     ANSWER = auto()
 
 
-class Connection(H11Protocol):
-    """One connection of a client.
+class Connection(HttpConnection):
+    """One connection of a client, which is looked at."""
 
-    `heard_s`, `heard_bytes`: when something last came, and how much did in all.
-    """
-
-    def __init__(self, kept: Connections, **how: Any) -> None:
-        super().__init__(**how)
+    def __init__(self, kept: Connections, application: Application, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(application, kept.scratch, loop)
         self._kept = kept
-        self._phase: tuple[Phase, RequestResponseCycle | None] = (Phase.IDLE, None)
-        self._since_s = self.heard_s = self.loop.time()
-        self._bytes = self.heard_bytes = 0
+        self._phase: tuple[Phase, Exchange | None] = (Phase.IDLE, None)
+        self._since_s = self.heard_s
+        self._bytes = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # of sockets
         """Begin."""
         super().connection_made(transport)
         self._kept.add(self)
@@ -87,18 +83,6 @@ class Connection(H11Protocol):
         """End."""
         self._kept.remove(self)
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the client sends."""
-        self.heard_s = self.loop.time()
-        self.heard_bytes += len(data)
-        super().data_received(data)
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer nonsense; when an answer has begun, nothing more can be said (uvicorn raises there)."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._tell(HTTPStatus.BAD_REQUEST, msg)
-        self.transport.close()
 
     def look(self, now_s: float) -> Phase:
         """Note what it waits for now, and since when if that has changed."""
@@ -109,7 +93,7 @@ class Connection(H11Protocol):
             same = self._phase in ((Phase.IDLE, cycle), (Phase.HEAD, cycle))
             phase = Phase.HEAD if same and self.heard_bytes > self._bytes else Phase.IDLE
         else:
-            phase = Phase.BODY if cycle.more_body and not self.flow.read_paused else Phase.WORK
+            phase = Phase.BODY if cycle.more_body and self.listens else Phase.WORK
         if (phase, cycle) != self._phase:
             self._phase, self._since_s = (phase, cycle), now_s
             if phase is not Phase.HEAD:
@@ -142,14 +126,8 @@ class Connection(H11Protocol):
         phase, cycle = self._phase
         asks = phase is Phase.BODY and cycle is not None and not cycle.response_started
         if asks or phase is Phase.HEAD or code is HTTPStatus.SERVICE_UNAVAILABLE:
-            self._tell(code, text)
+            self.tell(code, text)
         self.transport.abort()  # `close` would wait for a client that does not read
-
-    def _tell(self, code: HTTPStatus, text: str) -> None:
-        body = json.dumps({"error": text}).encode()
-        head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
-        head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode() + body)
 
 
 class Beside(Protocol):
@@ -162,26 +140,35 @@ class Beside(Protocol):
         """End when calls under way are answered, or after a while."""
 
 
-class WebServer(uvicorn.Server):
-    """Accepts few connections at a time, and lets many wait: asyncio has one number for both."""
+class WebServer:
+    """An application behind sockets, in an event loop of its own: that of the thread that calls `run`.
 
-    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
-        super().__init__(config)
+    `backlog`: how many connections are accepted at a time; `grace_s`: how long answers may take in the end.
+    """
+
+    def __init__(
+        self, application: Application, connections: Connections, *, backlog: int, grace_s: float
+    ) -> None:
         self.connections = connections
-        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._application = application
+        self._backlog, self._grace_s = backlog, grace_s
+        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._beside: list[Beside] = []
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
-        await super().startup(sockets)
-        for each in sockets or ():
-            each.listen(MOST_CONNECTIONS)
-        self._loop.set_result(asyncio.get_running_loop())
+    def run(self, sockets: Sequence[socket.socket]) -> None:
+        """Serve until `stop` is called."""
+        try:
+            asyncio.run(self._serve(sockets))
+        except BaseException as error:
+            if not self._started.done():
+                self._started.set_exception(error)
+            raise
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End when requests under way are answered."""
-        grace_s = float(self.config.timeout_graceful_shutdown or 0)
-        await asyncio.gather(super().shutdown(sockets), *(other.stop(grace_s) for other in self._beside))
+    def stop(self) -> None:
+        """Take no more connections, and have `run` end when requests under way are answered."""
+        loop, ended = self._started.result(_START_S)
+        with suppress(RuntimeError):  # it has ended
+            loop.call_soon_threadsafe(ended.set)
 
     def start_beside(self, other: Beside) -> None:
         """Have another server start and end in the same loop; called in another thread."""
@@ -190,8 +177,40 @@ class WebServer(uvicorn.Server):
             await other.start()
             self._beside.append(other)
 
-        loop = self._loop.result(_START_S)
+        loop, _ = self._started.result(_START_S)
         asyncio.run_coroutine_threadsafe(start(), loop).result(_START_S)
+
+    async def _serve(self, sockets: Sequence[socket.socket]) -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        listening = [
+            await loop.create_server(
+                lambda: Connection(self.connections, self._application, loop),
+                sock=each,
+                backlog=self._backlog,
+            )
+            for each in sockets
+        ]
+        for each in sockets:  # few are accepted at a time, and many may wait: asyncio has one number for both
+            each.listen(MOST_CONNECTIONS)
+        self._started.set_result((loop, ended))
+        await ended.wait()
+        for each in sockets:
+            loop.remove_reader(each)
+        await asyncio.sleep(_END_S)  # connections that were just accepted could not be opened behind `close`
+        for server in listening:
+            server.close()
+        await asyncio.gather(self._drained(), *(other.stop(self._grace_s) for other in self._beside))
+
+    async def _drained(self) -> None:
+        for connection in [*self.connections.open]:
+            connection.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace_s):
+                while self.connections.open:
+                    await asyncio.sleep(_END_S)
+        for connection in [*self.connections.open]:
+            connection.cancel()
+        await asyncio.sleep(_END_S)
 
 
 class Connections:
@@ -199,6 +218,7 @@ class Connections:
 
     def __init__(self, most: int | None = None, patience: Patience | None = None, *, batch: int = 0) -> None:
         self.open: dict[Connection, None] = {}  # those that are open, the oldest first
+        self.scratch = bytearray(SCRATCH_BYTES)
         self._batch = batch
         self._most = most_connections(0, batch=batch) if most is None else most
         self._patience = patience or Patience()
@@ -207,10 +227,6 @@ class Connections:
     def leave_files_for(self, units: int) -> None:
         """Leave as many open files as the workers of this number of units need, which are open by now."""
         self._most = most_connections(units, batch=self._batch, used=len(self.open))
-
-    def __call__(self, **how: Any) -> Connection:
-        """Return a new one, as uvicorn makes them."""
-        return Connection(self, **how)
 
     def add(self, new: Connection) -> None:
         """Take one more; where there are too many, those that were silent longest go."""

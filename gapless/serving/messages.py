@@ -30,6 +30,9 @@ Headers = Mapping[str, bytes]
 
 JSON = "application/json"
 
+ARRIVAL = "gapless.arrival_s"
+"""Member of a scope: when the first byte of the request came, by the monotonic clock."""
+
 MOST_HEADERS_BYTES = 16 * 1024
 
 _MOST_READING = 64
@@ -167,7 +170,7 @@ class Body:
         """Return it; no more of it is kept than is allowed."""
         told = headers.get("content-length", b"0")
         told_bytes = int(told[:20]) if told.isdigit() else 0
-        parts, size = list[bytes](), 0
+        parts, size = list[Buffer](), 0
         with self._bodies.reading():
             while told_bytes <= most_bytes:
                 message = await receive()
@@ -179,7 +182,7 @@ class Body:
                     break
                 self.count(size)
                 if not message.get("more_body", False):
-                    return memoryview(b"".join(parts))
+                    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
 
     def count(self, size_bytes: int, *, taken: bool = False) -> None:

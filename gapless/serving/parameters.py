@@ -37,6 +37,8 @@ class Wishes:
     sequence: str | None = None  # of which sequence it is; None: of none
     starts: bool = False  # whether its sequence begins with it
     ends: bool = False  # whether its sequence ends with it
+    # when its first byte came, nanoseconds of the monotonic clock; None: when it is submitted
+    arrival_ns: int | None = None
 
 
 def read_wishes(model: str, parameters: Mapping[str, Any], *, recurrent: bool) -> Wishes:

@@ -22,7 +22,7 @@ from .access import Access, is_loopback
 from .app import App
 from .grpc_server import GrpcServer, check_grpc
 from .logs import LoggedRequests
-from .messages import keep_memory
+from .messages import Application, keep_memory
 from .sequences import States
 from .service import Service
 
@@ -92,7 +92,7 @@ class Server:
     InvalidInputError
         Others can reach it, and there is no token; or a value is not valid.
     ExecutionError
-        It cannot listen there, or uvicorn is not installed.
+        It cannot listen there, or h11 is not installed.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Server:
         states: Mapping[str, States] | None = None,
         max_delay_us: int | None = None,
     ) -> None:
-        if find_spec("uvicorn") is None:
-            raise EngineUnavailableError("uvicorn is not installed: pip install 'gapless[serve]'")
+        if find_spec("h11") is None:
+            raise EngineUnavailableError("h11 is not installed: pip install 'gapless[serve]'")
         local = is_loopback(host) or (path is not None and grpc_port is None)
         access = Access(
             token=token,
@@ -129,7 +129,7 @@ class Server:
         self.url = f"unix:{path}" if path else f"http://{name}:{self._socket.getsockname()[1]}"
         self._service = Service()
         self._app = App(self._service, access=access, most_bytes=most_bytes)
-        self._server = _web_server(self._app)
+        self._server = web_server(self._app)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="gapless server", daemon=True
         )
@@ -181,14 +181,14 @@ class Server:
             The requests that could not be answered in time.
         """
         self._service.stop()
-        self._server.should_exit = True
+        self._server.stop()
         unanswered = self.coordinator.close(patience_s=patience_s)
         self._end()
         return unanswered
 
     def _end(self) -> None:
         self._service.stop()
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join()  # it hands out the last answers
         self._app.close()
         sys.setswitchinterval(self._switch_s)
@@ -261,29 +261,15 @@ def serve(
     )
 
 
-def _web_server(app: App) -> WebServer:
+def web_server(app: Application) -> WebServer:
     """Return a web server whose connections end, and leave files for the workers of the units."""
-    import uvicorn
-
     from .connections import Connections, Patience, WebServer
 
-    patience = Patience()
-    connections = Connections(patience=patience, batch=_BACKLOG)
     return WebServer(
-        uvicorn.Config(
-            LoggedRequests(app),
-            http=connections,  # type: ignore[arg-type] # any function that makes one will do
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            backlog=_BACKLOG,
-            timeout_keep_alive=round(patience.idle_s),
-            timeout_graceful_shutdown=round(CLOSE_PATIENCE_S) + 1,
-        ),
-        connections,
+        LoggedRequests(app),
+        Connections(patience=Patience(), batch=_BACKLOG),
+        backlog=_BACKLOG,
+        grace_s=CLOSE_PATIENCE_S + 1,
     )
 
 

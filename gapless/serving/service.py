@@ -355,6 +355,7 @@ class Service:
             priority=wishes.priority,
             expires=wishes.expires,
             places=places,
+            arrival_ns=wishes.arrival_ns,
         )
         inputs.clear()
         copied()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.serving.app import App
+from gapless.serving.messages import ARRIVAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +62,15 @@ async def asked(
     path: str,
     body: bytes | Sequence[bytes] = b"",
     headers: Mapping[str, str] | None = None,
+    *,
+    arrival_s: float | None = None,
 ) -> Response:
-    """Return what an application answers."""
+    """Return what an application answers; `arrival_s`: when the request began to come."""
     messages = Messages([body] if isinstance(body, bytes) else list(body))
     given = {"Host": "localhost:8000", **(headers or {})}
     told = [(key.lower().encode(), value.encode()) for key, value in given.items()]
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": told}
-    await app(scope, messages.receive, messages.send)
+    await app(scope if arrival_s is None else {**scope, ARRIVAL: arrival_s}, messages.receive, messages.send)
     start, *rest = messages.sent
     return Response(
         code=start["status"],

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,14 @@ def test_requests_that_wait_run_together_and_have_their_own_answers(app: App, op
     assert ran["slow"] + 2 * ran["slow*2"] + 4 * ran["slow*4"] == 11
     assert found[3].document["model_name"] == "slow"
     assert value(ask(app, "POST", INFER, body(5))) == right(5)
+
+
+def test_latency_and_lateness_count_from_the_first_byte(app: App) -> None:
+    for deadline_ms, late in ((50_000, True), (500_000, False)):
+        sent = body(1, deadline_ms=deadline_ms)
+        told = ask(app, "POST", INFER, sent, arrival_s=monotonic() - 100).document["parameters"]
+        assert told["late"] is late
+        assert 100e6 <= told["latency_us"] < 150e6
 
 
 def test_what_clients_see_is_one_model(app: App, opened: Coordinator) -> None:

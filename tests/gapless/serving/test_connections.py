@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("uvicorn")
-
-import uvicorn
+pytest.importorskip("h11")
 
 import gapless
 from gapless.formulations.errors import ExecutionError
@@ -92,16 +90,12 @@ class Server:
 
         self.clock = Clock()
         self.connections = Connections(most, PATIENCE)
-        self._config = uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None)
-        self._config.load()
-        self._state = uvicorn.Server(self._config).server_state
+        self._app = app
 
     def connect(self, *parts: bytes) -> tuple[Connection, Transport]:
         """Return a connection over which something has come."""
         transport = Transport()
-        found = self.connections(
-            config=self._config, server_state=self._state, app_state={}, _loop=self.clock
-        )
+        found = Connection(self.connections, self._app, self.clock)  # type: ignore[arg-type]
         found.connection_made(transport)  # type: ignore[arg-type]
         for part in parts:
             found.data_received(part)
@@ -125,6 +119,7 @@ def ended_after(server: Server, transport: Transport, *, most: int = 2000) -> in
 
 def answer(connection: Connection) -> None:
     """Answer a request as an application does."""
+    assert connection.cycle is not None
     connection.cycle.response_started = connection.cycle.response_complete = True
 
 

@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -364,6 +365,16 @@ def test_a_timeout_drops_what_would_be_late_and_a_deadline_does_not(app: App) ->
     kept = asyncio.run(one_waits(deadline_ms=20))
     assert (kept.code, kept.document["parameters"]["late"]) == (200, True)
     assert asyncio.run(one_waits(timeout=0)).document["parameters"]["late"] is False
+
+
+def test_latency_and_lateness_count_from_the_first_byte(app: App) -> None:
+    for deadline_ms, late in ((50_000, True), (500_000, False)):
+        sent = with_parameters(deadline_ms=deadline_ms)
+        told = ask(app, "POST", INFER, sent, arrival_s=monotonic() - 100).document["parameters"]
+        assert told["late"] is late
+        assert 100e6 <= told["latency_us"] < 150e6
+    dropped = ask(app, "POST", INFER, with_parameters(timeout=50_000_000), arrival_s=monotonic() - 100)
+    assert (dropped.code, "cannot meet its deadline" in dropped.error) == (503, True)
 
 
 def test_requests_of_a_smaller_priority_number_run_first(app: App) -> None:

@@ -1,0 +1,253 @@
+"""The web server itself: bodies, answers, nonsense and clients that leave, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Any
+
+import pytest
+
+pytest.importorskip("h11")
+
+from gapless.serving.connections import Connection, Connections, WebServer
+from gapless.serving.messages import ARRIVAL, Application
+from tests.processes import soon
+
+PART_BYTES = 1024 * 1024
+
+
+class Echo:
+    """Answers with what it is sent, and keeps the messages."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.scopes: list[Any] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        if scope["path"] == "/fails":
+            raise ValueError("a bug")
+        body = b""
+        while scope["path"] != "/early":
+            message = await receive()
+            self.heard.append(message)
+            if message["type"] != "http.request":
+                return
+            body += message["body"]
+            if not message["more_body"] and scope["path"] != "/waits":
+                break
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+@contextmanager
+def served(application: Application) -> Iterator[tuple[socket.socket, Connections]]:
+    """Yield a connection to a server, and the connections of that."""
+    connections = Connections(100)
+    server = WebServer(application, connections, backlog=8, grace_s=5.0)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        with socket.create_connection(listening.getsockname(), timeout=20) as client:
+            yield client, connections
+    finally:
+        server.stop()
+        thread.join()
+
+
+def head(path: str = "/", *fields: str, method: str = "POST", version: str = "1.1") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/{version}", "Host: x", *fields, "", ""]).encode()
+
+
+def answers(client: socket.socket, count: int) -> list[tuple[int, bytes]]:
+    """Return codes and bodies of so many answers."""
+    file, found = client.makefile("rb"), []
+    for _ in range(count):
+        code, length = int(file.readline().split()[1]), 0
+        while line := file.readline().strip():
+            if line.startswith(b"content-length: "):
+                length = int(line.split()[1])
+        found.append((code, file.read(length)))
+    return found
+
+
+def all_of(client: socket.socket) -> bytes:
+    """Return what comes until the connection ends."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while data := client.recv(65536):
+            found += data
+    return found
+
+
+def the(connections: Connections) -> Connection:
+    assert soon(lambda: len(connections.open) == 1)
+    return next(iter(connections.open))
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, 600_000, PART_BYTES, 3 * PART_BYTES + 5])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_body_of_known_length_comes_whole_in_few_parts(size: int, together: bool) -> None:
+    app, body = Echo(), bytes(range(256)) * (size // 256 + 1)
+    with served(app) as (client, _):
+        for _ in range(2):
+            parts = [head("/", f"Content-Length: {size}"), body[:size]]
+            for part in [b"".join(parts)] if together else parts:
+                client.sendall(part)
+            assert answers(client, 1) == [(200, body[:size])]
+    sizes = [len(message["body"]) for message in app.heard]
+    assert sizes == 2 * (
+        [PART_BYTES] * (size // PART_BYTES) + [size % PART_BYTES] * (size % PART_BYTES > 0) or [0]
+    )
+
+
+def test_chunks_and_requests_that_follow_at_once() -> None:
+    chunked = (
+        head("/", "Transfer-Encoding: chunked") + b"3\r\nabc\r\n10000\r\n" + b"x" * 65536 + b"\r\n0\r\n\r\n"
+    )
+    known = head("/", "Content-Length: 2") + b"yz"
+    with served(Echo()) as (client, _):
+        client.sendall(chunked + known + head(method="GET") + chunked)
+        long = b"abc" + b"x" * 65536
+        assert answers(client, 4) == [(200, long), (200, b"yz"), (200, b""), (200, long)]
+
+
+def test_a_client_that_sends_ahead_is_not_listened_to_for_ever() -> None:
+    with served(Echo()) as (client, connections):
+        client.sendall(head("/waits"))
+        connection = the(connections)
+        assert soon(lambda: connection.cycle is not None)
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 2_000_000)
+        assert connection.heard_bytes < 300_000
+
+
+def test_a_client_that_asks_is_told_to_send_its_body() -> None:
+    with served(Echo()) as (client, _):
+        client.sendall(head("/", "Content-Length: 2", "Expect: 100-continue"))
+        assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"ab")
+        assert answers(client, 1) == [(200, b"ab")]
+
+
+def test_the_rest_of_a_body_behind_an_early_answer_is_skipped() -> None:
+    chunk = b"4\r\nGET \r\n"
+    with served(Echo()) as (client, _):
+        client.sendall(head("/early", "Content-Length: 300000"))
+        assert answers(client, 1) == [(200, b"")]
+        client.sendall(b"GET / " * 50_000 + head("/early", "Transfer-Encoding: chunked") + chunk)
+        assert answers(client, 1) == [(200, b"")]
+        client.sendall(chunk + b"0\r\n\r\n" + head("/", "Content-Length: 1") + b"a")
+        assert answers(client, 1) == [(200, b"a")]
+
+
+@pytest.mark.parametrize(
+    "text", [head(version="1.0"), head("/", "Connection: Keep-Alive, Close"), head(method="HEAD")]
+)
+def test_connections_end_where_one_of_both_says_so(text: bytes) -> None:
+    with served(Echo()) as (client, connections):
+        client.sendall(text)
+        if text.startswith(b"HEAD"):
+            client.sendall(head("/", "Content-Length: 3", "Connection: close", method="HEAD") + b"abc")
+        found = all_of(client)
+        assert found.endswith(b"\r\n\r\n")
+        assert found.count(b"connection: close") == 1
+        assert found.count(b"HTTP/1.1 200 OK") == 1 + text.startswith(b"HEAD")
+        assert (b"content-length: 3" in found) == text.startswith(b"HEAD")
+        assert soon(lambda: not connections.open)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\r\n" * 20_000,
+        head("/", "Content-Length: -1"),
+        head("/", "Content-Length: +1"),
+        head("/", "Content-Length: " + "1" * 25),
+        head("/", "Content-Length: 1", "Content-Length: 2"),
+        head("/", "Transfer-Encoding: gzip"),
+        head("/", "X: " + "y" * 70_000),
+        head("/", "Transfer-Encoding: chunked") + b"zz\r\n",
+        head("/", "Transfer-Encoding: chunked") + b"1\r\nab\r\n",
+    ],
+)
+def test_nonsense_is_told_and_ends_the_connection(text: bytes) -> None:
+    app = Echo()
+    with served(app) as (client, connections):
+        with suppress(ConnectionError):
+            client.sendall(text)
+        found = all_of(client)
+        assert found.count(b"HTTP/1.1 ") == (1 if found else 0)
+        assert found.startswith(b"HTTP/1.1 400 Bad Request\r\n") or len(text) > 16_384
+        assert soon(lambda: not connections.open)
+    assert all(message["type"] == "http.disconnect" for message in app.heard)
+
+
+def test_applications_hear_of_clients_that_leave() -> None:
+    for path, body in (("/", b"x"), ("/waits", b"xy")):
+        app = Echo()
+        with served(app) as (client, connections):
+            client.sendall(head(path, "Content-Length: 2") + body)
+            assert soon(lambda connections=connections: the(connections).cycle is not None)
+            client.close()
+            assert soon(lambda app=app: [m for m in app.heard if m["type"] == "http.disconnect"])
+
+
+def test_a_bug_of_the_application_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with served(Echo()) as (client, _):
+        client.sendall(head("/fails"))
+        assert all_of(client).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert "the application failed" in caplog.text
+
+
+def test_a_request_arrives_with_its_first_byte() -> None:
+    app, text = Echo(), head("/", "Content-Length: 100000") + b"x" * 100_000
+    cuts: tuple[Callable[[int], int], ...] = (lambda _: 1, lambda _: 50, lambda _: 90_000)
+    with served(app) as (client, connections):
+        connection = the(connections)
+        for cut in cuts:
+            before_s, heard = monotonic(), connection.heard_bytes
+            client.sendall(text[: cut(0)])
+            assert soon(lambda at=heard + cut(0): connection.heard_bytes == at)
+            between_s = monotonic()
+            client.sendall(text[cut(0) :])
+            assert answers(client, 1) == [(200, b"x" * 100_000)]
+            assert before_s <= app.scopes[-1][ARRIVAL] <= between_s
+
+
+def test_what_is_asked_is_answered_before_a_server_ends() -> None:
+    release = threading.Event()
+
+    class Slow(Echo):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            import asyncio
+
+            await asyncio.to_thread(release.wait)
+            await super().__call__(scope, receive, send)
+
+    connections = Connections(100)
+    server = WebServer(Slow(), connections, backlog=8, grace_s=20.0)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    with (
+        socket.create_connection(listening.getsockname(), timeout=20) as idle,
+        socket.create_connection(listening.getsockname(), timeout=20) as client,
+    ):
+        client.sendall(head("/", "Content-Length: 1") + b"a")
+        assert soon(lambda: any(each.cycle for each in connections.open))
+        server.stop()
+        assert idle.recv(1) == b""
+        release.set()
+        assert answers(client, 1) == [(200, b"a")]
+        assert client.recv(1) == b""
+    thread.join()
