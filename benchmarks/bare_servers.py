@@ -1,10 +1,10 @@
 """Servers that are as small as can be, each around one model in ONNX Runtime: what `gapless serve` is beside.
 
-    python benchmarks/bare_servers.py uvicorn-httptools MODEL.onnx 8001
+    python -m benchmarks.bare_servers uvicorn-httptools MODEL.onnx 8001
 
 `gapless`: the web server of `gapless serve` with an application that only runs the model; `uvicorn-h11`,
 `uvicorn-httptools`, `hypercorn` and `granian`: the same application there; `loop`: no web server at all, a
-socket and the fewest lines that answer this one client; `mlserver`: MLServer with a runtime around the model.
+socket and the fewest lines that answer this one client.
 All speak the Open Inference Protocol with binary tensors, for one input and one output, and say with each
 answer how long the engine took. Needs numpy and onnxruntime, and what is named; gapless for `gapless` alone.
 """
@@ -16,14 +16,12 @@ import json
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
 LENGTH = b"inference-header-content-length"
-KINDS = ("gapless", "loop", "uvicorn-h11", "uvicorn-httptools", "hypercorn", "granian", "mlserver")
 
 
 class Engine:
@@ -144,46 +142,6 @@ def _gapless(path: str, port: int) -> None:
     web_server(application(path)).run([listening])
 
 
-def _mlserver(path: str, port: int) -> None:
-    from mlserver import MLModel, MLServer, ModelSettings, Settings
-    from mlserver.settings import ModelParameters
-    from mlserver.types import InferenceResponse, Parameters, ResponseOutput
-
-    class Runtime(MLModel):  # type: ignore[misc] # of a package that may not be here
-        async def load(self) -> bool:
-            self.engine = Engine(path)
-            return True
-
-        async def predict(self, payload: Any) -> Any:
-            given = payload.inputs[0]
-            data = given.data.root
-            raw = data if isinstance(data, bytes) else data[0]
-            array = np.frombuffer(raw, np.float32).reshape(given.shape)
-            found, engine_us = self.engine.run(array)
-            told = ResponseOutput(
-                name=self.engine.given, shape=list(found.shape), datatype="FP32", data=found.ravel().tolist()
-            )
-            return InferenceResponse(
-                model_name=self.name, outputs=[told], parameters=Parameters(engine_us=engine_us)
-            )
-
-    settings = Settings(
-        host="127.0.0.1",
-        http_port=port,
-        grpc_port=port + 1,
-        metrics_port=port + 2,
-        parallel_workers=0,
-        debug=False,
-    )
-    model = ModelSettings(name="model", implementation=Runtime, parameters=ModelParameters(uri=path))
-
-    async def run() -> None:
-        server = MLServer(settings)
-        await server.start([model])
-
-    asyncio.run(run())
-
-
 def main() -> None:
     """Serve, until somebody ends it."""
     kind, path, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -192,11 +150,8 @@ def main() -> None:
     elif kind.startswith("uvicorn-"):
         _uvicorn(path, port, kind.removeprefix("uvicorn-"))
     else:
-        {"gapless": _gapless, "hypercorn": _hypercorn, "granian": _granian, "mlserver": _mlserver}[kind](
-            path, port
-        )
+        {"gapless": _gapless, "hypercorn": _hypercorn, "granian": _granian}[kind](path, port)
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).absolute().parent.parent)
     main()

@@ -3,7 +3,6 @@
     python -m benchmarks.serving_overhead --rounds 20 --calls 50
     python -m benchmarks.serving_overhead --python ../servers/bin/python --mlserver ../mlserver/bin/python
     python -m benchmarks.serving_overhead --against ../base --servers gapless,bare
-    python -m benchmarks.serving_overhead --parts
 
 Servers are processes of their own, all around the same small network in ONNX Runtime on one thread, and take
 turns, round by round: `gapless serve`, a bare application on its web server, and what `bare_servers` has.
@@ -24,9 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,6 +38,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.formulations.coordination.record import percentile
+from gapless.serving.wire import wire
 
 from .arguments import chosen
 from .processes import descendants
@@ -45,7 +46,7 @@ from .processes import descendants
 HERE = Path(__file__).absolute().parent
 ROOT = HERE.parent
 SHAPE = (1, 3, 224, 224)
-OURS, BARE = "serve", "gapless"
+OURS, BARE, OVER_GRPC = "serve", "gapless", "mlserver"
 SERVERS = {
     OURS: "gapless serve",
     BARE: "a bare application on its web server",
@@ -53,10 +54,10 @@ SERVERS = {
     "uvicorn-httptools": "the same on uvicorn with httptools",
     "hypercorn": "the same on hypercorn",
     "granian": "the same on granian",
-    "mlserver": "MLServer",
+    OVER_GRPC: "MLServer, gRPC",
     "loop": "a loop by hand",
 }
-"""Servers by name, those besides the first as `bare_servers` calls them, in words."""
+"""Servers by name, in words; most are in `bare_servers`. MLServer's REST has no binary tensors."""
 
 _START_S = 60.0
 # What `gapless serve` asks of the C library for itself: without it, half of the time goes into memory.
@@ -65,10 +66,12 @@ _WARM = 3
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def network(folder: Path) -> Path:
-    """Write a network that reads all of its input and does little else."""
+def network(folder: Path, layers: int) -> Path:
+    """Write a network that reads all of its input as often as it has layers, and does little else."""
+    names = ["x", *(f"x{number}" for number in range(1, layers))]
+    relus = [helper.make_node("Relu", [taken], [given]) for taken, given in pairwise(names)]
     graph = helper.make_graph(
-        [helper.make_node("GlobalAveragePool", ["x"], ["y"])],
+        [*relus, helper.make_node("GlobalAveragePool", names[-1:], ["y"])],
         "mean",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3, 1, 1))],
@@ -132,6 +135,42 @@ class Caller:
         return data
 
 
+def grpc_request(array: Any) -> bytes:
+    """Return the same as a message of gRPC."""
+    made = wire().messages["ModelInferRequest"](model_name="model", raw_input_contents=[array.tobytes()])
+    made.inputs.add(name="x", datatype="FP32", shape=array.shape)
+    data: bytes = made.SerializeToString()
+    return data
+
+
+class GrpcCaller:
+    """A client of gRPC with one connection."""
+
+    def __init__(self, port: int) -> None:
+        import grpc  # noqa: PLC0415 - an extra
+
+        self._error = grpc.RpcError
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.max_receive_message_length", -1)])
+        self._method = self._channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+
+    def call(self, whole: bytes) -> tuple[float, dict[str, Any], bytes]:
+        """Return how many microseconds a call took, and what it gave, as `Caller` does."""
+        start_ns = time.perf_counter_ns()
+        try:
+            data = self._method(whole, timeout=60)
+        except self._error as error:
+            raise OSError(str(error)) from None
+        took_us = (time.perf_counter_ns() - start_ns) / 1000
+        said = wire().messages["ModelInferResponse"].FromString(data)
+        told = {"engine_us": float(said.parameters["engine_us"].string_param)}
+        numbers = np.array(said.outputs[0].contents.fp32_contents, np.float32).tobytes()
+        return took_us, {"parameters": told}, b"".join(said.raw_output_contents) or numbers
+
+    def close(self) -> None:
+        """End the connection."""
+        self._channel.close()
+
+
 @dataclass
 class Round:
     """What one server did in one round."""
@@ -159,7 +198,11 @@ class Beside:
         self._model = "mean" if "serve" in words else "model"
         self._statistics = (0, 0)
         array = np.random.default_rng(0).random(SHAPE, np.float32)
+        over_grpc = any("mlserver" in word for word in words)
+        self._connect: Callable[[], Caller | GrpcCaller] = lambda: Caller(self._port)
         self._whole = request(array, self._model, f"127.0.0.1:{self._port}")
+        if over_grpc:
+            self._connect, self._whole = lambda: GrpcCaller(self._port + 1), grpc_request(array)
         self._wanted = array.mean(axis=(2, 3)).ravel()
 
     def open(self) -> str:
@@ -171,7 +214,7 @@ class Beside:
                 lines = self.output.read().decode(errors="replace").strip().splitlines()
                 return lines[-1] if lines else "it has ended"
             try:
-                self._caller = Caller(self._port)
+                self._caller = self._connect()
                 _, told, blob = self._caller.call(self._whole)
             except OSError as error:
                 why = str(error)
@@ -186,7 +229,7 @@ class Beside:
     def round(self, calls: int, *, kept: bool) -> None:
         """Call it some times."""
         self._caller.close()  # some servers end a connection that is idle for 5 s
-        self._caller = Caller(self._port)
+        self._caller = self._connect()
         for _ in range(_WARM):
             self._caller.call(self._whole)
         found, before_s, before_ns = Round(), self._cpu_s(), self._infer_ns()
@@ -254,14 +297,16 @@ def _words(name: str, model: Path, options: argparse.Namespace) -> list[str]:
     if name == OURS:
         words = [sys.executable, "-P", "-m", "gapless", "serve", f"mean={model}", "--units", options.units]
         return [*words, "--port", "PORT"]
-    python = {"mlserver": options.mlserver, BARE: sys.executable, "loop": sys.executable}
-    return [python.get(name, options.python), str(HERE / "bare_servers.py"), name, str(model), "PORT"]
+    if name == OVER_GRPC:
+        return [options.mlserver, "-m", "benchmarks.bare_mlserver", str(model), "PORT"]
+    python = sys.executable if name in (BARE, "loop") else options.python
+    return [python, "-m", "benchmarks.bare_servers", name, str(model), "PORT"]
 
 
 def compared(options: argparse.Namespace, console: Console) -> Table:
     """Let all servers take turns, and return what each added."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        model, servers = network(Path(folder)), list[Beside]()
+        model, servers = network(Path(folder), options.layers), list[Beside]()
         asked = [(name, SERVERS[name], ROOT) for name in SERVERS if name in options.servers]
         asked += [(OURS, f"gapless serve of {each.name}", each.absolute()) for each in options.against]
         for name, title, root in asked:
@@ -327,6 +372,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--calls", type=int, default=50, help="of each server in a round")
+    parser.add_argument("--layers", type=int, default=1, help="of the network: 100 take some milliseconds")
     parser.add_argument("--units", default="core0,core1")
     parser.add_argument("--servers", type=chosen([*SERVERS]), default=[*SERVERS], metavar="NAME,...")
     parser.add_argument("--python", default=sys.executable, help="for the other web servers")

@@ -28,6 +28,9 @@ SCRATCH_BYTES = 64 * 1024
 _MOST_HELD_BYTES = 64 * 1024
 """A client is not listened to while so much of what it has sent waits to be read."""
 
+_HEAD_BYTES = 20 * 1024
+"""So much is given to h11 at a time while it reads a head: more than it takes for one."""
+
 _MOST_DIGITS = 18
 
 _log = logging.getLogger(__name__)
@@ -269,8 +272,8 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _read_head(self) -> None:
         parser = self._parser or h11.Connection(h11.SERVER)
-        parser.receive_data(bytes(self._unread))
-        self._unread.clear()
+        parser.receive_data(bytes(self._unread[:_HEAD_BYTES]))
+        del self._unread[:_HEAD_BYTES]
         event = parser.next_event()
         if not isinstance(event, h11.Request):
             self._parser = parser
@@ -282,7 +285,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._unread = body.put(self._unread)
         else:
             body = KnownBody(_length(event))
-            self._unread = bytearray(parser.trailing_data[0])
+            self._unread[:0] = parser.trailing_data[0]
         self.cycle = Exchange(self, event, body, asks=parser.they_are_waiting_for_100_continue)
         self._task = self.loop.create_task(self.cycle.run(self._application))
 
