@@ -2,8 +2,8 @@
 
     python -m benchmarks.serving_parts --calls 500
 
-One client, a process of its own, asks one thing after the other. Times are taken by the monotonic clock, which
-processes share, where the request passes: the sum of all parts is what the client waits.
+One client, a process of its own, asks one thing after the other. Times are taken by the monotonic clock,
+which processes share, where the request passes: the parts together are what the client waits.
 """
 
 from __future__ import annotations
