@@ -129,6 +129,13 @@ def test_a_client_that_sends_ahead_is_not_listened_to_for_ever() -> None:
         assert connection.heard_bytes < 300_000
 
 
+def test_a_client_that_has_sent_ahead_is_listened_to_again() -> None:
+    with served(Echo()) as (client, connections):
+        client.sendall(head("/early") * 6000)
+        assert answers(client, 6000) == [(200, b"")] * 6000
+        assert the(connections).listens
+
+
 def test_a_client_that_asks_is_told_to_send_its_body() -> None:
     with served(Echo()) as (client, _):
         client.sendall(head("/", "Content-Length: 2", "Expect: 100-continue"))
