@@ -199,6 +199,20 @@ def test_nonsense_is_told_and_ends_the_connection(text: bytes) -> None:
     assert all(message["type"] == "http.disconnect" for message in app.heard)
 
 
+def test_nothing_is_told_in_the_middle_of_an_answer() -> None:
+    async def begins(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+        await send({"type": "http.response.body", "body": b"abc", "more_body": True})
+        while (await receive())["type"] == "http.request":
+            pass
+
+    with served(begins) as (client, _):
+        client.sendall(head("/", "Transfer-Encoding: chunked"))
+        found = client.recv(1000)
+        client.sendall(b"nonsense\r\n")
+        assert (found + all_of(client)).endswith(b"\r\n\r\nabc")
+
+
 @pytest.mark.parametrize(("path", "body"), [("/", b"x"), ("/waits", b"xy")])
 def test_applications_hear_of_clients_that_leave(path: str, body: bytes) -> None:
     app = Echo()
