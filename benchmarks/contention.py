@@ -19,13 +19,14 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
+from gapless.answers.contention import contention_blocks
 from gapless.api.slowdown.contention import measure_contention
 from gapless.executor.tuning.statistics import pearson
 from gapless.profiler.slowdown.contention.observations import CoRun
 from gapless.profiler.slowdown.contention.paper import paper_contention, paper_interference, table_ii
 from gapless.profiler.slowdown.contention.rank_one import RankOne, fit_rank_one
 from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions
-from gapless.view.terminal.contention import contention_view
+from gapless.view.terminal.blocks import blocks_view
 
 NETWORKS = "squeezenet,mobilenetv2,resnet18,googlenet"
 
@@ -57,7 +58,7 @@ def show_paper() -> None:
 
 def show_measured(found: Contention) -> None:
     """Print what was measured, and whether the probe foretells it."""
-    console.print(contention_view(found))
+    console.print(blocks_view(contention_blocks(found)))
     others = [one for one in found.pairs if one.victim != one.aggressor]
     names = found.networks
     rows = {

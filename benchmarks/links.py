@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
+from gapless.answers.links import link_blocks
 from gapless.executor.cluster.actors import join_cluster, local_cluster
 from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.progress import Step
@@ -31,7 +32,7 @@ from gapless.formulations.files import load
 from gapless.profiler.links.fitting import fit_link
 from gapless.profiler.links.measure import LinkOptions
 from gapless.profiler.links.samples import LINKS, Links, Load, MessageSample, Purpose
-from gapless.view.terminal.links import links_view
+from gapless.view.terminal.blocks import blocks_view
 
 
 def main() -> None:
@@ -47,7 +48,7 @@ def main() -> None:
     console.print(f"{fingerprint()}; load of the machine before: {os.getloadavg()[0]:.1f}")
     links = load(given.samples, LINKS) if given.samples else _measured(given)
     fits = [fit_link(one) for one in links.links]
-    console.print(links_view(links, fits))
+    console.print(blocks_view(link_blocks(links, fits)))
     table = Table(
         "from", "to", "printed form, alone: rank of 3", "and with traffic", "round trip", "one way twice"
     )

@@ -37,6 +37,8 @@ from rich.table import Table
 
 import gapless
 from benchmarks.arguments import parse_emulation, parse_names
+from gapless.answers.blocks import Section
+from gapless.answers.prediction import prediction_blocks, quality_section
 from gapless.api.execution import profiled_problem
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.machine.fingerprint import fingerprint
@@ -65,7 +67,7 @@ from gapless.profiler.prediction.published import load_executions
 from gapless.profiler.prediction.session import Session
 from gapless.profiler.profile import Profile, ProfileOptions
 from gapless.view.layout import plain_table
-from gapless.view.terminal.prediction import prediction_view, quality_table
+from gapless.view.terminal.blocks import blocks_view
 
 NETWORKS = "squeezenet,mobilenetv1,mobilenetv2,resnet18"
 FIRSTS = ("3 by heavy", "3 apart", "3 learned from others", "6 by heavy", "3 apart, 3 learned from them")
@@ -83,11 +85,13 @@ def main() -> None:
         every = [load_executions(file) for file in files]
         for file, executions in zip(files, every, strict=True):
             console.print(f"\n{file}:")
-            console.print(prediction_view(executions, evaluation_of(executions, own_share=True)))
+            console.print(
+                blocks_view(prediction_blocks(executions, evaluation_of(executions, own_share=True)))
+            )
     except GaplessError as error:
         raise SystemExit(str(error)) from None
     if len(every) > 1:
-        console.print(_together(every))
+        console.print(blocks_view([_together(every)]))
     console.print(_first_three(every))
 
 
@@ -186,7 +190,7 @@ def _plans(problem: Problem, options: argparse.Namespace, rng: random.Random) ->
     return [plan for plan in dict.fromkeys(found) if not gapless.check(problem, plan)]
 
 
-def _together(every: Sequence[Executions]) -> Table:
+def _together(every: Sequence[Executions]) -> Section:
     """Return the table of all files together, for plans of several chunks."""
     rows = []
     for way in ways_of(every[0], own_share=True):
@@ -201,7 +205,7 @@ def _together(every: Sequence[Executions]) -> Table:
         found = quality(predicted, measured, table=way.model, scope=MULTI)
         # What the fastest plan of several networks is means nothing.
         rows.append((str(way.fit), None, replace(found, regret_percent=())))
-    return quality_table(f"{MULTI} of all {len(every)} files together, leave one out", rows)
+    return quality_section(f"{MULTI} of all {len(every)} files together, leave one out", rows)
 
 
 def _first_three(every: Sequence[Executions]) -> Table:

@@ -66,13 +66,14 @@ LAYERS = (
     ("gapless.cli.base",),
     ("gapless.view.formulations",),  # found by name: nothing imports them
     ("gapless.view.page", "gapless.view.plots", "gapless.view.terminal"),
-    ("gapless.answers.explaining",),
-    ("gapless.view.explaining",),
+    ("gapless.answers.kinds",),
+    ("gapless.answers.explaining", "gapless.answers.plans"),
+    ("gapless.answers.problems", "gapless.view.explaining"),
     ("gapless.view",),
     ("gapless.answers.standings",),
-    ("gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
+    ("gapless.answers.boards", "gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
-    ("gapless.answers.comparing", "gapless.answers.runs"),  # of files, too
+    ("gapless.answers.comparing", "gapless.answers.files", "gapless.answers.runs"),  # of files, too
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files
     ("gapless.answers",),

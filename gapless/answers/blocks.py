@@ -6,14 +6,16 @@ the terminal, on a page, in Markdown and in a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
+from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..formulations.terms import Dimension
 from .charts import Bars, Gantt, HeatMap, Plane
 from .graph_drawing import GraphDrawing
+from .layers import LayerMap
 from .words import amount, interval_words, microseconds, seconds
 
 RowT = TypeVar("RowT")
@@ -208,7 +210,7 @@ class Section:
     place: str = ""
 
 
-Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing
+Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | LayerMap | Gantt | GraphDrawing
 
 
 def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
@@ -222,7 +224,9 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
                 return bool(block.rows)
             case Section():
                 return not (block.folded and place is Shown.BRIEF) and bool(kept(block.blocks, place))
-        return True
+            case Gantt() | LayerMap():
+                return bool(place & Shown.TERMINAL)
+        return bool(place & Shown.PAGES)
 
     return tuple(filter(there, blocks))
 
@@ -244,5 +248,50 @@ def table(
     )
 
 
+def grid(
+    title: str,
+    heads: Sequence[tuple[str, Unit]],
+    rows: Iterable[Sequence[Cell | Value]],
+    *,
+    most: int = 50,
+) -> Table:
+    """Return a table whose rows are given cell by cell; `heads`: title and unit of each column."""
+    columns = [Column(head, unit, itemgetter(place)) for place, (head, unit) in enumerate(heads)]
+    return table(title, columns, rows, most=most)
+
+
+def matrix(
+    title: str,
+    corner: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Cell | Value]],
+    *,
+    words: Sequence[str] = (),
+) -> Table:
+    """Return a table of texts that stand for numbers, each row behind its name; `words`: columns of words."""
+    units = ((name, Unit.TEXT if name in words else Unit.COUNT) for name in names)
+    return grid(title, [(corner, Unit.NAME), *units], rows)
+
+
+def with_unused(given: Table, unused: Sequence[str], at: int = 0) -> Table:
+    """Return a table of what units do with a last row about those that do nothing; `at`: their column."""
+    if not unused:
+        return given
+    cells = [Cell("")] * len(given.columns)
+    cells[at : at + 2] = [Cell(", ".join(unused)), Cell("not used")]
+    return replace(given, rows=(*given.rows, Row(tuple(cells), Tone.SOFT)), most=given.most + 1)
+
+
 def _cell(content: Cell | Value) -> Cell:
     return content if isinstance(content, Cell) else Cell(content)
+
+
+_MOST_NOTES = 8
+
+
+def notes(found: Sequence[str]) -> Iterator[Sentence]:
+    """Yield the first few notes, and how many more there are."""
+    for note in found[:_MOST_NOTES]:
+        yield Sentence(f"note: {note}", Tone.WARN)
+    if len(found) > _MOST_NOTES:
+        yield Sentence(f"... and {len(found) - _MOST_NOTES} more notes (--json shows all)", Tone.WARN)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..formulations.history import History, Interval, is_message
 from ..formulations.streams import Stream
 from .charts import Block, Gantt, Row
+from .words import counted
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
@@ -120,6 +121,11 @@ def letter(number: int) -> str:
     return _LETTERS[number % len(_LETTERS)]
 
 
+def block_name(trace: History, request: int) -> str:
+    """Return what stands for a request in a chart: a letter in a workload, else the last digit."""
+    return letter(request) if trace.names else str(request % 10)
+
+
 def steady(whole: Gantt, outputs: int) -> Gantt:
     """Return the part of a chart in which some requests come out, from the middle of all; at least one.
 
@@ -136,3 +142,32 @@ def steady(whole: Gantt, outputs: int) -> Gantt:
         for row in whole.rows
     )
     return replace(whole, rows=tuple(rows), start_ns=start_ns, end_ns=end_ns)
+
+
+def titled_chart(trace: History, title: str) -> Gantt:
+    """Return a chart with a title, if there is one, that also says what is drawn."""
+    chart = replace(trace_chart(trace), letters=())
+    what = "item on one device or link (->)" if any(row.link for row in chart.rows) else "request on one unit"
+    return (
+        replace(chart, title=title, note=f"each block is one {what}, dots are idle time") if title else chart
+    )
+
+
+def traced_chart(trace: History) -> Gantt:
+    """Return the chart of a trace with what was traced above it."""
+    chart = trace_chart(trace)
+    what = "item on one device or link (->)" if any(row.link for row in chart.rows) else "request on one unit"
+    more = ", from copying its inputs to copying its outputs" if trace.measured else ""
+    note = f"each block is one {what}{more}; dots are idle time"
+    return replace(chart, title=traced_words(trace), note=note)
+
+
+def traced_words(trace: History) -> str:
+    """Return what was traced, e.g. "20 rounds of 3 requests, measured"."""
+    if not trace.measured:
+        return f"{counted(len(trace.arrivals_us), 'request')}, simulated"
+    streams, count = len(trace.streams), 1 + max(event.request for event in trace.events)
+    if trace.in_rounds:
+        return f"{counted(count, 'round')} of {counted(streams, 'request')}, measured"
+    each = f" of each of {streams} streams" if streams > 1 else ""
+    return f"{counted(count, 'request')}{each}, measured"

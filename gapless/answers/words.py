@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..formulations.objective import Objective
 from ..formulations.problem import Problem
@@ -14,6 +15,9 @@ from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult
 from ..solvers.sources import Source, StartMode
+
+if TYPE_CHECKING:  # it opens models
+    from ..api.branching import Branching
 
 Terms = Mapping[str, TermInfo]
 """Objective terms of a formulation by name (`Formulation.terms`)."""
@@ -191,9 +195,25 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def layers_words(start: int, stop: int) -> str:
+    """Return the numbers of the layers from `start` until before `stop`; of one layer, its own."""
+    return str(start) if stop == start + 1 else f"{start}-{stop - 1}"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: "1 device", "3 devices"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def branching_words(found: Branching) -> str:
+    """Return what branches a network has, in words."""
+    if found.is_chain:
+        return "a chain: its layers have one order"
+    sets = f"more than {found.counted_to:,}" if found.down_sets is None else f"{found.down_sets:,}"
+    return (
+        f"up to {found.width} layers side by side, {found.branches} branches of at most "
+        f"{counted(found.longest_branch, 'layer')}, {sets} down-sets (what can lie before a cut)"
+    )
 
 
 def part_of(part: int, whole: int) -> str:

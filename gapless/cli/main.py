@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Any
 
 import typer
+from rich.console import ConsoleRenderable, RenderableType, RichCast
 from rich.text import Text
 
 from ..formulations.errors import GaplessError, InvalidInputError
@@ -21,7 +22,7 @@ from ..question.question import renamed
 from ..question.subjects import OPEN_SECONDS
 from ..version import __version__
 from .base import catalog
-from .base.answer import REGISTERED, Answer, app, in_order, outline
+from .base.answer import REGISTERED, Answer, View, app, in_order, outline
 from .base.catalog import COMMANDS, GROUPS, RENAMED, SYNONYMS
 from .base.console import console, discard_output, output_style, using_style
 from .base.exits import ExitCode, code_of_error
@@ -274,11 +275,20 @@ def _print(answer: Answer, general: General) -> int:
         if isinstance(view, str):  # a text that no terminal may break into lines: a script
             sys.stdout.write(view)
         else:
-            console(sys.stdout).print(view)
+            console(sys.stdout).print(_drawn(view))
     sys.stdout.flush()
     for note in () if general.style.quiet else answer.notes:
         console(sys.stderr).print(printable(note), soft_wrap=True)
     return answer.code
+
+
+def _drawn(view: View) -> RenderableType:
+    """Return what people see as what a console prints."""
+    if isinstance(view, str | ConsoleRenderable | RichCast):
+        return view
+    from ..view.terminal.blocks import blocks_view
+
+    return blocks_view(view)
 
 
 def _resumes(words: list[str]) -> bool:

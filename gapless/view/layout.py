@@ -11,8 +11,6 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-MAX_NOTES_SHOWN = 8
-
 _GAP = 2
 """Columns of the terminal between two columns of a table."""
 
@@ -149,12 +147,3 @@ def _broken(head: str, width: int) -> str:
 def indented(what: RenderableType) -> Padding:
     """Return something with a margin of two columns."""
     return Padding(what, (0, 0, 0, 2), expand=False)
-
-
-def notes_view(notes: Sequence[str]) -> list[Text]:
-    """Return the first few notes, and how many more there are."""
-    shown = [Text(f"note: {note}", style="yellow") for note in notes[:MAX_NOTES_SHOWN]]
-    hidden = len(notes) - MAX_NOTES_SHOWN
-    if hidden > 0:
-        shown.append(Text(f"... and {hidden} more notes (--json shows all)", style="yellow"))
-    return shown

@@ -7,14 +7,12 @@ none is shown by what its tables of terms and its scores say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from ..answers.blocks import Block, Column, Tone, Unit, grid, table
 from ..answers.graph_drawing import GraphDrawing
 from ..answers.words import listed, millis, share
 from ..formulations.deployment import Deployment
@@ -26,7 +24,6 @@ from ..formulations.plugins import Companions
 from ..formulations.problem import Problem
 from ..formulations.scores import Score
 from ..formulations.streams import Stream
-from .layout import indented, plain_table
 
 ENTRY_POINT_GROUP = "gapless.presenters"
 
@@ -88,7 +85,7 @@ class Presenter:
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return what is in a problem besides its units: its networks, and what they cost.
 
         Parameters
@@ -100,31 +97,37 @@ class Presenter:
         plan
             A plan whose chunks are marked where layers are shown.
         """
-        units = problem.platform.unit_names
-        table = plain_table("network", "layers", *units, numbers=("layers", *units))
+        rows = []
         for network in problem.formulation.placed(problem):
             columns = zip(*problem.costs.of(network.name).layer_us, strict=True)
             times = (None if None in column else sum(time or 0 for time in column) for column in columns)
-            table.add_row(Text(network.name, style="bold"), str(len(network.layers)), *map(millis, times))
-        return [indented(table)]
+            rows.append((network.name, len(network.layers), *times))
+        heads = [("network", Unit.NAME), ("layers", Unit.COUNT)]
+        heads += [(unit, Unit.MICROSECONDS) for unit in problem.platform.unit_names]
+        return [grid("Networks", heads, rows)]
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return a plan in detail: what `check` shows below its values."""
-        busy = judged.columns.get("busy_us")
-        numbers = () if busy is None else ("busy time",)
-        table = plain_table("unit", "runs", *numbers, numbers=numbers)
+        busy = dict(zip(problem.platform.unit_names, judged.columns.get("busy_us", ()), strict=False))
         layers = {network.name: len(network.layers) for network in problem.networks}
-        for index, unit in enumerate(problem.platform.unit_names):
-            runs = [_chunk_words(chunk, layers[chunk.network]) for chunk in plan.chunks if chunk.unit == unit]
-            times = () if busy is None else (millis(busy[index]),)
-            table.add_row(unit, ", ".join(runs) or "not used", *times, style="" if runs else "dim")
-        return [indented(table)]
 
-    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+        def runs(unit: str) -> str | None:
+            own = [_chunk_words(chunk, layers[chunk.network]) for chunk in plan.chunks if chunk.unit == unit]
+            return ", ".join(own) or None
+
+        columns: list[Column[str]] = [
+            Column("unit", Unit.NAME, lambda unit: unit),
+            Column("runs", Unit.NAME, lambda unit: runs(unit) or "not used"),
+            Column("busy time", Unit.MICROSECONDS, busy.get, optional=True),
+        ]
+        units = problem.platform.unit_names
+        return [table("Units", columns, units, tone=lambda unit: Tone.PLAIN if runs(unit) else Tone.SOFT)]
+
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the best plan in detail: what `plan` and `compare` show below all others."""
         return self.plan_parts(problem, plan, judged)
 
-    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> Iterable[Block]:
         """Return what `show` adds to a plan beside what `check` says: `layers` of one network, or all."""
         return []
 
@@ -137,7 +140,7 @@ class Presenter:
         """Return whether a simulation plays one round of many: what it shows is not what goes on."""
         return False
 
-    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
+    def trace_parts(self, problem: Problem, trace: History) -> Iterable[Block]:
         """Return what stands between the chart of a simulation and its table."""
         return []
 

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import gapless
+from gapless.answers.measured import profile_blocks
 from gapless.api.execution import profiled_problem
 from gapless.api.slowdown.side_by_side import side_by_side
 from gapless.formulations.deployment import Deployment
@@ -23,7 +24,7 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.streams import Stream
 from gapless.profiler.hops import HopCost, Kept, hop_us, passed
 from gapless.profiler.profile import PROFILE, Method, Profile
-from gapless.view.terminal.running import profile_view
+from gapless.view.terminal.blocks import blocks_view
 
 from .fakes import PLATFORM, FakeBench, Shelf
 from .test_profile import BOTH, LAYERS, SIZES, bench, take
@@ -267,5 +268,5 @@ def test_a_profile_says_what_a_hop_costs() -> None:
 
 def shown(profile: Profile) -> str:
     console = Console(width=200, record=True, file=StringIO())
-    console.print(profile_view(profile))
+    console.print(blocks_view(profile_blocks(profile)))
     return console.export_text()

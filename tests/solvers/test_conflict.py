@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gapless.answers.plans import conflict_blocks
 from gapless.api.problems import table_problem
 from gapless.formulations.chunking.rules import at_least, at_most, avoid, forbid, pin, together
 from gapless.formulations.errors import BackendDisagreementError
@@ -21,7 +22,6 @@ from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus,
 from gapless.solvers.result import Conflict, SolveResult
 from gapless.solvers.samples import Golden, golden_instances
 from gapless.solvers.session import reconcile, solve
-from gapless.view.terminal.tables import conflict_view
 from tests.workload_instances import workload_problem
 
 from .fakes import FakeBackend, claiming, optimal, plan
@@ -160,7 +160,7 @@ def test_the_diagnosis_ends_at_the_limit_and_says_that_it_did(
     assert clock.now <= 40.0
     assert (found.irreducible, found.smallest, found.confirmed_by) == (False, False, "slow")
     assert {"before(a0, a1)", "keep_on(a0, npu)"} <= names(found)
-    assert "give a longer limit" in str(conflict_view(found)[-1])
+    assert "give a longer limit" in [*conflict_blocks(found)][-1].text
 
 
 def test_with_no_time_left_nothing_is_asked() -> None:

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
@@ -20,6 +20,9 @@ from .declared import expanded
 from .exits import ExitCode
 from .general_options import ColorOption, OpenSecondsOption, QuietOption
 from .help import CommandWithHelp
+
+if TYPE_CHECKING:
+    from ...answers.blocks import Block
 
 
 class _InOrder(TyperGroup):
@@ -48,12 +51,16 @@ app = typer.Typer(
 )
 
 
+View: TypeAlias = "RenderableType | Iterable[Block]"
+"""What people see of an answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a command found out."""
 
     document: Callable[[], dict[str, Any]]  # for machines
-    view: Callable[[], RenderableType]  # for people; a str is written as it is
+    view: Callable[[], View]  # for people; a str is written as it is
     code: int = ExitCode.OK  # for the caller
     notes: Sequence[str] = ()  # what people should know besides; printed to standard error
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...files import documents
@@ -15,7 +14,7 @@ from ...formulations.errors import InvalidInputError
 from ...question.fields import Only
 from ...question.subjects import Machine
 from ...version import __version__
-from ..base.answer import Answer, command, write_out
+from ..base.answer import Answer, View, command, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import OnOption, on_boards
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from ...boards.running import Ran
 
 _PLATFORMS_NEXT = (
-    "\n`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
+    "`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
     "CLUSTER` plans a model over devices."
 )
 _NETWORKS_NEXT = (
-    "\n`gapless tools inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too "
+    "`gapless tools inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too "
     "large for one file, and only planned over the devices of a cluster: "
 )
 
@@ -57,21 +56,21 @@ def doctor(
         if backends:
             raise InvalidInputError("--backends is about this machine: leave --on out")
         return _board(on)
+    from ...answers.doctor import doctor_blocks
     from ...api.diagnosis import doctor as diagnose
     from ...files.diagnosis_document import diagnosis_document
-    from ...view.terminal.describe import doctor_view
 
     diagnosis = diagnose()
     return Answer(
         document=lambda: diagnosis_document(diagnosis),
-        view=lambda: doctor_view(diagnosis, matrix=backends),
+        view=lambda: doctor_blocks(diagnosis, matrix=backends),
     )
 
 
 def _board(on: str) -> Answer:
+    from ...answers.boards import board_blocks
     from ...boards.checks import diagnose_board
     from ...boards.ssh import Address
-    from ...view.terminal.boards import board_view
     from ..base.progress import StepLine
 
     with StepLine() as line:
@@ -82,16 +81,16 @@ def _board(on: str) -> Answer:
             **documents.plain_data(found),
             "ok": found.ok,
         },
-        view=lambda: board_view(found),
+        view=lambda: board_blocks(found),
         code=ExitCode.OK if found.ok else ExitCode.FAILURE,
     )
 
 
-def _platform_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+def _platform_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
+    from ...answers.problems import platform_blocks
     from ...formulations.hardware import Platform
-    from ...view.terminal.describe import platform_view
 
-    return platform_view(ran.read(Platform, "a platform"))
+    return platform_blocks(ran.read(Platform, "a platform"))
 
 
 @command
@@ -103,10 +102,10 @@ def device_detect(
     json: JsonOption = False,
 ) -> Answer:
     """Show this machine as a platform: its clusters and cores as units."""
+    from ...answers.problems import platform_blocks
     from ...api.device import this_device
     from ...api.engines import DEFAULT_ENGINE
     from ...formulations.files import PLATFORM, dump
-    from ...view.terminal import describe
 
     platform = this_device(
         engine=machine.engine or DEFAULT_ENGINE, units=machine.units, emulate=machine.emulate
@@ -114,7 +113,7 @@ def device_detect(
     text = dump(platform, PLATFORM)
     return Answer(
         document=lambda: {**documents.header("platform"), **json_module.loads(text)},
-        view=lambda: describe.platform_view(platform),
+        view=lambda: platform_blocks(platform),
         notes=write_out(out, lambda: text),
     )
 
@@ -122,6 +121,9 @@ def device_detect(
 @command
 def list_problems(*, json: JsonOption = False) -> Answer:
     """List the shipped problems, and the phones and clusters that --platform names."""
+    from ...answers.blocks import Sentence
+    from ...answers.clusters import clusters_blocks
+    from ...answers.doctor import platforms_blocks
     from ...formulations.co_run import possible_models
     from ...profiler.clusters.catalog import cluster_names, shipped_cluster
     from ...profiler.coordination.catalog import (
@@ -131,8 +133,6 @@ def list_problems(*, json: JsonOption = False) -> Answer:
     )
     from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
     from ...profiler.platforms.workloads import phone_names, phone_network_names
-    from ...view.terminal import describe
-    from ...view.terminal.clusters import clusters_view
 
     clusters = [shipped_cluster(name) for name in cluster_names()]
     return Answer(
@@ -159,16 +159,22 @@ def list_problems(*, json: JsonOption = False) -> Answer:
             ],
             "clusters": [documents.plain_data(cluster) for cluster in clusters],
         },
-        view=lambda: Group(describe.platforms_view(), "", clusters_view(clusters), Text(_PLATFORMS_NEXT)),
+        view=lambda: [
+            *platforms_blocks(),
+            *clusters_blocks(clusters),
+            Sentence(""),
+            Sentence(_PLATFORMS_NEXT),
+        ],
     )
 
 
 @command
 def list_networks(*, json: JsonOption = False) -> Answer:
     """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
+    from ...answers.blocks import Sentence
+    from ...answers.doctor import networks_blocks
     from ...profiler.applications.catalog import applications
     from ...profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
-    from ...view.terminal import describe
 
     entries = [zoo_entry(name) for name in sorted((*zoo_names(), *names_in_parts()))]
     rest = f"{', '.join(names_in_parts())}."
@@ -186,5 +192,5 @@ def list_networks(*, json: JsonOption = False) -> Answer:
                 for application, model in declared
             ],
         },
-        view=lambda: Group(describe.networks_view(entries, declared), Text(_NETWORKS_NEXT + rest)),
+        view=lambda: [*networks_blocks(entries, declared), Sentence(""), Sentence(_NETWORKS_NEXT + rest)],
     )

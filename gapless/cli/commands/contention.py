@@ -93,12 +93,12 @@ def costs_contention(
     json: JsonOption = False,
 ) -> Answer:
     """Measure how much networks on different units slow each other down through the memory they share."""
+    from ...answers.contention import contention_blocks
     from ...api.engines import resolve_engine
     from ...api.models import open_all
     from ...api.slowdown.contention import measure_contention
     from ...formulations.files import dump
     from ...profiler.slowdown.contention.result import CONTENTION, ContentionOptions
-    from ...view.terminal.contention import contention_view
     from ..base.progress import StepLine
     from ..tasks import measuring
 
@@ -127,21 +127,21 @@ def costs_contention(
     notes += write_out(out, lambda: dump(found, CONTENTION))
     return Answer(
         document=lambda: {**documents.header("contention"), **documents.plain_data(found)},
-        view=lambda: contention_view(found),
+        view=lambda: contention_blocks(found),
         notes=notes,
     )
 
 
 def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int, out: Path | None) -> Answer:
+    from ...answers.contention import estimated_blocks
     from ...api.slowdown.contention import estimate_contention
     from ...formulations.files import INTERFERENCE, dump
-    from ...view.terminal.estimated_contention import estimated_contention_view
 
     check_writable(out)
     found = estimate_contention(names, platform=platform, form=form, parts=parts)
     known = found.by_slice if parts else found.interference
     return Answer(
         document=lambda: {**documents.header("estimated_contention"), **documents.plain_data(found)},
-        view=lambda: estimated_contention_view(found, parts=bool(parts) or len(found.networks) == 1),
+        view=lambda: estimated_blocks(found, parts=bool(parts) or len(found.networks) == 1),
         notes=write_out(out, lambda: dump(known, INTERFERENCE)),
     )

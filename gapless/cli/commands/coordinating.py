@@ -30,10 +30,9 @@ PageOption = Annotated[Path | None, output_option("--report", help="Also write a
 def list_policies(*, json: JsonOption = False) -> Answer:
     """List who may decide about requests as they come, and the scenarios to try them on."""
     from ...answers.coordination import overview
-    from ...view.terminal.blocks import blocks_view
     from ..tasks.coordinating import overview_document
 
-    return Answer(document=overview_document, view=lambda: blocks_view(overview()))
+    return Answer(document=overview_document, view=overview)
 
 
 @command

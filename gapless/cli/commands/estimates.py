@@ -72,12 +72,12 @@ def device_describe(
     json: JsonOption = False,
 ) -> Answer:
     """Run a few small networks on this device, so that the costs of others can be predicted for it."""
+    from ...answers.estimates import device_blocks
     from ...api import estimates
     from ...api.engines import DEFAULT_ENGINE
     from ...formulations.files import dump
     from ...profiler.learned.device import DEVICE
     from ...profiler.learned.measuring import YARDSTICKS
-    from ...view.terminal.estimates import device_view
     from ..base.progress import StepLine
     from ..tasks import measuring
 
@@ -93,7 +93,7 @@ def device_describe(
         )
     return Answer(
         document=lambda: json_module.loads(dump(found, DEVICE)),
-        view=lambda: device_view(found),
+        view=lambda: device_blocks(found),
         notes=[*notes, *found.notes, *write_out(out, lambda: dump(found, DEVICE))],
     )
 
@@ -111,13 +111,11 @@ def costs_predict(
     json: JsonOption = False,
 ) -> Answer:
     """Predict what layers cost on a device that never ran them; writes a problem for `gapless plan`."""
-    from rich.console import Group
-
+    from ...answers.estimates import judged_blocks
+    from ...answers.problems import problem_blocks
     from ...api import estimates
     from ...formulations.files import dump_problem
     from ...solvers.exhaustive import count_plans
-    from ...view.terminal import describe
-    from ...view.terminal.estimates import judged_view
 
     check_writable(out)
     problem = estimates.predict_costs(
@@ -133,10 +131,10 @@ def costs_predict(
             "judged": None if judged is None else {**documents.plain_data(judged), "loss": judged.loss},
             "document": json_module.loads(dump_problem(problem)),
         },
-        view=lambda: Group(
-            describe.problem_view(problem, count_plans(problem)),
-            *([] if judged is None else ["", judged_view(problem, judged)]),
-        ),
+        view=lambda: [
+            *problem_blocks(problem, count_plans(problem)),
+            *([] if judged is None else judged_blocks(problem, judged)),
+        ],
         notes=[
             f"estimated: {problem.costs.provenance.notes}",
             *write_out(out, lambda: dump_problem(problem)),
@@ -162,8 +160,8 @@ def costs_learn(
     json: JsonOption = False,
 ) -> Answer:
     """Measure networks and random shards on this device, and train a predictor; goes on where it stopped."""
+    from ...answers.estimates import card_blocks
     from ...api import estimates
-    from ...view.terminal.estimates import card_view
     from ..base.progress import StepLine
     from ..tasks import measuring
 
@@ -182,6 +180,6 @@ def costs_learn(
             **documents.header("predictor"),
             **({} if found.card is None else documents.plain_data(found.card)),
         },
-        view=lambda: "measured" if found.card is None else card_view(found.card),
+        view=lambda: "measured" if found.card is None else card_blocks(found.card),
         notes=[*notes, *found.left_out, f"wrote {folder}"],
     )

@@ -36,7 +36,6 @@ def explain(
     """Explain a plan: why these cuts and units, which demands bind, and what the next best plan costs."""
     from ...answers.explaining import explanation_blocks
     from ...view.explaining.explain import explain as explained
-    from ...view.terminal.blocks import blocks_view
     from ..base.progress import StepLine
 
     check_writable(out)
@@ -51,6 +50,6 @@ def explain(
     }
     return Answer(
         document=lambda: document,
-        view=lambda: blocks_view(explanation_blocks(problem, judged, found)),
+        view=lambda: explanation_blocks(problem, judged, found),
         notes=write_out(out, lambda: documents.json_text(document)),
     )

@@ -48,8 +48,8 @@ def export(
     json: JsonOption = False,
 ) -> Answer:
     """Write the chunks of a plan as model files, with a manifest and a runner that need only the engine."""
+    from ...answers.exporting import export_blocks
     from ...executor.export.folder import require_free
-    from ...view.terminal import exporting as views
     from ..tasks.exporting import export_plan, notes_of
 
     require_free(out)
@@ -62,6 +62,6 @@ def export(
             "manifest": documents.plain_data(exported.manifest),
             "bytes": exported.bytes,
         },
-        view=lambda: views.export_view(exported),
+        view=lambda: export_blocks(exported),
         notes=[*asked.notes, *notes_of(exported)],
     )

@@ -22,28 +22,28 @@ FormatArgument = Annotated[
 @command
 def list_files(*, json: JsonOption = False) -> Answer:
     """List the kinds of files that gapless reads and writes."""
+    from ...answers.files import formats_blocks
     from ...files.formats import FORMATS
-    from ...view.terminal.formats import formats_view
 
     return Answer(
         document=lambda: {
             **documents.header("formats"),
             "formats": [documents.plain_data(entry) for entry in FORMATS],
         },
-        view=lambda: formats_view(FORMATS),
+        view=lambda: formats_blocks(FORMATS),
     )
 
 
 @command
 def tools_schema(format: FormatArgument, *, out: OutOption = None, json: JsonOption = False) -> Answer:
     """Show the keys of a kind of file; --json or --out give its JSON Schema."""
+    from ...answers.files import format_blocks
     from ...files.formats import file_format
     from ...files.schema import json_schema, object_tables
-    from ...view.terminal.formats import format_view
 
     entry, found = file_format(format), json_schema(format)
     return Answer(
         document=lambda: found,
-        view=lambda: format_view(entry, tuple(object_tables(found))),
+        view=lambda: format_blocks(entry, tuple(object_tables(found))),
         notes=write_out(out, lambda: documents.json_text(found)),
     )

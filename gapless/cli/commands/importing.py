@@ -43,10 +43,10 @@ def tools_import(
     json: JsonOption = False,
 ) -> Answer:
     """Make a problem from the files of another planner: the three YAML files of PipeEdge."""
+    from ...answers.problems import problem_blocks
     from ...formulations.files import dump_problem
     from ...profiler.clusters.pipeedge import import_pipeedge
     from ...solvers.exhaustive import count_plans
-    from ...view.terminal import describe
 
     check_writable(out)
     problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
@@ -56,6 +56,6 @@ def tools_import(
             "problem": documents.problem_data(problem),
             "document": json_module.loads(dump_problem(problem)),
         },
-        view=lambda: describe.problem_view(problem, count_plans(problem)),
+        view=lambda: problem_blocks(problem, count_plans(problem)),
         notes=[problem.costs.provenance.notes, *write_out(out, lambda: dump_problem(problem))],
     )

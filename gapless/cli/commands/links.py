@@ -57,6 +57,7 @@ def device_links(
 
     Beside FILE.json, FILE.links.json keeps the messages, so that the links can be fitted again.
     """
+    from ...answers.links import link_blocks
     from ...api.links import load_links, measure_links
     from ...formulations.cluster_platform import CLUSTER
     from ...formulations.files import dump
@@ -65,7 +66,6 @@ def device_links(
     from ...profiler.links.measure import LinkOptions
     from ...profiler.links.platform import cluster_platform
     from ...profiler.links.samples import LINKS
-    from ...view.terminal.links import links_view
     from ..base.progress import StepLine
 
     if bool(place) == bool(samples):
@@ -95,6 +95,6 @@ def device_links(
             "fits": [documents.plain_data(fit.summary) for fit in fits],
             "checks": {kind: [documents.plain_data(one) for one in some] for kind, some in checks.items()},
         },
-        view=lambda: links_view(found, fits),
+        view=lambda: link_blocks(found, fits),
         notes=notes,
     )

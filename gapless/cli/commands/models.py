@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from ...api.device import this_device
 from ...api.engines import DEFAULT_ENGINE, resolve_engine, resolve_engines
@@ -19,7 +18,7 @@ from ...question.fields import Only, said
 from ...question.subjects import Inputs, Machine, Opening
 from ...question.values import SOME_SIZE, YES, span_form
 from ...solvers.pieces.finding import PieceMethod
-from ..base.answer import Answer, command
+from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import on_boards
@@ -131,20 +130,19 @@ def _support(opened: Model, where: str, sections: int | None, limit_bytes: int |
     from ...answers.support import support_blocks
     from ...api.support import model_support
     from ...executor.graph.onnx_model import OnnxModel
-    from ...view.terminal.blocks import blocks_view
 
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(f"{opened.network.name} is no ONNX model: its functions say where they run")
     found = model_support(opened, where, sections=sections, session_bytes=limit_bytes)
     return Answer(
         document=lambda: {**documents.header("support"), **documents.plain_data(found)},
-        view=lambda: blocks_view(support_blocks(found, limited=limit_bytes is not None)),
+        view=lambda: support_blocks(found, limited=limit_bytes is not None),
     )
 
 
 def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:
+    from ...answers.models import split_blocks
     from ...api.pieces import split_operators
-    from ...view.terminal.spatial import split_view
 
     found = list(split_operators(network, parts, axis))
     return Answer(
@@ -155,13 +153,13 @@ def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:
             "axis": axis.name.lower(),
             "operators": documents.plain_data(found),
         },
-        view=lambda: split_view(network.name, found, parts, axis),
+        view=lambda: split_blocks(network.name, found, parts, axis),
     )
 
 
 def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: float | None) -> Answer:
+    from ...answers.models import pieces_blocks
     from ...api.pieces import piece_summaries, pieces_of
-    from ...view.terminal.spatial import pieces_view
 
     found = pieces_of(network, method=method, time_limit_s=time_limit_s)
     summaries = piece_summaries(network, found)
@@ -172,14 +170,14 @@ def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: f
             **documents.plain_data(found),
             "pieces": documents.plain_data(summaries),
         },
-        view=lambda: pieces_view(network, found, summaries),
+        view=lambda: pieces_blocks(network, found, summaries),
     )
 
 
 def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
+    from ...answers.models import pipeline_blocks
     from ...api.branching import branching
     from ...executor.callable_inspection import inspect_pipeline
-    from ...view.terminal.models import pipeline_view
 
     found, graph = inspect_pipeline(opened), branching(opened)
     return Answer(
@@ -188,16 +186,16 @@ def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
             **documents.plain_data(found),
             "branching": documents.plain_data(graph),
         },
-        view=lambda: pipeline_view(found, graph),
+        view=lambda: pipeline_blocks(found, graph),
     )
 
 
 def _onnx(opened: Model) -> Answer:
+    from ...answers import models as answers
     from ...api.branching import branching
     from ...executor.engines.mnn_engine import MnnEngine, trial
     from ...executor.graph.inspection import inspect_model
     from ...executor.graph.onnx_model import OnnxModel
-    from ...view.terminal import models as views
 
     assert isinstance(opened, OnnxModel)
     found, graph = inspect_model(opened), branching(opened)
@@ -211,17 +209,17 @@ def _onnx(opened: Model) -> Answer:
             "branching": documents.plain_data(graph),
             "mnn_problem": problem or None,
         },
-        view=lambda: views.inspection_view(found, graph, problem),
+        view=lambda: answers.inspection_blocks(found, graph, problem),
     )
 
 
-def _bench_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+def _bench_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
+    from ...answers import models as answers
     from ...boards.board import benches, checks_of
-    from ...view.terminal import models as views
 
     if given["check"]:
-        return views.check_view(*checks_of(ran))
-    return views.bench_view(benches(ran))
+        return answers.check_blocks(*checks_of(ran))
+    return answers.bench_blocks(benches(ran))
 
 
 @command
@@ -266,7 +264,7 @@ def device_bench(
 
 
 def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], seconds: float) -> Answer:
-    from ...view.terminal import models as views
+    from ...answers import models as answers
 
     refused: dict[str, ConversionError] = {}
     benches = list(_benches(opened, engine, units, seconds, refused))
@@ -277,7 +275,7 @@ def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], second
             **documents.header("engine_bench"),
             "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
         },
-        view=lambda: views.bench_view(benches),
+        view=lambda: answers.bench_blocks(benches),
         code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
         notes=[
             *(f"wrong numbers on unit {unit}: {result.words}" for unit, result in benches if result.wrong),
@@ -312,9 +310,9 @@ def _benches(
 
 
 def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None) -> Answer:
+    from ...answers import models as answers
     from ...executor.engines.conformance import check_engine
     from ...executor.progress import Step
-    from ...view.terminal import models as views
     from ..base.progress import StepLine
 
     with StepLine() as line:
@@ -331,7 +329,7 @@ def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None)
             "passed": passed,
             "checks": documents.plain_data(checks),
         },
-        view=lambda: views.check_view(engine, checks),
+        view=lambda: answers.check_blocks(engine, checks),
         code=ExitCode.OK if passed else ExitCode.VERIFICATION,
     )
 
@@ -343,8 +341,8 @@ def tools_cache(
     json: JsonOption = False,
 ) -> Answer:
     """Show or clear the cache: converted pieces and built-in networks, made again when needed."""
+    from ...answers import models as answers
     from ...executor.engines.cache import default_cache
-    from ...view.terminal import models as views
 
     kept = default_cache()
     freed = kept.size_bytes if clear else 0
@@ -362,6 +360,6 @@ def tools_cache(
     }
     return Answer(
         document=lambda: document,
-        view=lambda: views.cache_view(kept),
+        view=lambda: answers.cache_blocks(kept),
         notes=[f"removed {freed:,} bytes"] if clear else [],
     )

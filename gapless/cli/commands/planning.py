@@ -124,7 +124,7 @@ def plan(
     json: JsonOption = False,
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
-    from ...view.terminal import tables
+    from ...answers import plans
     from ..tasks.solving import class_notes, plan_watched, slots_notes
 
     check_writable(out)
@@ -148,7 +148,7 @@ def plan(
 
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result, others()),
+        view=lambda: plans.result_blocks(problem, result, others()),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
         notes=notes,
     )
@@ -163,7 +163,6 @@ def _many_compared(
     from ...sweeps.contest_document import contest_document
     from ...sweeps.folder import CONTEST_FILE, CSV_FILE, SweepOptions
     from ...view.page.contest import write_instance_report
-    from ...view.terminal.blocks import blocks_view
     from ..tasks.contest import contest_watched
 
     stray = [name for name in options.names if name != "--objective"]
@@ -196,7 +195,7 @@ def _many_compared(
         notes.append(f"interrupted: {left} answers are not there; the same command with --resume goes on")
     return Answer(
         document=lambda: contest_document(found),
-        view=lambda: blocks_view(contest_blocks(found)),
+        view=lambda: contest_blocks(found),
         code=ExitCode.INTERRUPTED
         if found.interrupted
         else ExitCode.VERIFICATION
@@ -216,7 +215,6 @@ def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out:
     from ...api.trade_offs import parse_terms
     from ...files.pareto_file import dump_front
     from ...view.presenter import presenter_of
-    from ...view.terminal.blocks import blocks_view
     from ..tasks.solving import front_watched
 
     if asked.question.objective is not None or search.top > 1 or search.distance > 1:
@@ -228,7 +226,7 @@ def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out:
     text = dump_front(front, problem, asked.question.texts())
     return Answer(
         document=lambda: documents.of_file(text),
-        view=lambda: blocks_view(front_blocks(problem, front, presenter_of(problem))),
+        view=lambda: front_blocks(problem, front, presenter_of(problem)),
         code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
         notes=write_out(out, lambda: text),
     )
@@ -238,7 +236,7 @@ def _in_batches(
     asked: Asked, batches: Sequence[int], backend: str | None, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `plan --batches`."""
-    from ...view.terminal.batches import batches_view
+    from ...answers.kinds import batches_blocks
     from ..tasks.solving import batches_watched
 
     found = batches_watched(asked, batches, backend, search.solver_options)
@@ -246,7 +244,7 @@ def _in_batches(
     question = replace(asked.question, workload=best.workload)
     return Answer(
         document=lambda: {**document, "workloads": documents.batches_data(found)},
-        view=lambda: batches_view(found),
+        view=lambda: batches_blocks(found),
         code=code_of_result(best.result),
         notes=_plans_written(out, best.problem, best.result, question),
     )
@@ -275,9 +273,10 @@ def compare(
     json: JsonOption = False,
 ) -> Answer:
     """Solve a problem, or many, with several backends and compare what they find and prove, and how fast."""
+    from ...answers import plans
     from ...api.planning import default_backends
     from ...solvers.registry import get_backends
-    from ...view.terminal import tables
+    from ...view.terminal.blocks import blocks_view
     from ..tasks.solving import compare_watched
 
     if compared.options("jobs", "resume", "overwrite"):
@@ -307,7 +306,7 @@ def compare(
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(
         document=lambda: document,
-        view=lambda: tables.comparison_view(comparison),
+        view=lambda: blocks_view(plans.compared_blocks(comparison), details=False),
         code=ExitCode.INTERRUPTED if interrupted else code,
         notes=notes + write_out(out, lambda: documents.json_text(document)),
     )
@@ -317,8 +316,8 @@ def _kinds_compared(
     asked: Asked, kinds: str, backends: str | None, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `compare --kinds`."""
+    from ...answers.kinds import kinds_blocks
     from ...files.kinds_document import kinds_document
-    from ...view.terminal.kinds import kinds_view
     from ..tasks.solving import kinds_watched
 
     if backends is not None:
@@ -327,7 +326,7 @@ def _kinds_compared(
     document = kinds_document(found)
     return Answer(
         document=lambda: document,
-        view=lambda: kinds_view(found),
+        view=lambda: kinds_blocks(found),
         code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
         notes=write_out(out, lambda: documents.json_text(document)),
     )
@@ -337,8 +336,8 @@ def _orders_compared(
     asked: Asked, orders: str, backend: str | None, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `compare --layer-orders`; `backend` None: the usual ones until one has a proof."""
+    from ...answers.kinds import orders_blocks
     from ...files.kinds_document import orders_document
-    from ...view.terminal.kinds import orders_view
     from ..tasks.solving import orders_watched
 
     if asked.question.layer_order is not None:
@@ -347,7 +346,7 @@ def _orders_compared(
     document = orders_document(asked.problem, found)
     return Answer(
         document=lambda: document,
-        view=lambda: orders_view(asked.problem, found),
+        view=lambda: orders_blocks(asked.problem, found),
         code=ExitCode.OK if any(one.plan for one in found) else ExitCode.INFEASIBLE,
         notes=write_out(out, lambda: documents.json_text(document)),
     )
@@ -357,8 +356,8 @@ def _orders_compared(
 @asking
 def tools_check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
+    from ...answers import plans
     from ...formulations.judge import score as score_of
-    from ...view.terminal import tables
 
     problem, judged = asked.problem, plan.plan
     try:
@@ -368,7 +367,7 @@ def tools_check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> A
         score, violations = None, error.violations
     return Answer(
         document=lambda: documents.check_document(problem, judged, score, violations),
-        view=lambda: tables.check_view(problem, judged, score, violations),
+        view=lambda: plans.check_blocks(problem, judged, score, violations),
         code=ExitCode.VERIFICATION if violations else ExitCode.OK,
     )
 
@@ -389,8 +388,8 @@ def simulate(
     json: JsonOption = False,
 ) -> Answer:
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""
+    from ...answers import plans
     from ...formulations.simulate import simulate as play
-    from ...view.terminal import tables
 
     problem, played = asked.problem, plan.plan
     if problem.formulation.one_network:
@@ -407,5 +406,5 @@ def simulate(
         raise InvalidInputError("--requests and --interval are for one network; a workload has its own")
     return Answer(
         document=lambda: documents.trace_document(problem, trace),
-        view=lambda: tables.simulation_view(problem, trace),
+        view=lambda: plans.simulation_blocks(problem, trace),
     )

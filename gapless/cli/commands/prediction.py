@@ -40,14 +40,12 @@ def costs_judge(
     json: JsonOption = False,
 ) -> Answer:
     """Compare what each cost model predicts with plans that were executed; learn from them."""
-    from rich.console import Group
-
+    from ...answers.prediction import lessons, prediction_blocks
     from ...formulations.errors import InvalidInputError
     from ...formulations.files import dump_problem
     from ...profiler.prediction.evaluation import evaluation_of
     from ...profiler.prediction.learned import lessons_of
     from ...profiler.prediction.published import load_executions
-    from ...view.terminal.prediction import lessons_view, prediction_view
     from ..base.progress import StepLine
 
     check_writable(out)
@@ -64,8 +62,9 @@ def costs_judge(
             **documents.plain_data(found),
             "corrections": None if learned is None else documents.plain_data(learned.learned),
         },
-        view=lambda: Group(
-            prediction_view(read, found), *([] if learned is None else [lessons_view(read, learned.learned)])
-        ),
+        view=lambda: [
+            *prediction_blocks(read, found),
+            *([] if learned is None else lessons(read, learned.learned)),
+        ],
         notes=notes,
     )

@@ -75,7 +75,7 @@ def report(
         front_reported,
         is_front,
         report_watched,
-        written_view,
+        written_blocks,
     )
 
     check_writable(out)
@@ -84,7 +84,7 @@ def report(
         wrote, told = front_reported(given, out, title=title, command=line)
         return Answer(
             document=lambda: {**documents.header("report_file"), **documents.plain_data(wrote)},
-            view=lambda: written_view(wrote),
+            view=lambda: written_blocks(wrote),
             notes=told,
         )
     asked = ReportOptions(
@@ -104,18 +104,18 @@ def report(
         return _no_plan(none.problem, none.result, out)
     return Answer(
         document=lambda: {**documents.header("report_file"), **documents.plain_data(written)},
-        view=lambda: written_view(written),
+        view=lambda: written_blocks(written),
         notes=notes,
     )
 
 
 def _no_plan(problem: Problem, result: SolveResult, out: Path) -> Answer:
     """Say why there is nothing to report, as `gapless plan` does."""
-    from ...view.terminal import tables
+    from ...answers.plans import result_blocks
 
     return Answer(
         document=lambda: documents.result_document(problem, result),
-        view=lambda: tables.result_view(problem, result),
+        view=lambda: result_blocks(problem, result),
         code=code_of_result(result),
         notes=[f"{out} is not written: no plan was found"],
     )

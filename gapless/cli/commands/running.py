@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
-from rich.text import Text
 
+from ...answers.blocks import Sentence, Tone
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...question.fields import said
@@ -25,7 +24,7 @@ from ...question.subjects import (
     Running,
 )
 from ...question.values import Names, file_form
-from ..base.answer import Answer, command
+from ..base.answer import Answer, View, command
 from ..base.general_options import JsonOption, output_option
 from ..options.boards import on_boards
 from ..options.cluster import ClusterChoice, ClusterFileOption
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from ...profiler.profile import Profile
 
 
-def _profile_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+def _profile_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     from ...boards.board import load_profiled
 
     return _profile_view(load_profiled(given["folder"].out))
@@ -119,23 +118,24 @@ def _profiled(found: Profile, notes: list[str]) -> Answer:
     )
 
 
-def _profile_view(found: Profile | Together) -> RenderableType:
+def _profile_view(found: Profile | Together) -> View:
+    from ...answers.measured import profile_blocks
     from ...profiler.profile import Profile
-    from ...view.terminal import running as views
 
-    return views.profiles_view((found,) if isinstance(found, Profile) else found.profiles)
+    profiles = (found,) if isinstance(found, Profile) else found.profiles
+    return [part for one in profiles for part in profile_blocks(one)]
 
 
-def _run_of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+def _run_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
+    from ...answers.measured import measurement_blocks
     from ...executor.measurement import Measurement
-    from ...view.terminal.running import measurement_view
     from ..tasks.running import predicted
 
     if given["running"].feed is not None:
-        return Text(f"{ran.document().get('requests')} requests")
+        return [Sentence(f"{ran.document().get('requests')} requests")]
     found = ran.read(Measurement, "a measurement")
     asked, _ = ask_plan(given["files"], number=given["number"])
-    return measurement_view(found, predicted(asked.problem, found.deployment))
+    return measurement_blocks(found, predicted(asked.problem, found.deployment))
 
 
 @command
@@ -197,7 +197,7 @@ def run(
 def _fed(count: int, output: Path | None, notes: list[str], losses: Sequence[Loss]) -> Answer:
     return Answer(
         document=lambda: {**documents.header("outputs"), "requests": count, **_lost(losses)},
-        view=lambda: Group(Text(f"{count} requests"), *map(_loss_view, losses)),
+        view=lambda: [Sentence(f"{count} requests"), *map(_lost_words, losses)],
         notes=[*notes, *([f"wrote {output}"] if output else [])],
     )
 
@@ -207,9 +207,9 @@ def _lost(losses: Sequence[Loss]) -> dict[str, Any]:
     return {"losses": [documents.plain_data(loss) for loss in losses]} if losses else {}
 
 
-def _loss_view(loss: Loss) -> Text:
+def _lost_words(loss: Loss) -> Sentence:
     then = f"from then on [{loss.then}] ran" if loss.then else "nothing could go on without it"
-    return Text(f"{loss.at}: {loss}; {then}", style="yellow")
+    return Sentence(f"{loss.at}: {loss}; {then}", Tone.WARN)
 
 
 def _measured(
@@ -218,7 +218,7 @@ def _measured(
     notes: list[str],
     losses: Sequence[Loss] = (),
 ) -> Answer:
-    from ...view.terminal import running as views
+    from ...answers import measured as answers
 
     return Answer(
         document=lambda: {
@@ -227,7 +227,7 @@ def _measured(
             "predicted_us": None if predicted is None else predicted.period_us,
             **_lost(losses),
         },
-        view=lambda: Group(views.measurement_view(found, predicted), *map(_loss_view, losses)),
+        view=lambda: [*answers.measurement_blocks(found, predicted), *map(_lost_words, losses)],
         notes=notes,
     )
 
@@ -249,8 +249,8 @@ def tools_trace(
     json: JsonOption = False,
 ) -> Answer:
     """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
+    from ...answers.traces import traced_chart
     from ...files import run_files
-    from ...view.terminal.gantt import written_view
     from ..tasks import running
 
     check_writable(out)
@@ -269,6 +269,9 @@ def tools_trace(
     events = run_files.save_trace(found, out, problem=asked.problem)
     return Answer(
         document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
-        view=lambda: written_view(found, out),
+        view=lambda: [
+            traced_chart(found),
+            Sentence(f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again"),
+        ],
         notes=[*asked.notes, *notes],
     )

@@ -25,11 +25,10 @@ def list_runs(folders: FoldersArgument = None, *, json: JsonOption = False) -> A
     """List runs, the latest first: what was tuned or profiled, when, how far it came, and what won."""
     from ...answers.runs import runs_blocks
     from ...files.runs import find_runs
-    from ...view.terminal.blocks import blocks_view
 
     places = folders or ["."]
     found = find_runs(places)
     return Answer(
         document=lambda: {**documents.header("runs"), "runs": [documents.plain_data(run) for run in found]},
-        view=lambda: blocks_view(runs_blocks(found, places)),
+        view=lambda: runs_blocks(found, places),
     )

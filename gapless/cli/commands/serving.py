@@ -68,8 +68,8 @@ def serve(
     json: JsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    from ...answers.serving import served_blocks
     from ...serving.logs import kept
-    from ...view.terminal.serving import served_view
     from ..tasks import serving
 
     check_writable(trace)
@@ -79,6 +79,6 @@ def serve(
         found, notes = serving.serve_until(server, service, trace=trace, log=log)
     return Answer(
         document=lambda: {**documents.header("served"), **documents.plain_data(found)},
-        view=lambda: served_view(found),
+        view=lambda: served_blocks(found),
         notes=[*asked.notes, *notes],
     )

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...answers.problems import problem_blocks
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import NETWORK, PROBLEM, dump_problem, format_of
 from ...question.fields import Only
 from ...question.question import Question
 from ...solvers.exhaustive import count_plans
-from ...view.terminal import describe
 from ..base.answer import Answer, command, write_out
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption, heading, output_option
@@ -73,7 +73,7 @@ def _of_problem(asked: Asked, *, layers: str | None, svg: Path | None, out: Path
             "most_plans": plans if plans < _MOST_COUNTED else None,
             "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
         },
-        view=lambda: describe.problem_view(problem, plans, layers=shown),
+        view=lambda: problem_blocks(problem, plans, layers=shown),
         notes=[*asked.notes, *notes],
     )
 
@@ -158,7 +158,8 @@ def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Pat
 
 
 def _problem_svg(asked: Asked, layers: range | None) -> str:
-    from ...view.terminal.layer_times import layer_grid, layer_map, layer_svg
+    from ...answers.layers import layer_grid, layer_map
+    from ...view.terminal.layer_times import layer_svg
 
     problem = asked.problem
     title = f"{problem.network.name} on {problem.platform.name}"

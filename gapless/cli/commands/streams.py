@@ -68,9 +68,9 @@ def requests_stream(
     json: JsonOption = False,
 ) -> Answer:
     """Plan networks that run one after the other on the same devices; play them, or run them on a cluster."""
+    from ...answers.streams import stream_blocks
     from ...api.streams import played
     from ...formulations.task_stream import PlanningTime
-    from ...view.terminal.streams import stream_view
     from ..tasks.clusters import stream_on
     from ..tasks.solving import plan_uninterrupted
 
@@ -97,7 +97,7 @@ def requests_stream(
 
         save_stream(found, picture)
         notes.append(f"wrote {picture}")
-    return Answer(document=lambda: document, view=lambda: stream_view(found, ran), notes=notes)
+    return Answer(document=lambda: document, view=lambda: stream_blocks(found, ran), notes=notes)
 
 
 def _task(text: str) -> tuple[str, int]:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import RenderableType
-
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...formulations.limits import LIMITS
@@ -15,7 +13,7 @@ from ...question.fields import Only, said
 from ...question.question import Question
 from ...question.subjects import CHAIN, Folder, Inputs, Machine, Opening, Race, Search
 from ...question.values import YES
-from ..base.answer import Answer, command
+from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
 from ..base.general_options import JsonOption
 from ..options.boards import on_boards
@@ -40,7 +38,7 @@ DetailsOption = Annotated[
 ]
 
 
-def _of_board(ran: Ran, given: Mapping[str, Any]) -> RenderableType:
+def _of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     from ...boards.board import load_tuned
 
     return _view(load_tuned(given["folder"].out), details=given["details"])
@@ -102,7 +100,7 @@ def _tuned_here(target: Target, asked: Tuning, out: Path, entry: Entry) -> tuple
     return tuned, notes
 
 
-def _view(tuned: Tuned, *, details: bool) -> RenderableType:
+def _view(tuned: Tuned, *, details: bool) -> View:
     from ...answers.tuning import tuned_blocks
     from ...view.presenter import presenter_of
     from ...view.terminal.blocks import blocks_view

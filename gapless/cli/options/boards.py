@@ -10,13 +10,11 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import RenderableType
-
 from ...executor.progress import ERASE
 from ...question.fields import Given
 from ...question.subjects import Folder
 from ...question.values import Names
-from ..base.answer import Answer, takes
+from ..base.answer import Answer, View, takes
 from ..base.catalog import command_name
 from ..base.console import output_style
 from ..base.declared import annotated, declared
@@ -26,7 +24,7 @@ from .problem import check_writable
 if TYPE_CHECKING:
     from ...boards.running import Ran
 
-View = Callable[["Ran", Mapping[str, Any]], RenderableType]
+Viewing = Callable[["Ran", Mapping[str, Any]], View]
 """Shows what a command has found on a board as what it finds here; takes the values of its parameters."""
 
 _HANDED_ON = ("--quiet", "--debug")
@@ -44,7 +42,7 @@ OnOption = Annotated[
 ]
 
 
-def on_boards(view: View) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def on_boards(view: Viewing) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Give a command the option --on."""
 
     def with_on(function: Callable[..., Answer]) -> Callable[..., Answer]:

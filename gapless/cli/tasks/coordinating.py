@@ -43,7 +43,6 @@ from ...profiler.coordination.catalog import scenario_names
 from ...question.service import Play
 from ...question.subjects import Machine
 from ...solvers.coordination.policies import make_policy, policy_names
-from ...view.terminal.blocks import blocks_view
 from ..base.answer import Answer, write_out
 from ..base.progress import StepLine
 from .measuring import platform_of
@@ -247,7 +246,7 @@ def shown(
         notes.append(f"wrote {page}")
     blocks = [*(coordination_blocks(runs[0]) if len(runs) == 1 else deadlines_blocks(runs))]
     blocks += () if bound is None else bound_blocks(bound)
-    return Answer(document=lambda: document, view=lambda: blocks_view(blocks), notes=notes)
+    return Answer(document=lambda: document, view=lambda: blocks, notes=notes)
 
 
 _SIMULATED = (
@@ -305,7 +304,7 @@ def served_here(
         notes.append(f"wrote {picture}")
     return Answer(
         document=lambda: document,
-        view=lambda: blocks_view(here_blocks(measured, simulated)),
+        view=lambda: here_blocks(measured, simulated),
         notes=notes,
     )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
+from ...answers.blocks import Block, Sentence
 from ...answers.runs import differences
 from ...answers.words import size
 from ...api.asked import problem_of
@@ -31,7 +29,6 @@ from ...view.page.front import write_front_report
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, subject, write_report
-from ...view.terminal.blocks import blocks_view
 from ..base.progress import StepLine
 from .solving import compare_watched, plan_watched
 
@@ -166,13 +163,9 @@ def _best(known: Known, compared: Comparison | None, asked: ReportOptions) -> Pl
     return best.plan
 
 
-def written_view(written: WrittenReport) -> RenderableType:
-    """Return where the page is and what it shows."""
-    head = Text(written.path, style="bold")
-    head.append(f" ({size(written.size_bytes)}): open it in a browser; it needs no network", style="not bold")
-    subjects = (Text(f"  {title}: {deployment}") for title, deployment in written.subjects)
-    return Group(
-        head,
-        *subjects,
-        *(part for one in written.runs for part in (Text(), blocks_view([differences(one)]))),
-    )
+def written_blocks(written: WrittenReport) -> Iterator[Block]:
+    """Yield where the page is and what it shows."""
+    words = f" ({size(written.size_bytes)}): open it in a browser; it needs no network"
+    yield Sentence(words, lead=written.path)
+    yield from (Sentence(f"  {title}: {deployment}") for title, deployment in written.subjects)
+    yield from map(differences, written.runs)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-
 from ...answers.charts import HeatMap
 from ...executor.pipeline.trace_check import check_trace
 from ...files.formats import file_format
@@ -18,6 +16,7 @@ from ...formulations.files import load, load_problem
 from ...formulations.json_files import format_of, load_foreign, load_tree
 from ...formulations.judge import check
 from ...formulations.problem import Problem
+from ..base.answer import View
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
@@ -37,7 +36,7 @@ class Shown:
     path: str
     kind: str
     document: Mapping[str, Any]  # all of it, for machines
-    view: Callable[[], RenderableType]  # for people
+    view: Callable[[], View]  # for people
     grids: tuple[HeatMap, ...] = ()  # its heat maps of layer times, for a picture
     defects: tuple[str, ...] = ()  # what is wrong with it
     notes: tuple[str, ...] = ()  # what people should know besides
@@ -100,14 +99,14 @@ def show_file(name: str, kind: str, *, problem: Problem | None, layers: range | 
     return _shown(asked, kind, lambda: view(found))
 
 
-def _shown(asked: _Asked, kind: str, view: Callable[[], RenderableType], **more: Any) -> Shown:
+def _shown(asked: _Asked, kind: str, view: Callable[[], View], **more: Any) -> Shown:
     return Shown(path=str(asked.path), kind=kind, document=load_tree(asked.path), view=view, **more)
 
 
 def _plan(asked: _Asked) -> Shown:
     """Show a plan, a list of plans, or a deployment, on its problem where that is known."""
-    from ...view.terminal.layer_times import layer_grid, layer_map
-    from ...view.terminal.showing import deployment_view, plans_view
+    from ...answers.layers import layer_grid, layer_map
+    from ...answers.plans import deployment_blocks, plans_blocks
 
     named = named_plan(asked.path)
     problem, notes = _problem_of(named, asked)
@@ -124,9 +123,9 @@ def _plan(asked: _Asked) -> Shown:
         asked,
         str(format_of(asked.path)),
         lambda: (
-            plans_view(named.plans, problem, layers=asked.layers)
+            plans_blocks(named.plans, problem, layers=asked.layers)
             if replicas is None
-            else deployment_view(replicas)
+            else deployment_blocks(replicas)
         ),
         grids=grids,
         defects=broken,
@@ -155,9 +154,9 @@ def _problem_at(path: Path) -> Problem | None:
 
 
 def _profile(asked: _Asked) -> Shown:
+    from ...answers.layers import layer_grid, layer_map
+    from ...answers.measured import taken_profile_blocks
     from ...profiler.profile import PROFILE
-    from ...view.terminal.layer_times import layer_grid, layer_map
-    from ...view.terminal.showing import taken_profile_view
 
     taken = load(asked.path, PROFILE)
     grids = tuple(
@@ -170,7 +169,7 @@ def _profile(asked: _Asked) -> Shown:
     return _shown(
         asked,
         PROFILE.format,
-        lambda: taken_profile_view(taken, layers=asked.layers),
+        lambda: taken_profile_blocks(taken, layers=asked.layers),
         grids=grids,
         takes_layers=True,
     )
@@ -179,26 +178,25 @@ def _profile(asked: _Asked) -> Shown:
 def _rounds(asked: _Asked) -> Shown:
     from ...answers.tuning import loop_blocks
     from ...api.rounds import LOOP
-    from ...view.terminal.blocks import blocks_view
 
     loop = load(asked.path, LOOP)
     beside = asked.problem or _problem_at(asked.path.parent / "problem.json")
     units = () if beside is None else beside.platform.unit_names
-    return _shown(asked, LOOP.format, lambda: blocks_view(loop_blocks(loop, loop.answer, units)))
+    return _shown(asked, LOOP.format, lambda: loop_blocks(loop, loop.answer, units))
 
 
 def _executions(asked: _Asked) -> Shown:
+    from ...answers.files import executions_blocks
     from ...profiler.prediction.executions import EXECUTIONS
-    from ...view.terminal.showing import executions_view
 
     found = load(asked.path, EXECUTIONS)
     note = f"`gapless costs judge {asked.path}` says how well the tables predicted them"
-    return _shown(asked, EXECUTIONS.format, lambda: executions_view(found), notes=(note,))
+    return _shown(asked, EXECUTIONS.format, lambda: executions_blocks(found), notes=(note,))
 
 
 def _trace(asked: _Asked) -> Shown:
+    from ...answers.files import defects_blocks, trace_blocks
     from ...executor.pipeline.trace_file import TRACE_FORMAT, read_trace
-    from ...view.terminal.showing import defects_view, trace_file_view
 
     try:
         found = read_trace(asked.path)
@@ -212,10 +210,10 @@ def _trace(asked: _Asked) -> Shown:
         return _shown(
             asked,
             TRACE_FORMAT,
-            lambda: defects_view(str(asked.path), count, defects, ours=True),
+            lambda: defects_blocks(str(asked.path), count, defects, ours=True),
             defects=defects,
         )
-    return _shown(asked, TRACE_FORMAT, lambda: trace_file_view(found))
+    return _shown(asked, TRACE_FORMAT, lambda: trace_blocks(found))
 
 
 def _foreign_trace(path: Path) -> Mapping[str, Any]:
@@ -230,7 +228,7 @@ def _foreign_trace(path: Path) -> Mapping[str, Any]:
 
 
 def _chrome(asked: _Asked) -> Shown:
-    from ...view.terminal.showing import defects_view
+    from ...answers.files import defects_blocks
 
     found = _foreign_trace(asked.path)
     defects, events = tuple(check_trace(found)), len(found["traceEvents"])
@@ -238,15 +236,15 @@ def _chrome(asked: _Asked) -> Shown:
         path=str(asked.path),
         kind=CHROME,
         document=found,
-        view=lambda: defects_view(str(asked.path), events, defects, ours=False),
+        view=lambda: defects_blocks(str(asked.path), events, defects, ours=False),
         defects=defects,
     )
 
 
 def _folder(asked: _Asked) -> Shown:
+    from ...answers.files import folder_blocks
     from ...files.documents import plain_data
     from ...files.run_folder import read_folder
-    from ...view.terminal.showing import folder_view
 
     found = read_folder(asked.path)
     return Shown(
@@ -259,65 +257,53 @@ def _folder(asked: _Asked) -> Shown:
             "notes": list(found.notes),
             "next": [line for line, _ in found.following],
         },
-        view=lambda: folder_view(found),
+        view=lambda: folder_blocks(found),
     )
 
 
 def _other(asked: _Asked) -> Shown:
+    from ...answers.files import other_blocks
     from ...files.run_folder import what_is
-    from ...view.terminal.showing import other_view
 
     tree = load_tree(asked.path)
     kind = str(tree["format"])
-    return _shown(asked, kind, lambda: other_view(str(asked.path), kind, what_is(kind), tree))
+    return _shown(asked, kind, lambda: other_blocks(str(asked.path), kind, what_is(kind), tree))
 
 
-def _view(kind: str) -> Callable[[Any], RenderableType] | None:
+def _view(kind: str) -> Callable[[Any], View] | None:
     """Return the view of what a file of a format holds, if it needs nothing else."""
-    view: Callable[[Any], RenderableType]
+    view: Callable[[Any], View]
     match kind:
         case "gapless.sweep":
-            from ...answers.sweeps import spec_blocks
-            from ...view.terminal.blocks import blocks_view
-
-            return lambda found: blocks_view(spec_blocks(found))
+            from ...answers.sweeps import spec_blocks as view
         case "gapless.instances":
-            from ...answers.standings import instances_blocks
-            from ...view.terminal.blocks import blocks_view
-
-            return lambda found: blocks_view(instances_blocks(found))
+            from ...answers.standings import instances_blocks as view
         case "gapless.scenario":
-            from ...view.terminal.scenarios import scenario_view as view
+            from ...answers.scenarios import scenario_blocks as view
         case "gapless.behaviour":
-            from ...view.terminal.scenarios import behaviour_view as view
+            from ...answers.scenarios import behaviour_blocks as view
         case "gapless.measurement":
-            from ...view.terminal.running import measurement_view as view
+            from ...answers.measured import measurement_blocks as view
         case "gapless.tuning":
-            from ...answers.tuning import tuning_blocks
-            from ...view.terminal.blocks import blocks_view
-
-            return lambda found: blocks_view(tuning_blocks(found))
+            from ...answers.tuning import tuning_blocks as view
         case "gapless.run":
-            from ...view.terminal.showing import run_view as view
+            from ...answers.files import run_blocks as view
         case "gapless.platform":
-            from ...view.terminal.describe import platform_view as view
+            from ...answers.problems import platform_blocks as view
         case "gapless.cluster":
-            from ...view.terminal.clusters import cluster_view as view
+            from ...answers.clusters import cluster_blocks as view
         case "gapless.links":
-            from ...view.terminal.links import measured_view as view
+            from ...answers.links import link_blocks as view
         case "gapless.device":
-            from ...view.terminal.estimates import device_view as view
+            from ...answers.estimates import device_blocks as view
         case "gapless.predictor":
-            from ...view.terminal.estimates import card_view as view
+            from ...answers.estimates import card_blocks as view
         case "gapless.network":
-            from ...view.terminal.showing import network_view as view
+            from ...answers.files import network_blocks as view
         case "gapless.contention":
-            from ...view.terminal.contention import contention_view as view
+            from ...answers.contention import contention_blocks as view
         case "gapless.comparison":
-            from ...answers.comparing import written_blocks
-            from ...view.terminal.blocks import blocks_view
-
-            return lambda found: blocks_view(written_blocks(found))
+            from ...answers.comparing import written_blocks as view
         case "gapless.interference":
             from ...view.terminal.interference import interference_view as view
         case _:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Cell, Column, Section, Table, Tone, Unit, matrix, table, with_unused
+from ...answers.layers import layer_map
+from ...answers.traces import titled_chart, traced_chart
 from ...answers.words import listed, millis, share
 from ...formulations.chunking.tables import chain_of
 from ...formulations.costs import CostRows, CostTable
@@ -16,14 +15,11 @@ from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History
 from ...formulations.judge import score
 from ...formulations.parts import widened
-from ...formulations.plan import Plan
+from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.simulate import simulate
-from ..layout import indented, plain_table
 from ..presenter import Presenter
-from ..terminal.gantt import titled_chart, traced_view
-from ..terminal.layer_times import layer_map
 
 _BAR_CELLS = 24
 _PLAYED = 20
@@ -56,41 +52,35 @@ class ChunkingPresenter(Presenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the times; with co-run costs those of plans on all units, and how the others differ."""
         if problem.by_set:
             return _set_parts(problem, layers=layers, plan=plan)
         tables = (problem.costs, *(problem.co_run_costs or ()))
-        shown: list[RenderableType] = [layer_map(problem.network, tables[-1], layers=layers, plan=plan)]
+        shown = layer_map(problem.network, tables[-1], layers=layers, plan=plan)
         if problem.co_run_costs is None:
-            return shown
+            return [shown]
         method = problem.costs.provenance.method or "co-run"
         head = (
             f"{method} costs depend on how many units a plan uses; these are the times of plans on all units:"
         )
         note = "All layers together, compared with plans on one unit (in brackets: layer by layer):"
-        return [Text(head), *shown, "", Text(note), indented(_ratios(problem, tables))]
+        return [Section(head, (shown,)), Section(note, (_ratios(problem, tables),))]
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the chunks with their share of the period."""
-        return [indented(_chunks(problem, plan, judged))]
+        return [_chunks(problem, plan, judged)]
 
-    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the chunks, and the plan at work."""
         trace = simulate(problem, plan, requests=min(10, len(plan.chunks) + 3))
-        chart = titled_chart(trace, self.trace_title(trace))
-        return [*self.plan_parts(problem, plan, judged), "", *chart]
+        return [*self.plan_parts(problem, plan, judged), titled_chart(trace, self.trace_title(trace))]
 
-    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> Iterable[Block]:
         """Return the plan at work, and where its chunks lie in the layer times."""
         charged = problem.charged(plan).costs
         played = simulate(problem, plan, requests=_PLAYED)
-        return [
-            "",
-            *traced_view(played),
-            "",
-            layer_map(problem.network, charged, layers=layers, plan=plan),
-        ]
+        return [traced_chart(played), layer_map(problem.network, charged, layers=layers, plan=plan)]
 
     def trace_rows(self, problem: Problem, trace: History) -> Iterator[tuple[str, str]]:
         """Yield the period, and the latency at both ends."""
@@ -154,57 +144,59 @@ class ChunkingPresenter(Presenter):
 
 
 def _chunks(problem: Problem, plan: Plan, judged: Score) -> Table:
-    names = problem.network.layer_names
-    busy = dict(zip(problem.platform.unit_names, judged.busy_us, strict=True))
-    charged = problem.charged(plan)
-    chain = chain_of(charged)
-    table = plain_table("unit", "layers", "busy time", "share of the period", "", numbers=("busy time", ""))
-    for chunk, code in zip(plan.chunks, charged.formulation.code(charged, plan), strict=True):
-        time_us = chain.busy_us(*code)
-        first, last = names[chunk.start], names[chunk.stop - 1]
-        words = f"{chunk.start}-{chunk.stop - 1} ({first}{'' if first == last else f' to {last}'})"
-        bar, part = _bar(time_us, judged.period_us), share(time_us, judged.period_us)
-        table.add_row(chunk.unit, words, millis(time_us), bar, part)
-    unused = [unit for unit, time in busy.items() if time is None]
-    if unused:
-        table.add_row(", ".join(unused), "not used", style="dim")
-    return table
+    names, charged = problem.network.layer_names, problem.charged(plan)
+    chain, codes = chain_of(charged), charged.formulation.code(charged, plan)
+    busy_us = {chunk: chain.busy_us(*code) for chunk, code in zip(plan.chunks, codes, strict=True)}
+    period = judged.period_us
+
+    def layers(chunk: Chunk) -> str:
+        ends = dict.fromkeys((names[chunk.start], names[chunk.stop - 1]))
+        return f"{chunk.start}-{chunk.stop - 1} ({' to '.join(ends)})"
+
+    def bar(chunk: Chunk) -> Cell:
+        full = max(1, busy_us[chunk] * _BAR_CELLS // period)
+        return Cell(f"{'#' * full:-<{_BAR_CELLS}}", Tone.GOOD if busy_us[chunk] == period else Tone.PLAIN)
+
+    columns: list[Column[Chunk]] = [
+        Column("unit", Unit.NAME, lambda chunk: chunk.unit),
+        Column("layers", Unit.NAME, layers),
+        Column("busy time", Unit.MICROSECONDS, lambda chunk: busy_us[chunk]),
+        Column("share of the period", Unit.TEXT, bar),
+        Column("", Unit.COUNT, lambda chunk: share(busy_us[chunk], period)),
+    ]
+    unused = [u for u, us in zip(problem.platform.unit_names, judged.busy_us, strict=True) if us is None]
+    return with_unused(table("Chunks", columns, plan.chunks, most=len(plan.chunks)), unused)
 
 
-def _bar(part: int, whole: int) -> Text:
-    cells = max(1, part * _BAR_CELLS // whole)
-    bar = Text("#" * cells, style="green" if part == whole else "cyan")
-    return bar.append("-" * (_BAR_CELLS - cells), style="dim")
-
-
-def _set_parts(problem: Problem, *, layers: range | None, plan: Plan | None) -> list[RenderableType]:
+def _set_parts(problem: Problem, *, layers: range | None, plan: Plan | None) -> Iterable[Block]:
     """Return the times of units that are alone, and how they differ beside each other one."""
     method = problem.costs.provenance.method or "co-run"
     head = f"{method} costs depend on which units a plan uses; these are the times of plans on one unit:"
     note = "All layers together beside others, compared with one unit alone (in brackets: layer by layer):"
     shown = layer_map(problem.network, problem.costs, layers=layers, plan=plan)
-    return [Text(head), shown, "", Text(note), indented(_set_ratios(problem))]
+    return [Section(head, (shown,)), Section(note, (_set_ratios(problem),))]
 
 
 def _set_ratios(problem: Problem) -> Table:
     """Return how many times as long layers take on each unit in each company, the small ones first."""
     names = problem.platform.unit_names[:_MOST_UNITS]
-    table = plain_table("units in use", *names, numbers=names)
     alone = problem.costs.of(problem.network.name).layer_us
+    rows = []
     for one in (problem.co_run_costs or ())[:_MOST_SETS]:
         beside = widened(one, problem.costs).of(problem.network.name).layer_us
-        table.add_row(", ".join(one.units), *(_ratio(alone, beside, unit) for unit in range(len(names))))
-    return table
+        rows.append((", ".join(one.units), *(_ratio(alone, beside, unit) for unit in range(len(names)))))
+    return matrix("Sets of units", "units in use", names, rows)
 
 
 def _ratios(problem: Problem, tables: Sequence[CostTable]) -> Table:
     """Return how many times as long layers take on each unit when 2, 3, ... units are in use."""
     rows = [table.of(problem.network.name).layer_us for table in tables][:_MOST_UNITS]
     counts = [f"{used} units" for used in range(2, len(rows) + 1)]
-    table = plain_table("unit", *counts, numbers=counts)
-    for unit, name in enumerate(problem.platform.unit_names[:_MOST_UNITS]):
-        table.add_row(name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
-    return table
+    lines = (
+        (name, *(_ratio(rows[0], beside, unit) for beside in rows[1:]))
+        for unit, name in enumerate(problem.platform.unit_names[:_MOST_UNITS])
+    )
+    return matrix("Units", "unit", counts, lines)
 
 
 def _ratio(alone: CostRows, beside: CostRows, unit: int) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from ...answers.words import amount, counted, listed, millis, share, size
+from ...answers.blocks import Block, Cell, Column, Sentence, Table, Tone, Unit, table, with_unused
+from ...answers.layers import layer_map
+from ...answers.words import amount, counted, listed, millis, share
 from ...formulations.cooperation.plans import Stage
 from ...formulations.cooperation.quantities import GroupValues
 from ...formulations.cooperation.service import Service
@@ -22,9 +21,21 @@ from ...formulations.scores import Score
 from ...formulations.spatial import Interval
 from ...formulations.terms import Dimension
 from ...formulations.tiles import needs, sources_of, tile_of
-from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
-from ..terminal.layer_times import layer_map
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one device of a group does in a step: its place in the group, and its rows."""
+
+    stage: Stage
+    step: Service
+    place: int
+    tile: tuple[int, int]
+
+    @property
+    def shared(self) -> bool:
+        return len(self.step.part[2]) > 1
 
 
 class CooperationPresenter(Presenter):
@@ -61,21 +72,21 @@ class CooperationPresenter(Presenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the times of the layers, and what is asked of groups."""
-        times: RenderableType = layer_map(problem.network, problem.costs, layers=layers)
-        return [times, "", Text("; ".join(text for _, text in self.facts(problem)))]
+        yield layer_map(problem.network, problem.costs, layers=layers)
+        yield Sentence("; ".join(text for _, text in self.facts(problem)))
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return what each device of each group does for a request, and who sets the pace."""
         values = _values(problem, plan)
         devices = f"{values.devices} of {counted(values.groups.device_count, _noun(values.groups))}"
         rate = 1e6 / max(1, values.period_us)
         head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.3g} requests/s"
-        table = indented(_groups_table(values))
+        yield Sentence(head, Tone.STRONG)
+        yield _groups_table(values)
         words = f"{self.pace_words(problem, plan)}{_energy_words(values)}"
-        words += f" Cuts are {self._cuts(values.groups.data)}."
-        return [Text(head, style="bold"), "", table, "", Text(words)]
+        yield Sentence(f"{words} Cuts are {self._cuts(values.groups.data)}.")
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which group sets the pace, and what takes its time."""
@@ -189,54 +200,50 @@ def _messages_us(stage: Stage) -> int:
 
 def _groups_table(values: GroupValues) -> Table:
     """Return one line a device in use, by chunk and step: its rows, time, halo and memory."""
-    in_steps = any(stage.service.ways for stage in values.stages)
-    takes = "step takes" if in_steps else "messages"
-    numbers = ("rows", "computes", "busy", takes, "group takes", "done twice", "weights", "memory")
-    table = plain_table("layers", _noun(values.groups), *numbers, numbers=numbers)
-    for stage in values.stages:
-        for step in stage.service.steps:
-            _add_step(table, values, stage, step, in_steps=in_steps)
-    groups = values.groups
+    groups, in_steps = values.groups, any(stage.service.ways for stage in values.stages)
+    rows = [
+        _Work(stage, step, place, groups.tiles(step.rows)[place])
+        for stage in values.stages
+        for step in stage.service.steps
+        for place in range(len(step.part[2]))
+    ]
+
+    def takes(one: _Work) -> str:
+        """Return what holds for all of a group, which stands in its first line."""
+        if one.place:
+            return ""
+        messages_us = _messages_us(one.stage)
+        return millis(one.step.time_us) if in_steps else millis(messages_us) if messages_us else "-"
+
+    def paced(one: _Work) -> Cell:
+        stage_us, first = one.stage.stage_us, one.step is one.stage.service.steps[0] and not one.place
+        tone = Tone.GOOD if stage_us == values.period_us else Tone.PLAIN
+        return Cell(stage_us, tone) if first else Cell("")
+
+    def named(one: _Work) -> str:
+        device = one.step.part[2][one.place]
+        leads = device == one.step.leader and one.shared and not groups.data.steps
+        return f"{groups.devices[device]} (leads)" if leads else groups.devices[device]
+
+    def twice(one: _Work) -> float | None:
+        return one.step.extra_permille[one.place] / 1000 if one.shared else None
+
+    columns: list[Column[_Work]] = [
+        Column(
+            "layers", Unit.TEXT, lambda one: "" if one.place else f"{one.step.part[0]}-{one.step.part[1] - 1}"
+        ),
+        Column(_noun(groups), Unit.NAME, named),
+        Column("rows", Unit.COUNT, lambda one: f"{one.tile[0]}-{one.tile[1] - 1}" if one.shared else "all"),
+        Column("computes", Unit.MICROSECONDS, lambda one: one.step.compute_us[one.place]),
+        Column("busy", Unit.COUNT, lambda one: share(one.step.compute_us[one.place], values.period_us)),
+        Column("step takes" if in_steps else "messages", Unit.COUNT, takes),
+        Column("group takes", Unit.MICROSECONDS, paced),
+        Column("done twice", Unit.SHARE, twice),
+        Column("weights", Unit.BYTES, lambda one: one.step.weight_bytes[one.place]),
+        Column("memory", Unit.BYTES, lambda one: one.step.memory_bytes[one.place]),
+    ]
     unused = [name for device, name in enumerate(groups.devices) if device not in values.place]
-    if unused:
-        table.add_row("", ", ".join(unused), "not used", style="dim")
-    return table
-
-
-def _add_step(table: Table, values: GroupValues, stage: Stage, step: Service, *, in_steps: bool) -> None:
-    """Add the lines of a step; what holds for all of a group stands in its first line."""
-    groups = values.groups
-    start, stop, group = step.part
-    tiles, messages_us = groups.tiles(step.rows), _messages_us(stage)
-    takes = millis(step.time_us) if in_steps else millis(messages_us) if messages_us else "-"
-    for place, device in enumerate(group):
-        first = place == 0
-        leads = device == step.leader and len(group) > 1 and not groups.data.steps
-        table.add_row(
-            f"{start}-{stop - 1}" if first else "",
-            _named(groups, device, leads=leads),
-            _rows(tiles[place]) if len(group) > 1 else "all",
-            millis(step.compute_us[place]),
-            share(step.compute_us[place], values.period_us),
-            takes if first else "",
-            _paced(stage, values) if first and step is stage.service.steps[0] else "",
-            f"{step.extra_permille[place] / 10:.1f} %" if len(group) > 1 else "-",
-            size(step.weight_bytes[place]),
-            size(step.memory_bytes[place]),
-        )
-
-
-def _named(groups: Groups, device: int, *, leads: bool) -> str:
-    return f"{groups.devices[device]} (leads)" if leads else groups.devices[device]
-
-
-def _rows(tile: tuple[int, int]) -> str:
-    return f"{tile[0]}-{tile[1] - 1}"
-
-
-def _paced(stage: Stage, values: GroupValues) -> Text:
-    style = "green" if stage.stage_us == values.period_us else ""
-    return Text(millis(stage.stage_us), style=style)
+    return with_unused(table("Groups", columns, rows, most=len(rows)), unused, at=1)
 
 
 def _energy_words(values: GroupValues) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from ...answers.traces import letter
-from ...answers.words import capital, millis, part_of, share, size
+from ...answers.blocks import Block, Sentence, Table, Unit, grid
+from ...answers.traces import letter, trace_chart
+from ...answers.words import capital, millis, part_of, share
 from ...formulations.deployment import Deployment, Mode
 from ...formulations.flow_shop.tables import shop_of, workload_of
 from ...formulations.history import History, SteadyState, executed
@@ -21,13 +19,10 @@ from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.shares import unit_shares
 from ...formulations.simulate import simulate
-from ..layout import indented, plain_table
 from ..presenter import UnitTime
-from ..terminal.gantt import gantt_view
 from .requests import (
     MOST_REQUESTS,
     RequestPresenter,
-    add_hidden,
     chunks_words,
     lost_words,
     network_parts,
@@ -69,7 +64,7 @@ class FlowShopPresenter(RequestPresenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the requests, networks and interference."""
         workload = workload_of(problem)
         words = [f"{len(workload.requests)} requests in {workload.order} order", str(workload.mode)]
@@ -77,34 +72,31 @@ class FlowShopPresenter(RequestPresenter):
         if workload.task_slots is not None:
             words.append(f"at most {workload.task_slots} on their way")
         shop = shop_of(problem)
-        return [Text("; ".join(words)), "", *network_parts(problem, shop.chains, shop.chain_of)]
+        yield Sentence("; ".join(words))
+        yield from network_parts(problem, shop.chains, shop.chain_of)
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the requests and units of a plan, and the plan at work; a stream in its steady state."""
         if _is_stream(problem):
-            units = indented(self.units_table(problem, plan, judged))
-            return [*self._steady_parts(problem, plan), "", units]
+            return [*self._steady_parts(problem, plan), self.units_table(problem, plan, judged)]
         return super().plan_parts(problem, plan, judged)
 
-    def _steady_parts(self, problem: Problem, plan: Plan) -> list[RenderableType]:
+    def _steady_parts(self, problem: Problem, plan: Plan) -> Iterator[Block]:
         deployment = self.arranged(problem, plan)
         (state,) = operation_of(problem).steady(problem, deployment)
-        played = executed(deployment, state.window(_ROUNDS))
-        head = Text.assemble(
-            ("steady state", "bold"), f": a new round begins every {millis(round(state.period_us))}"
+        yield _steady_requests(problem, deployment, state)
+        note = (
+            f"a new round begins every {millis(round(state.period_us))}; each block is one request (letter) "
+            "of one round (digit), dots are idle time"
         )
-        return [
-            indented(_steady_requests(problem, deployment, state)),
-            "",
-            head.append("; each block is one request (letter) of one round (digit), dots are idle time"),
-            gantt_view(played),
-        ]
+        played = trace_chart(executed(deployment, state.window(_ROUNDS)))
+        yield replace(played, title="steady state", note=note)
 
     def is_one_round(self, problem: Problem) -> bool:
         """Return whether it is a stream."""
         return _is_stream(problem)
 
-    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
+    def trace_parts(self, problem: Problem, trace: History) -> Iterable[Block]:
         """Return the requests."""
         if _is_stream(problem) and trace.plan is not None:
             return self._steady_parts(problem, trace.plan)
@@ -126,23 +118,20 @@ class FlowShopPresenter(RequestPresenter):
         stream = _is_stream(problem)
         shares = unit_shares(problem, self.arranged(problem, plan))
         idle, whole = ("idle", "of the period") if stream else ("bubbles", "of the makespan")
-        numbers = ("busy", whole, "by slowdown", idle, "largest chunk")
-        table = plain_table("unit", *numbers, numbers=numbers)
-        rows = zip(problem.platform.unit_names, judged.bubble_us, judged.memory_bytes, strict=True)
-        for unit, bubble_us, memory in rows:
+        bubble_us = dict(zip(problem.platform.unit_names, judged.bubble_us, strict=True))
+        memory = dict(zip(problem.platform.unit_names, judged.memory_bytes, strict=True))
+
+        def row(unit: str) -> tuple[str | int | None, ...]:
             one = shares.get(unit)
             if one is None:
-                table.add_row(unit, *["-"] * len(numbers), style="dim")
-                continue
-            table.add_row(
-                unit,
-                millis(round(one.busy_us)),
-                share(one.busy_us, one.whole_us),
-                millis(round(one.lost_us)),
-                millis(round(one.idle_us) if stream else bubble_us),
-                size(memory),
-            )
-        return table
+                return unit, None, None, None, None, None
+            idle_us = round(one.idle_us) if stream else bubble_us[unit]
+            part = share(one.busy_us, one.whole_us)
+            return unit, round(one.busy_us), part, round(one.lost_us), idle_us, memory[unit]
+
+        us = Unit.MICROSECONDS
+        heads = [("unit", Unit.NAME), ("busy", us), (whole, Unit.COUNT), ("by slowdown", us), (idle, us)]
+        return grid("Units", [*heads, ("largest chunk", Unit.BYTES)], map(row, bubble_us))
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what bubbles and slowdown take."""
@@ -213,15 +202,20 @@ def _is_stream(problem: Problem) -> bool:
 
 def _steady_requests(problem: Problem, deployment: Deployment, state: SteadyState) -> Table:
     """Return one line a request, in the order of the plan: what it takes in each round."""
-    numbers = ("busy", "slowdown")
-    table = plain_table("", "request", "layers by unit", *numbers, numbers=numbers)
-    for index, stream in enumerate(deployment.streams[:MOST_REQUESTS]):
-        own = [event for event in state.events if event.stream == index]
-        busy = millis(sum(event.end_ns - event.start_ns for event in own) // 1000)
-        name, runs = Text(stream.name, style="bold"), chunks_words(problem, stream.chunks)
-        table.add_row(letter(index), name, runs, busy, lost_words(own))
-    add_hidden(table, len(deployment.streams))
-    return table
+    own = [[event for event in state.events if event.stream == i] for i in range(len(deployment.streams))]
+    rows = [
+        (
+            letter(index),
+            stream.name,
+            chunks_words(problem, stream.chunks),
+            sum(event.end_ns - event.start_ns for event in own[index]) // 1000,
+            lost_words(own[index]),
+        )
+        for index, stream in enumerate(deployment.streams)
+    ]
+    heads = [("", Unit.TEXT), ("request", Unit.NAME), ("layers by unit", Unit.NAME)]
+    heads += [("busy", Unit.MICROSECONDS), ("slowdown", Unit.COUNT)]
+    return grid("Requests", heads, rows, most=MOST_REQUESTS)
 
 
 PRESENTER = FlowShopPresenter()

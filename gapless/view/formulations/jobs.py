@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Column, Sentence, Table, Tone, Unit, grid, table
 from ...answers.words import counted, millis, part_of, percent, share
 from ...formulations.deployment import Deployment
 from ...formulations.job_requests import Cuts
@@ -18,7 +15,6 @@ from ...formulations.jobs.tables import jobs_of, tables_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..layout import indented, plain_table
 from ..presenter import UnitTime
 from .requests import RequestPresenter, network_parts
 
@@ -42,34 +38,45 @@ class JobsPresenter(RequestPresenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return what is asked, and the sections of the networks."""
-        facts, tables = Text("; ".join(text for _, text in self.facts(problem))), tables_of(problem)
+        tables = tables_of(problem)
+        yield Sentence("; ".join(text for _, text in self.facts(problem)))
         if jobs_of(problem).cuts is Cuts.ALL:
-            return [facts, "", *network_parts(problem, tables.chains, tables.chain_of)]
-        return [facts, "", indented(_sections(problem))]
+            yield from network_parts(problem, tables.chains, tables.chain_of)
+        else:
+            yield _sections(problem)
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the requests and units of a plan, the plan at work, and what it is about."""
-        return [*super().plan_parts(problem, plan, judged), "", Text(self.pace_words(problem, plan))]
+        return [*super().plan_parts(problem, plan, judged), Sentence(self.pace_words(problem, plan))]
 
     def units_table(self, problem: Problem, plan: Plan, judged: Score) -> Table:
         """Return how busy units are, and what slowdown takes of that."""
         values = _values(problem, plan)
-        slowed = ("by slowdown",) if values.tables.losses.contended else ()
-        numbers = ("busy", "of the makespan", *slowed)
-        table = plain_table("unit", *numbers, numbers=numbers)
         work_us: Counter[int] = Counter()
         for run in values.runs:
             work_us[run.part[2]] += run.work_us
-        for unit, name in enumerate(problem.platform.unit_names):
-            busy_us = values.busy_us.get(unit)
-            if busy_us is None:
-                table.add_row(name, "not used", style="dim")
-            else:
-                lost = (millis(busy_us - work_us[unit]) for _ in slowed)
-                table.add_row(name, millis(busy_us), share(busy_us, values.makespan_us), *lost)
-        return table
+
+        def lost(unit: int) -> int | str:
+            return values.busy_us[unit] - work_us[unit] if unit in values.busy_us else ""
+
+        columns: list[Column[int]] = [
+            Column("unit", Unit.NAME, lambda unit: problem.platform.unit_names[unit]),
+            Column("busy", Unit.MICROSECONDS, lambda unit: values.busy_us.get(unit, "not used")),
+            Column(
+                "of the makespan",
+                Unit.COUNT,
+                lambda unit: (
+                    share(values.busy_us[unit], values.makespan_us) if unit in values.busy_us else ""
+                ),
+            ),
+            *([Column("by slowdown", Unit.MICROSECONDS, lost)] if values.tables.losses.contended else []),
+        ]
+        units = range(len(problem.platform.units))
+        return table(
+            "Units", columns, units, tone=lambda one: Tone.PLAIN if one in values.busy_us else Tone.SOFT
+        )
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which request ends last, which unit works most, and what is late."""
@@ -157,17 +164,17 @@ def _values(problem: Problem, plan: Plan) -> JobValues:
 def _sections(problem: Problem) -> Table:
     """Return one line per section: its layers, and how long they take on each unit that can run them."""
     tables, units = tables_of(problem), problem.platform.unit_names
-    table = plain_table("network", "requests", "layers", *units, numbers=("requests", *units))
+    rows = []
     for index, chain in enumerate(tables.chains):
-        asked = str(tables.chain_of.count(index))
         for place, section in enumerate(tables.sections[index]):
             times = (
-                millis(chain.busy_us(section.start, section.stop, unit)) if unit in section.units else "no"
+                chain.busy_us(section.start, section.stop, unit) if unit in section.units else "no"
                 for unit in range(len(units))
             )
-            head = (Text("" if place else chain.network, style="bold"), "" if place else asked)
-            table.add_row(*head, f"{section.start}-{section.stop - 1}", *times)
-    return table
+            head = ("", "") if place else (chain.network, tables.chain_of.count(index))
+            rows.append((*head, f"{section.start}-{section.stop - 1}", *times))
+    heads = [("network", Unit.NAME), ("requests", Unit.COUNT), ("layers", Unit.TEXT)]
+    return grid("Sections", [*heads, *((unit, Unit.MICROSECONDS) for unit in units)], rows, most=len(rows))
 
 
 PRESENTER = JobsPresenter()

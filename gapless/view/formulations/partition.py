@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Cell, Column, Sentence, Table, Tone, Unit, table, with_unused
 from ...answers.graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
-from ...answers.words import counted, listed, millis, share, size
+from ...answers.layers import layer_map
+from ...answers.words import counted, listed, millis, share
 from ...formulations.deployment import Deployment
 from ...formulations.partition.quantities import PartValues
 from ...formulations.partition.tables import chain_of, graph_of, partition_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..layout import indented, plain_table
 from ..presenter import Presenter
-from ..terminal.layer_times import layer_map
 
 _MOST_RUNS = 6
 """Runs of layers of one unit that are listed."""
@@ -53,15 +49,16 @@ class PartitionPresenter(Presenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the times of the layers, and what is asked of parts."""
-        times: RenderableType = layer_map(problem.network, problem.costs, layers=layers)
-        return [times, "", Text("; ".join(text for _, text in self.facts(problem)))]
+        yield layer_map(problem.network, problem.costs, layers=layers)
+        yield Sentence("; ".join(text for _, text in self.facts(problem)))
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the parts in an order in which they can run, and who sets the pace."""
         values = _values(problem, plan)
-        return [indented(_parts_table(problem, plan, values)), "", Text(self.pace_words(problem, plan))]
+        yield _parts_table(plan, values)
+        yield Sentence(self.pace_words(problem, plan))
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return which unit has the largest load, and what transfers take of it."""
@@ -125,28 +122,25 @@ def _runs(plan: Plan, unit: str) -> str:
     return f"{','.join(runs[:_MOST_RUNS])}{more}"
 
 
-def _parts_table(problem: Problem, plan: Plan, values: PartValues) -> Table:
-    numbers = ("part", "layers", "load", "transfers", "bytes")
-    table = plain_table("part", "unit", "layers", "which", "load", "transfers", "bytes", numbers=numbers)
+def _parts_table(plan: Plan, values: PartValues) -> Table:
     graph = values.graph
     chain = chain_of(graph, values.code) or ()
-    for number, unit in enumerate(chain):
-        load = Text(millis(values.busy_us[unit]))
-        load.style = "green" if values.busy_us[unit] == values.period_us else ""
-        name = graph.units[unit]
-        table.add_row(
-            str(number + 1),
-            name,
-            str(values.code.count(unit)),
-            _runs(plan, name),
-            load,
-            millis(values.transfer_us[unit]),
-            size(values.memory_bytes[unit]),
-        )
-    for unit, name in enumerate(graph.units):
-        if unit not in chain:
-            table.add_row("", name, "", "not used", "", "", "", style="dim")
-    return table
+
+    def load(unit: int) -> Cell:
+        busy = values.busy_us[unit]
+        return Cell(busy, Tone.GOOD if busy == values.period_us else Tone.PLAIN)
+
+    columns: list[Column[int]] = [
+        Column("part", Unit.COUNT, lambda unit: chain.index(unit) + 1),
+        Column("unit", Unit.NAME, lambda unit: graph.units[unit]),
+        Column("layers", Unit.COUNT, values.code.count),
+        Column("which", Unit.TEXT, lambda unit: _runs(plan, graph.units[unit])),
+        Column("load", Unit.MICROSECONDS, load),
+        Column("transfers", Unit.MICROSECONDS, lambda unit: values.transfer_us[unit]),
+        Column("bytes", Unit.BYTES, lambda unit: values.memory_bytes[unit]),
+    ]
+    unused = [name for unit, name in enumerate(graph.units) if unit not in chain]
+    return with_unused(table("Parts", columns, chain, most=len(chain)), unused, at=1)
 
 
 PRESENTER = PartitionPresenter()

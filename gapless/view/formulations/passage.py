@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.text import Text
-
+from ...answers.blocks import Block, Column, Sentence, Unit, table
 from ...answers.words import millis, share
 from ...formulations.operation import operation_of
 from ...formulations.plan import Plan, comes_back
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..layout import indented, plain_table
 from .chunking import ChunkingPresenter
 
 
@@ -33,31 +31,32 @@ class PassagePresenter(ChunkingPresenter):
             "without waiting; bubbles: idle time of the units in use"
         )
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the chunks, and where a unit has several what that makes of each unit."""
         parts = super().plan_parts(problem, plan, judged)
-        chunks = [chunk.unit for chunk in plan.chunks]
         if not comes_back(plan.chunks, problem.platform):
             return parts
-        table = plain_table(
-            "unit", "chunks", "busy time", "of the period", numbers=("chunks", "busy time", "of the period")
-        )
-        for unit, busy_us in zip(problem.platform.unit_names, judged.busy_us, strict=True):
-            if busy_us is not None:
-                part = share(busy_us, judged.period_us)
-                table.add_row(unit, str(chunks.count(unit)), millis(busy_us), part)
-        together = [
-            Text(f"{names}, in turns: {millis(load)}, {share(load, judged.period_us)} of the period")
-            for names, load in self._loads(problem, judged).items()
-            if names not in problem.platform.unit_names
+        busy = dict(zip(problem.platform.unit_names, judged.busy_us, strict=True))
+        period = judged.period_us
+        columns: list[Column[str]] = [
+            Column("unit", Unit.NAME, lambda unit: unit),
+            Column("chunks", Unit.COUNT, lambda unit: sum(chunk.unit == unit for chunk in plan.chunks)),
+            Column("busy time", Unit.MICROSECONDS, busy.get),
+            Column("of the period", Unit.COUNT, lambda unit: share(busy[unit] or 0, period)),
         ]
-        return [*parts, "", indented(table), *together]
+        together = [
+            Sentence(f"{names}, in turns: {millis(load)}, {share(load, period)} of the period")
+            for names, load in self._loads(problem, judged).items()
+            if names not in busy
+        ]
+        used = [unit for unit, busy_us in busy.items() if busy_us is not None]
+        return [*parts, table("Units", columns, used), *together]
 
-    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the chunks, the plan at work, and what the stream needs."""
         return [*super().best_parts(problem, plan, judged), *_stream_parts(problem, plan)]
 
-    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> Iterable[Block]:
         """Return the plan at work, where its chunks lie, and what the stream needs."""
         return [*super().file_parts(problem, plan, layers=layers), *_stream_parts(problem, plan)]
 
@@ -69,19 +68,17 @@ class PassagePresenter(ChunkingPresenter):
         return {" with ".join(units): sum(busy[unit] for unit in units) for units in own.values()}
 
 
-def _stream_parts(problem: Problem, plan: Plan) -> list[RenderableType]:
+def _stream_parts(problem: Problem, plan: Plan) -> list[Sentence]:
     """Return how many requests the period needs, and how long each one is on its way."""
     (stream,) = operation_of(problem).deploy(problem, plan).streams
     if stream.cycle is None:
         return []
-    return [
-        "",
-        Text(
-            f"The period needs {stream.cycle.in_flight} requests on their way at once, each for "
-            f"{millis(stream.cycle.latency_us)} with its waits; `--task-slots` of `run` and `simulate` "
-            "allows fewer."
-        ),
-    ]
+    words = (
+        f"The period needs {stream.cycle.in_flight} requests on their way at once, each for "
+        f"{millis(stream.cycle.latency_us)} with its waits; `--task-slots` of `run` and `simulate` "
+        "allows fewer."
+    )
+    return [Sentence(words)]
 
 
 PRESENTER = PassagePresenter()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, table, with_unused
+from ...answers.layers import layer_map
+from ...answers.traces import titled_chart, traced_chart
 from ...answers.words import MOST_NAMED, capital, counted, listed, millis, share, size
+from ...formulations.cluster import Link
 from ...formulations.deployment import UNQUEUED, Deployment
 from ...formulations.history import History, link_name
 from ...formulations.pipelines.plans import Stage, pipe_names
@@ -20,15 +20,16 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
 from ...formulations.simulate import simulate
-from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
-from ..terminal.gantt import titled_chart, traced_view
-from ..terminal.layer_times import layer_map
 
 _PLAYED = 20
 """Items that are simulated for `show`."""
 
 _MOST_LINKS = 24
+
+
+_Row: TypeAlias = tuple[int, int, Stage]
+"""Number of a pipeline, place in it, and what is done there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,30 +80,29 @@ class PipelinesPresenter(Presenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the times of the layers, and the links."""
-        parts: list[RenderableType] = [layer_map(problem.network, problem.costs, layers=layers, plan=plan)]
-        links = _links(cluster_of(problem))
-        if links is not None:
-            parts += ["", Text("links, from the device or type on the left:"), indented(links)]
-        return [*parts, "", Text("; ".join(text for _, text in self.facts(problem)))]
+        yield layer_map(problem.network, problem.costs, layers=layers, plan=plan)
+        yield Section("links, from the device or type on the left:", (_links(cluster_of(problem)),))
+        yield Sentence("; ".join(text for _, text in self.facts(problem)))
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return what each device of each pipeline does for an item, and who sets the pace."""
         values = _values(problem, plan)
-        head = Text(_headline(values), style="bold")
-        return [head, "", indented(_stages(values)), "", Text(self.pace_words(problem, plan))]
+        yield Sentence(_headline(values), Tone.STRONG)
+        yield _stages(values)
+        yield Sentence(self.pace_words(problem, plan))
 
-    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def best_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the devices, and the plan at work."""
         trace = simulate(problem, plan, requests=min(12, len(plan.chunks) + 3 * max(1, len(plan.order))))
-        return [*self.plan_parts(problem, plan, judged), "", *titled_chart(trace, self.trace_title(trace))]
+        return [*self.plan_parts(problem, plan, judged), titled_chart(trace, self.trace_title(trace))]
 
-    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> list[RenderableType]:
+    def file_parts(self, problem: Problem, plan: Plan, *, layers: range | None) -> Iterable[Block]:
         """Return the plan at work, and where its chunks lie in the layer times."""
-        played = traced_view(simulate(problem, plan, requests=_PLAYED))
+        played = traced_chart(simulate(problem, plan, requests=_PLAYED))
         costs = problem.charged(plan).costs
-        return ["", *played, "", layer_map(problem.network, costs, layers=layers, plan=plan)]
+        return [played, layer_map(problem.network, costs, layers=layers, plan=plan)]
 
     def trace_title(self, trace: History) -> str:
         """Return how many items pass how many pipelines."""
@@ -273,35 +273,43 @@ def _has_messages(values: PipelineValues) -> bool:
 
 def _stages(values: PipelineValues) -> Table:
     """Return one line a device in use, by pipeline: what takes its time, and its share of the period."""
-    cluster = values.cluster
-    linked = _has_messages(values)
-    messages = ("messages",) if linked else ()
-    several = ("",) if values.pipelines > 1 else ()
-    numbers = ("computes", *messages, "share", "memory")
-    table = plain_table(*several, _noun(cluster), "layers", *numbers, numbers=(*several, *numbers))
-    for number, (pipe, stages) in enumerate(zip(values.pipes, values.stages, strict=True), start=1):
-        period = values.periods_us[number - 1]
-        for index, ((start, stop, _), stage) in enumerate(zip(pipe, stages, strict=True)):
-            enters, sends = stage.receive_us, stage.send_us
-            longest = max(enters, sends) if cluster.data.overlap else enters + sends
-            table.add_row(
-                *((str(number) if index == 0 else "",) if several else ()),
-                cluster.devices[stage.device],
-                f"{start}-{stop - 1}",
-                _marked(stage.compute_us, period),
-                *((_marked(longest, period) if longest else "-",) if linked else ()),
-                Text(share(stage.stage_us, period), style="green" if stage.stage_us == period else ""),
-                size(stage.memory_bytes),
-            )
+    cluster, linked = values.cluster, _has_messages(values)
+    rows = [
+        (number, place, stage)
+        for number, stages in enumerate(values.stages)
+        for place, stage in enumerate(stages)
+    ]
+
+    def layers(row: _Row) -> str:
+        start, stop, _ = values.pipes[row[0]][row[1]]
+        return f"{start}-{stop - 1}"
+
+    def messages(row: _Row) -> Cell:
+        enters, sends = row[2].receive_us, row[2].send_us
+        longest = max(enters, sends) if cluster.data.overlap else enters + sends
+        return marked(longest, row) if longest else Cell(None)
+
+    def marked(time_us: int, row: _Row) -> Cell:
+        """Return a time; what sets the pace is set in colour."""
+        return Cell(time_us, Tone.GOOD if time_us == values.periods_us[row[0]] else Tone.PLAIN)
+
+    def part(row: _Row) -> Cell:
+        taken, period = row[2].stage_us, values.periods_us[row[0]]
+        return Cell(share(taken, period), Tone.GOOD if taken == period else Tone.PLAIN)
+
+    several: list[Column[_Row]] = [Column("", Unit.COUNT, lambda row: "" if row[1] else row[0] + 1)]
+    columns: list[Column[_Row]] = [
+        *(several if values.pipelines > 1 else []),
+        Column(_noun(cluster), Unit.NAME, lambda row: cluster.devices[row[2].device]),
+        Column("layers", Unit.TEXT, layers),
+        Column("computes", Unit.MICROSECONDS, lambda row: marked(row[2].compute_us, row)),
+        *([Column("messages", Unit.MICROSECONDS, messages)] if linked else []),
+        Column("share", Unit.COUNT, part),
+        Column("memory", Unit.BYTES, lambda row: row[2].memory_bytes),
+    ]
     unused = [name for device, name in enumerate(cluster.devices) if device not in values.place]
-    if unused:
-        table.add_row(*(("",) if several else ()), ", ".join(unused), "not used", style="dim")
-    return table
-
-
-def _marked(time_us: int, period_us: int) -> Text:
-    """Return a time; what sets the pace is set in colour."""
-    return Text(millis(time_us), style="green" if time_us == period_us else "")
+    shown = table("Devices", columns, rows, most=len(rows))
+    return with_unused(shown, unused, at=int(values.pipelines > 1))
 
 
 def _whole_sentence(paces: Sequence[Pace]) -> list[str]:
@@ -341,18 +349,15 @@ def _path(plan: Plan) -> str:
     )
 
 
-def _links(cluster: Cluster) -> Table | None:
-    """Return the links as they were given; None: there are none."""
-    links = cluster.data.links
-    if not links:
-        return None
-    table = plain_table("from", "to", "speed", "latency", numbers=("speed", "latency"))
-    for link in links[:_MOST_LINKS]:
-        speed = f"{link.bytes_per_second / 1e6:,.3g} MB/s"
-        table.add_row(link.source, link.target, speed, millis(link.latency_us))
-    if len(links) > _MOST_LINKS:
-        table.add_row(f"... and {len(links) - _MOST_LINKS} more", style="dim")
-    return table
+def _links(cluster: Cluster) -> Table:
+    """Return the links as they were given."""
+    columns: list[Column[Link]] = [
+        Column("from", Unit.NAME, lambda link: link.source),
+        Column("to", Unit.NAME, lambda link: link.target),
+        Column("speed", Unit.COUNT, lambda link: f"{link.bytes_per_second / 1e6:,.3g} MB/s"),
+        Column("latency", Unit.MICROSECONDS, lambda link: link.latency_us),
+    ]
+    return table("Links", columns, cluster.data.links, most=_MOST_LINKS)
 
 
 PRESENTER = PipelinesPresenter()

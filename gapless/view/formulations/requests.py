@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Cell, Column, Section, Table, Tone, Unit, grid, matrix, table
+from ...answers.traces import block_name, titled_chart
 from ...answers.words import counted, listed, millis, percent, share
 from ...formulations.chain import Chain
 from ...formulations.deployment import FROM_ARRIVAL, Deployment
@@ -21,9 +19,7 @@ from ...formulations.problem import Problem
 from ...formulations.requests import asked_of
 from ...formulations.scores import Score
 from ...formulations.simulate import simulate
-from ..layout import indented, plain_table
 from ..presenter import Presenter
-from ..terminal.gantt import block_name, titled_chart
 
 MOST_REQUESTS = 40
 """Requests that a table shows."""
@@ -53,24 +49,20 @@ class RequestPresenter(Presenter):
         hidden = len(names) > MOST_REQUESTS
         return f"{shown} ... ({counted(len(plan.order), self.ordered)})" if hidden else shown
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return the requests and units of a plan, and the plan at work."""
         trace = simulate(problem, plan)
-        return [
-            indented(requests_table(problem, trace)),
-            "",
-            indented(self.units_table(problem, plan, judged)),
-            "",
-            *titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}"),
-        ]
+        yield requests_table(problem, trace)
+        yield self.units_table(problem, plan, judged)
+        yield titled_chart(trace, f"simulation of {counted(len(trace.streams), 'request')}")
 
     @abstractmethod
     def units_table(self, problem: Problem, plan: Plan, judged: Score) -> Table:
         """Return how busy the units are."""
 
-    def trace_parts(self, problem: Problem, trace: History) -> list[RenderableType]:
+    def trace_parts(self, problem: Problem, trace: History) -> Iterable[Block]:
         """Return the requests."""
-        return ["", indented(requests_table(problem, trace))]
+        return [requests_table(problem, trace)]
 
     def trace_title(self, trace: History) -> str:
         """Return nothing: the table of requests says it."""
@@ -93,16 +85,14 @@ class RequestPresenter(Presenter):
             yield "time lost to slowdown", millis(sum(event.slowdown_ns for event in trace.events) // 1000)
 
 
-def network_parts(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[int]) -> list[RenderableType]:
-    """Return the networks with their times, and what units cost each other.
+def network_parts(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[int]) -> Iterator[Block]:
+    """Yield the networks with their times, and what units cost each other.
 
     `chain_of`: by request its network, as an index of the chains.
     """
-    parts: list[RenderableType] = [indented(_networks(problem, chains, chain_of))]
+    yield _networks(problem, chains, chain_of)
     if problem.interference is not None:
-        head = Text("slowdown of a unit (row) by another one (column):")
-        parts += ["", head, indented(_slowdown(problem))]
-    return parts
+        yield Section("slowdown of a unit (row) by another one (column):", (_slowdown(problem),))
 
 
 def requests_table(problem: Problem, trace: History) -> Table:
@@ -111,32 +101,37 @@ def requests_table(problem: Problem, trace: History) -> Table:
     There is no column about releases, deadlines or slowdown where no request has one.
     """
     assert trace.plan is not None
-    asked, names = asked_of(problem), list(dict.fromkeys(trace.plan.order))
-    due = any(request.deadline_us is not None for request in asked.requests)
-    shown = {"release": any(asked.entered_us), "start": True, "end": True, "due": due, "late by": due}
-    shown["slowdown"] = problem.tables.losses.contended
-    columns = [name for name, there in shown.items() if there]
-    table = plain_table("", "request", "layers by unit", *columns, numbers=columns)
-    for name in names[:MOST_REQUESTS]:
-        index = trace.names.index(name)
-        own = [event for event in trace.events if event.stream == index]
-        released_us, deadline_us = asked.entered_us[index], asked.requests[index].deadline_us
-        end_us = max(event.end_ns for event in own) // 1000
-        due_us = None if deadline_us is None else released_us + deadline_us
-        late_us = 0 if due_us is None else max(0, end_us - due_us)
-        cells: dict[str, str | Text] = {
-            "release": millis(released_us),
-            "start": millis(min(event.start_ns for event in own) // 1000),
-            "end": millis(end_us),
-            "due": millis(due_us),
-            "late by": Text(millis(late_us), style="red") if late_us else Text("-"),
-            "slowdown": lost_words(own),
-        }
-        head = (block_name(trace, index), Text(name, style="bold"))
-        runs = chunks_words(problem, trace.plan.of(name))
-        table.add_row(*head, runs, *(cells[column] for column in columns))
-    add_hidden(table, len(names))
-    return table
+    plan, asked = trace.plan, asked_of(problem)
+    index = {name: number for number, name in enumerate(trace.names)}
+    own = {name: [e for e in trace.events if e.stream == place] for name, place in index.items()}
+
+    def end_us(name: str) -> int:
+        return max(event.end_ns for event in own[name]) // 1000
+
+    def due_us(name: str) -> int | None:
+        deadline_us = asked.requests[index[name]].deadline_us
+        return None if deadline_us is None else asked.entered_us[index[name]] + deadline_us
+
+    def late(name: str) -> Cell:
+        late_us = max(0, end_us(name) - (due_us(name) or 0)) if due_us(name) is not None else 0
+        return Cell(late_us or None, Tone.BAD if late_us else Tone.PLAIN)
+
+    columns: list[Column[str]] = [
+        Column("", Unit.TEXT, lambda name: block_name(trace, index[name])),
+        Column("request", Unit.NAME, lambda name: name),
+        Column("layers by unit", Unit.NAME, lambda name: chunks_words(problem, plan.of(name))),
+    ]
+    if any(asked.entered_us):
+        columns.append(Column("release", Unit.MICROSECONDS, lambda name: asked.entered_us[index[name]]))
+    columns += [
+        Column("start", Unit.MICROSECONDS, lambda name: min(e.start_ns for e in own[name]) // 1000),
+        Column("end", Unit.MICROSECONDS, end_us),
+    ]
+    if any(request.deadline_us is not None for request in asked.requests):
+        columns += [Column("due", Unit.MICROSECONDS, due_us), Column("late by", Unit.MICROSECONDS, late)]
+    if problem.tables.losses.contended:
+        columns.append(Column("slowdown", Unit.COUNT, lambda name: lost_words(own[name])))
+    return table("Requests", columns, dict.fromkeys(plan.order), most=MOST_REQUESTS)
 
 
 def lost_words(events: Sequence[Interval]) -> str:
@@ -151,12 +146,6 @@ def chunks_words(problem: Problem, chunks: Sequence[Chunk]) -> str:
     return " | ".join(_chunk_words(chunk, layers[chunk.network]) for chunk in chunks)
 
 
-def add_hidden(table: Table, count: int) -> None:
-    """Add a line about the requests that a table has no room for."""
-    if count > MOST_REQUESTS:
-        table.add_row("", f"... and {count - MOST_REQUESTS} more (--json shows all)")
-
-
 def _chunk_words(chunk: Chunk, layers: int) -> str:
     whole = (chunk.start, chunk.stop) == (0, layers)
     return f"{chunk.unit} whole" if whole else f"{chunk.unit} {chunk.start}-{chunk.stop - 1}"
@@ -165,30 +154,19 @@ def _chunk_words(chunk: Chunk, layers: int) -> str:
 def _networks(problem: Problem, chains: Sequence[Chain], chain_of: Sequence[int]) -> Table:
     """Return one line per network: requests, layers, time on each unit, contention."""
     units = problem.platform.unit_names
-    table = plain_table(
-        "network",
-        "requests",
-        "layers",
-        *units,
-        "intensity",
-        "sensitivity",
-        numbers=("requests", "layers", *units),
-    )
+    rows = []
     for index, chain in enumerate(chains):
-        times = [
-            millis(chain.busy_us(0, chain.layer_count, unit))
+        times = (
+            chain.busy_us(0, chain.layer_count, unit)
             if chain.runs(0, chain.layer_count, unit)
             else f"{chain.blocked[unit][-1]} layers no"
             for unit in range(len(units))
-        ]
-        table.add_row(
-            Text(chain.network, style="bold"),
-            str(chain_of.count(index)),
-            str(chain.layer_count),
-            *times,
-            *_contention(problem, chain.network),
         )
-    return table
+        counts = (chain_of.count(index), chain.layer_count)
+        rows.append((chain.network, *counts, *times, *_contention(problem, chain.network)))
+    heads = [("network", Unit.NAME), ("requests", Unit.COUNT), ("layers", Unit.COUNT)]
+    heads += [(unit, Unit.MICROSECONDS) for unit in units]
+    return grid("Networks", [*heads, ("intensity", Unit.TEXT), ("sensitivity", Unit.TEXT)], rows)
 
 
 def _contention(problem: Problem, network: str) -> tuple[str, str]:
@@ -213,7 +191,6 @@ def _range(permille: Sequence[int]) -> str:
 def _slowdown(problem: Problem) -> Table:
     assert problem.interference is not None
     units = problem.interference.units
-    table = plain_table("", *units, numbers=units)
-    for unit, row in zip(units, problem.interference.slowdown_permille, strict=True):
-        table.add_row(unit, *(percent(value) if value else "-" for value in row))
-    return table
+    rows = zip(units, problem.interference.slowdown_permille, strict=True)
+    cells = ((unit, *(percent(value) if value else None for value in row)) for unit, row in rows)
+    return matrix("Slowdown", "", units, cells)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from ...answers.blocks import Block, Column, Sentence, Table, Unit, table
 from ...answers.graph_drawing import MOST_DRAWN, GraphDrawing, drawn_graph
+from ...answers.layers import layer_map
 from ...answers.words import counted, listed, millis, share
 from ...formulations.deployment import Deployment
 from ...formulations.jobs.reach import Reach
@@ -17,9 +15,7 @@ from ...formulations.jobs.tasks import ScheduleValues, TaskTables, tables_of, ta
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ..layout import indented, plain_table
 from ..presenter import Presenter, UnitTime
-from ..terminal.layer_times import layer_map
 from .jobs import times_of
 
 _MOST_RUNS, _MOST_NAMES = 24, 3
@@ -51,14 +47,15 @@ class TaskGraphPresenter(Presenter):
 
     def problem_parts(
         self, problem: Problem, *, layers: range | None = None, plan: Plan | None = None
-    ) -> list[RenderableType]:
+    ) -> Iterable[Block]:
         """Return the times of the layers, and what the graph is like."""
-        times: RenderableType = layer_map(problem.network, problem.costs, layers=layers)
-        return [times, "", Text("; ".join(text for _, text in self.facts(problem)))]
+        yield layer_map(problem.network, problem.costs, layers=layers)
+        yield Sentence("; ".join(text for _, text in self.facts(problem)))
 
-    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> list[RenderableType]:
+    def plan_parts(self, problem: Problem, plan: Plan, judged: Score) -> Iterable[Block]:
         """Return who runs what, from when to when, and what the latency is made of."""
-        return [indented(_runs_table(_values(problem, plan))), "", Text(self.pace_words(problem, plan))]
+        yield _runs_table(_values(problem, plan))
+        yield Sentence(self.pace_words(problem, plan))
 
     def pace_words(self, problem: Problem, plan: Plan) -> str:
         """Return the latency beside the longest path and the fastest single unit, and how busy units are."""
@@ -158,16 +155,19 @@ def _runs(values: ScheduleValues) -> list[_Run]:
 
 
 def _runs_table(values: ScheduleValues) -> Table:
-    numbers = ("from", "to", "layers")
-    table = plain_table("unit", "from", "to", "layers", "which", numbers=numbers)
-    runs, tables = _runs(values), values.tables
-    for run in runs[:_MOST_RUNS]:
-        layers = [layer for task in run.tasks for layer in tables.tasks.members[task]]
-        names = (tables.units[run.unit], millis(run.start_us), millis(run.end_us))
-        table.add_row(*names, str(len(layers)), _named([tables.layers[layer] for layer in layers]))
-    if len(runs) > _MOST_RUNS:
-        table.add_row("", "", "", "", f"... and {len(runs) - _MOST_RUNS} more runs of layers", style="dim")
-    return table
+    tables = values.tables
+
+    def layers(run: _Run) -> list[str]:
+        return [tables.layers[layer] for task in run.tasks for layer in tables.tasks.members[task]]
+
+    columns: list[Column[_Run]] = [
+        Column("unit", Unit.NAME, lambda run: tables.units[run.unit]),
+        Column("from", Unit.MICROSECONDS, lambda run: run.start_us),
+        Column("to", Unit.MICROSECONDS, lambda run: run.end_us),
+        Column("layers", Unit.COUNT, lambda run: len(layers(run))),
+        Column("which", Unit.NAME, lambda run: _named(layers(run))),
+    ]
+    return table("Runs of layers", columns, _runs(values), most=_MOST_RUNS)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from ...answers.blocks import (
 from ...answers.charts import Bars, HeatMap
 from ...answers.layers import layer_chart
 from ...answers.memory import memory_chart
+from ...answers.problems import limits_words, units
 from ...answers.race import predicted_chart
 from ...answers.receipts import receipts_table
 from ...answers.tuning import (
@@ -36,7 +37,7 @@ from ...answers.tuning import (
     rivals,
     sustained_words,
 )
-from ...answers.words import capital, listed, objective_words, percent, size, term_name, term_value
+from ...answers.words import capital, listed, objective_words, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.simulation import charged_for
@@ -44,7 +45,6 @@ from ...executor.tuning.result import TuningResult
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
-from ...formulations.limits import LIMIT_NAMES
 from ...formulations.reordering import order_words
 from ...formulations.rules import AnyRule
 from ..explaining.explanation import Explanation
@@ -112,15 +112,7 @@ def origin(subject: Subject) -> Iterator[Table]:
         Column("source, notes", Unit.LONG, lambda one: Cell(one[1].source or None, note=one[1].notes)),
     ]
     yield table("Tables of costs", costs, _tables(subject))
-    units: list[Column[ProcessingUnit]] = [
-        Column("unit", Unit.NAME, lambda unit: unit.name),
-        Column("kind", Unit.TEXT, lambda unit: str(unit.kind)),
-        Column("cores", Unit.TEXT, lambda unit: ", ".join(map(str, unit.cores)) or None),
-        Column("threads", Unit.TEXT, lambda unit: None if unit.threads is None else str(unit.threads)),
-        Column("engine", Unit.TEXT, _engine),
-        Column("speed", Unit.TEXT, _speed),
-    ]
-    yield table("Units", units, subject.problem.platform.units)
+    yield units(subject.problem.platform)
     rules: list[Column[AnyRule]] = [
         Column("rule", Unit.NAME, lambda rule: rule.name),
         Column("what it asks", Unit.LONG, lambda rule: rule.text or "(no words)"),
@@ -132,8 +124,7 @@ def _facts(subject: Subject) -> Iterator[Fact]:
     problem = subject.problem
     yield "problem", f"fingerprint {problem.fingerprint}"
     yield "objective", objective_words(problem.formulation.terms, problem.objective)
-    limits = ((name, getattr(problem.limits, name)) for name in LIMIT_NAMES)
-    yield "limits", ", ".join(f"{name} {value}" for name, value in limits if value is not None) or "none"
+    yield "limits", limits_words(problem)
     for network in problem.networks:
         models = ", ".join(f"{model.locator} (digest {model.digest[:12]})" for model in network.models)
         moved = f"in the order {clipped(order_words(network.order), _MOST_LETTERS)}" if network.order else ""
@@ -181,15 +172,6 @@ def _method(one: Provenance) -> Cell:
 
 def _taken(one: Provenance) -> str | None:
     return "; ".join(filter(None, (one.device, one.engine, one.taken_at))) or None
-
-
-def _engine(unit: ProcessingUnit) -> str:
-    engine = unit.engine
-    return f"{engine.name} {engine.backend}, precision {engine.precision}, memory {engine.memory}".strip()
-
-
-def _speed(unit: ProcessingUnit) -> str:
-    return "as it is" if unit.quota_permille is None else f"emulated: {percent(unit.quota_permille)}"
 
 
 _FAR = 0.2

@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ...answers.blocks import notes
 from ...answers.words import microseconds
 from ...profiler.slowdown.interference.paper import PRINTED, REMARKS
 from ...profiler.slowdown.interference.ratios import HeatMap, InterferenceRatios, PlanInterference, heat_maps
-from ..layout import indented, notes_view, plain_table
+from ..layout import indented, plain_table
+from .blocks import sentence_view
 from .heat_map import NEAR, heat_map_svg, heat_table, shade, sign
 
 _PRINTED = "paper"
@@ -27,7 +29,11 @@ def interference_view(found: InterferenceRatios) -> Group:
         parts += ["", Text(f"{heat_map.title}:"), indented(heat_table(heat_map, extra=extra))]
     for plan in found.plans:
         parts += ["", Text(f"plan [{plan.plan}]:"), indented(_chunks(plan)), indented(_periods(plan))]
-    parts += ["", *(Text(note, style="dim") for note in _notes(found)), *notes_view(found.warnings)]
+    parts += [
+        "",
+        *(Text(note, style="dim") for note in _notes(found)),
+        *map(sentence_view, notes(found.warnings)),
+    ]
     return Group(*parts)
 
 

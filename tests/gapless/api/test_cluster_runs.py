@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 import gapless
+from gapless.answers.streams import stream_blocks
 from gapless.api.cluster_runs import open_on_cluster, stream_on_cluster
 from gapless.api.streams import played
 from gapless.executor.cluster.cluster import Cluster
@@ -28,7 +29,7 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.links.fitting import LinkFit, fit_link
 from gapless.profiler.links.samples import MeasuredLink, MessageSample
-from gapless.view.terminal.streams import stream_view
+from gapless.view.terminal.blocks import blocks_view
 from tests.executor.cluster.devices import own_cluster
 from tests.executor.graph.models import load, residual
 from tests.executor.pipeline.fakes import ENGINE, chain
@@ -220,7 +221,7 @@ def test_streams_run_with_the_plans_of_their_problems() -> None:
     played_ahead = played([(problem(), 20), (problem(), 10)], gapless.plan)
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(stream_view(played_ahead, found))
+        console.print(blocks_view(stream_blocks(played_ahead, found)))
     assert shown.get().count("In net, numbers agree with the uncut model") == 2
     document = stream_document(played_ahead, found)
     assert [task["numbers"] for task in document["ran"]["tasks"]] == [task.numbers for task in found.tasks]

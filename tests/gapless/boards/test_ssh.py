@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from gapless.answers.boards import board_blocks
 from gapless.boards.checks import BoardDiagnosis, Check, _of_document, diagnose_board
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
@@ -17,7 +18,7 @@ from gapless.cli.base.exits import ExitCode
 from gapless.formulations.errors import BoardError, InvalidInputError
 from gapless.question.subjects import Inputs
 from gapless.version import __version__
-from gapless.view.terminal.boards import board_view
+from gapless.view.terminal.blocks import blocks_view
 from tests.sshd import Sshd
 
 from ..conftest import Cli
@@ -123,7 +124,7 @@ def test_doctor_finds_everything(cli: Cli, board: Sshd) -> None:
         diagnosis=run.document["diagnosis"],
     )
     with (text := StringIO()) as stream:
-        Console(file=stream, width=200).print(board_view(found))
+        Console(file=stream, width=200).print(blocks_view(board_blocks(found)))
         assert "The board can profile, tune and run." in text.getvalue()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from gapless.answers.boards import board_blocks
 from gapless.boards import channel, running
 from gapless.boards.board import Board
 from gapless.boards.checks import diagnose_board
@@ -23,7 +24,7 @@ from gapless.boards.translation import harmless
 from gapless.executor.progress import Step
 from gapless.formulations.errors import BoardError
 from gapless.question.subjects import Folder, Inputs
-from gapless.view.terminal.boards import board_view
+from gapless.view.terminal.blocks import blocks_view
 
 from ..conftest import Cli
 
@@ -257,7 +258,7 @@ def diagnosed(folder: Path) -> str:
     document = {"gapless": STEERING, "device": STEERING, "engines": [report], "permissions": [report]}
     out = io.StringIO()
     address = strange(folder, said(json.dumps(document).encode()))
-    Console(file=out, width=200).print(board_view(diagnose_board(address)))
+    Console(file=out, width=200).print(blocks_view(board_blocks(diagnose_board(address))))
     return out.getvalue()
 
 

@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 
 from gapless import __version__
+from gapless.answers.doctor import doctor_blocks
 from gapless.api.diagnosis import Diagnosis, EngineReport
 from gapless.cli.base.exits import ExitCode
 from gapless.formulations.availability import Availability
-from gapless.view.terminal.describe import doctor_view
+from gapless.view.terminal.blocks import blocks_view
 
 from ..conftest import Cli
 
@@ -62,7 +63,7 @@ def test_doctor_says_where_to_read_about_a_gpu_where_none_is_reached(reached: st
         gapless="", python="", system="", device="", cores=1, backends=(), engines=engines, permissions=()
     )
     shown = io.StringIO()
-    Console(file=shown, width=120).print(doctor_view(diagnosis))
+    Console(file=shown, width=120).print(blocks_view(doctor_blocks(diagnosis)))
     assert ("docs/how-to/use-a-gpu.md" in shown.getvalue()) is told
     assert (Path(__file__).parents[3] / "docs/how-to/use-a-gpu.md").exists()
 

@@ -12,6 +12,7 @@ import pytest
 
 import gapless
 import gapless.cli.commands.contention
+from gapless.answers.contention import contention_blocks
 from gapless.api.device import this_device
 from gapless.api.slowdown.contention import estimate_contention, measure_contention
 from gapless.cli.base.console import console
@@ -21,7 +22,7 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.slowdown.contention.result import CONTENTION, ContentionOptions
 from gapless.profiler.slowdown.contention.survey import unit_pairs
 from gapless.view.presenter import presenter_of
-from gapless.view.terminal.contention import contention_view
+from gapless.view.terminal.blocks import blocks_view
 from tests.executor.graph.models import residual
 from tests.profiler.slowdown.contention.worlds import WorldBench, measured
 
@@ -154,14 +155,14 @@ def test_every_part_is_high_from_nothing(capsys: pytest.CaptureFixture[str]) -> 
     found = measured(WorldBench(), ContentionOptions(rounds=2, parts=2))
     for high_from, words in ((0, {"high"}), (None, {"low"}), (100_000, {"low"})):
         known = replace(found.interference, high_from_permille=high_from)
-        console(sys.stdout).print(contention_view(replace(found, interference=known)))
+        console(sys.stdout).print(blocks_view(contention_blocks(replace(found, interference=known))))
         shown = capsys.readouterr().out.partition("Parts of networks")[2].splitlines()
         assert {line.split()[-1] for line in shown if line.strip().endswith(("high", "low"))} == words
 
 
 def test_everything_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     found = measured(WorldBench(counting=True), ContentionOptions(rounds=2, parts=2))
-    console(sys.stdout).print(contention_view(found))
+    console(sys.stdout).print(blocks_view(contention_blocks(found)))
     shown = capsys.readouterr().out
     for text in ("instructions/cycle", "Parts of networks", "ridge regression", "high", "±0.0"):
         assert text in shown, text

@@ -25,6 +25,7 @@ import pytest
 from rich.console import Console
 
 import gapless
+from gapless.answers.serving import served_blocks
 from gapless.cli.main import main
 from gapless.cli.tasks.serving import _sources_of, parse_cannot, parse_workers, serve_until, subject
 from gapless.executor.coordination.coordinator import Coordinator
@@ -36,7 +37,7 @@ from gapless.question.service import Service
 from gapless.question.subjects import Opening
 from gapless.serving.access import read_token
 from gapless.serving.server import Server
-from gapless.view.terminal.serving import served_view
+from gapless.view.terminal.blocks import blocks_view
 from tests.coming_back import plan_file
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
@@ -153,7 +154,7 @@ def test_the_seconds_of_serving_are_those_that_were_asked_for(
     found, _ = serve_until(SlowToClose(opened, port=0), Service(seconds=5.0), trace=None)
     assert found.seconds == 5.0
     printed = Console(file=StringIO())
-    printed.print(served_view(found))
+    printed.print(blocks_view(served_blocks(found)))
     assert isinstance(printed.file, StringIO)
     assert " in 5 s; " in printed.file.getvalue()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rich.console import Console, Group
+from rich.console import Console
 
 import gapless
 from gapless.api.problems import table_problem
@@ -13,6 +13,7 @@ from gapless.formulations.problem import Problem
 from gapless.solvers.families import families
 from gapless.view.formulations import chunking, flow_shop
 from gapless.view.presenter import GENERIC, Presenter, presenter_of
+from gapless.view.terminal.blocks import blocks_view
 from tests.workload_instances import workload_problem
 
 STREAM = table_problem([[9, 2], [1, 8]], ["cpu", "gpu"], network="net")
@@ -37,7 +38,7 @@ def test_the_defaults_show_every_formulation(problem: Problem) -> None:
     console = Console(width=120)
     with console.capture() as capture:
         parts = [*GENERIC.problem_parts(problem), *GENERIC.best_parts(problem, plan, judged)]
-        console.print(Group(*parts))
+        console.print(blocks_view(parts))
     shown = capture.get()
     for name in (*problem.platform.unit_names, *(network.name for network in problem.networks)):
         assert name in shown

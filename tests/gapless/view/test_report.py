@@ -23,7 +23,7 @@ from gapless.formulations.errors import ExecutionError, InvalidInputError
 from gapless.formulations.objective import Objective
 from gapless.formulations.printing import printable
 from gapless.formulations.simulate import simulate
-from gapless.view.terminal.gantt import gantt
+from gapless.view.terminal.blocks import gantt
 
 from ...solvers.fakes import feasible, plan
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 
 import gapless
+from gapless.answers.blocks import Block
 from gapless.formulations.costs import Interference, NetworkContention, SliceContention
 from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.judge import score
@@ -18,6 +20,7 @@ from gapless.view.formulations.jobs import PRESENTER
 from gapless.view.page.page import report_page
 from gapless.view.page.subjects import subject
 from gapless.view.presenter import presenter_of
+from gapless.view.terminal.blocks import blocks_view
 from tests.jobs_instances import jobs_problem, passing, slowed
 
 PROBLEM = jobs_problem(
@@ -39,10 +42,10 @@ PLAN = Plan(
 )
 
 
-def text_of(parts: list[RenderableType]) -> str:
+def text_of(parts: Iterable[Block]) -> str:
     console = Console(width=140)
     with console.capture() as taken:
-        console.print(Group(*parts))
+        console.print(blocks_view(parts))
     return " ".join(taken.get().split())
 
 

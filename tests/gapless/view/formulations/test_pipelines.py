@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 
 import gapless
+from gapless.answers.blocks import Block
+from gapless.answers.plans import simulation_blocks
 from gapless.answers.traces import row_names
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
@@ -24,7 +26,7 @@ from gapless.view.page.timeline import timeline
 from gapless.view.page.utilisation import chunk_table, utilisation
 from gapless.view.plots.pictures import plot_trace
 from gapless.view.presenter import presenter_of
-from gapless.view.terminal.tables import simulation_view
+from gapless.view.terminal.blocks import blocks_view
 from tests.pipeline_boards import TWO, one_board, six_devices
 
 ROWS = (
@@ -32,10 +34,10 @@ ROWS = (
 )  # fmt: skip
 
 
-def shown(*parts: RenderableType, width: int = 80) -> list[str]:
+def shown(*parts: Block, width: int = 80) -> list[str]:
     console = Console(width=width)
     with console.capture() as capture:
-        console.print(Group(*parts))
+        console.print(blocks_view(parts))
     lines = capture.get().splitlines()
     assert all(len(line) <= width for line in lines)
     return [line.rstrip() for line in lines]
@@ -116,7 +118,7 @@ def test_alike_devices_in_each_others_place_look_alike() -> None:
 
 def test_a_chart_has_rows_for_links_and_headings_for_pipelines() -> None:
     problem = six_devices()
-    lines = shown(simulation_view(problem, simulate(problem, TWO, requests=8)))
+    lines = shown(*simulation_blocks(problem, simulate(problem, TWO, requests=8)))
     names = [line[:11].strip() for line in lines[2:12]]
     assert names == [
         "pipeline 1", "xavier", "-> nano-1", "nano-1",

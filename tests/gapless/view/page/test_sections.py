@@ -24,6 +24,7 @@ from gapless.view.page.headline import headline
 from gapless.view.page.subject import Subject
 from gapless.view.page.utilisation import chunk_table, utilisation
 from gapless.view.presenter import presenter_of
+from gapless.view.terminal.blocks import blocks_view
 from tests.gapless.view.page import samples
 from tests.gapless.view.page.markup import among, column, texts
 
@@ -364,7 +365,7 @@ def test_the_page_says_the_shares_that_the_terminal_says() -> None:
     assert subject.score is not None
     out = io.StringIO()
     parts = presenter_of(subject.problem).plan_parts(subject.problem, plan, subject.score)
-    Console(file=out, width=140).print(*parts)
+    Console(file=out, width=140).print(blocks_view(parts))
     found = utilisation(subject)
     assert found is not None
     shares = [row.tracks[0].text for row in found.rows if row.tracks]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gapless.answers.traces import steady, trace_chart
+from gapless.answers.traces import steady, trace_chart, traced_chart, traced_words
 from gapless.api.problems import table_problem
 from gapless.formulations.deployment import Deployment, Mode, Rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
@@ -18,7 +18,7 @@ from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.formulations.streams import Stream
-from gapless.view.terminal.gantt import _covered, gantt, gantt_view, traced_view, traced_words
+from gapless.view.terminal.blocks import GanttView, _covered, gantt
 from tests.executor.pipeline.test_pipeline import stream
 from tests.executor.pipeline.traces import measured_traces
 from tests.workload_instances import workload_problem
@@ -56,7 +56,7 @@ def simulated(requests: int) -> History:
 def shown(trace: History, width: int, **options: object) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, **options)  # type: ignore[arg-type]
-    console.print(gantt_view(trace))
+    console.print(GanttView(trace_chart(trace)))
     return out.getvalue().splitlines()
 
 
@@ -87,7 +87,7 @@ def test_one_round_has_letters_alone() -> None:
 def test_what_letters_mean_is_said() -> None:
     many = [stream(f"s{number}", (1, "a")) for number in range(14)]
     console = Console(file=io.StringIO(), width=200, markup=False)
-    console.print(*traced_view(measured(1, *many)))
+    console.print(GanttView(traced_chart(measured(1, *many))))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "A s0, B s1, " in text
     assert "L s11, ... and 2 more" in text
@@ -143,7 +143,7 @@ def test_a_workload_is_never_cut() -> None:
     plan = shop_of(problem).plan(Schedule(tuple(range(40)), ((0, 2, 2),) * 40))
     lines = shown(simulate_workload(problem, plan), 60)
     assert not any("cut" in line for line in lines)
-    assert lines[-1].endswith("240.000 ms")
+    assert lines[-2].endswith("240.000 ms")
 
 
 def test_colours_are_an_addition(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,19 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from gapless.answers.layers import MAX_ROWS_SHOWN, LayerMap, layer_grid, layer_map
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.view.terminal.heat_map import blend
-from gapless.view.terminal.layer_times import (
-    MAX_ROWS_SHOWN,
-    MAX_UNITS_SHOWN,
-    LayerMap,
-    layer_grid,
-    layer_map,
-    layer_svg,
-)
+from gapless.view.terminal.layer_times import MAX_UNITS_SHOWN, LayersView, layer_svg
 from tests.executor.pipeline.test_pipeline import stream
 from tests.instances import problems
 
@@ -40,7 +34,7 @@ def map_of(problem: Problem, layers: range | None = None, plan: Plan | None = No
 
 def lines(found: LayerMap, width: int = 100, **options: object) -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=width, markup=False, highlight=False, **options).print(found)  # type: ignore[arg-type]
+    Console(file=out, width=width, markup=False, highlight=False, **options).print(LayersView(found))  # type: ignore[arg-type]
     return out.getvalue().splitlines()
 
 

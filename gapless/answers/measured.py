@@ -1,0 +1,233 @@
+"""Measurements: profiles, executed plans, and how widely they spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..executor.engine import SIMULATED, PlacementReceipt
+from ..executor.machine.state import MachineState
+from ..executor.measurement import ChunkTimes, LinkTimes, Measurement, StreamTimes, UnitUse
+from ..executor.tuning.trust import LIMITS_PERCENT, Ground
+from ..formulations.history import link_name
+from ..profiler.hops import hop_us
+from ..profiler.profile import ChunkCheck, MeasuredChunk, Profile
+from .blocks import Block, Column, Section, Sentence, Table, Tone, Unit, grid, notes, table
+from .layers import layer_map
+from .receipts import receipts_table
+from .words import WELL_PREDICTED, counted, microseconds, percent, simulated_words, size
+
+_MOST_UNSTEADY = 5
+
+_UNSTEADY = 0.1
+"""Quartile range over median from which on a measurement is listed as unsteady."""
+
+
+def profile_blocks(profile: Profile) -> Iterator[Block]:
+    """Yield what `gapless profile` answers; the times themselves are for `gapless show`."""
+    units = profile.platform.unit_names
+    yield Sentence(
+        f": {len(profile.network.layers)} layers on {', '.join(units)}, measured in {profile.seconds:.1f} s "
+        f"by {profile.tables[0].provenance.engine}",
+        lead=profile.network.name,
+    )
+    heads = [("whole network", Unit.NAME), *((unit, Unit.MICROSECONDS) for unit in units)]
+    rows = []
+    for costs in profile.tables:
+        columns = zip(*costs.networks[0].layer_us, strict=True)
+        sums = (None if None in times else sum(time or 0 for time in times) for times in columns)
+        rows.append((costs.provenance.method, *sums))
+    yield grid("Whole network", heads, rows)
+    checks: list[Column[ChunkCheck]] = [
+        Column("chunk", Unit.TEXT, lambda check: f"{check.chunk.start}-{check.chunk.stop - 1}"),
+        Column("unit", Unit.NAME, lambda check: check.chunk.unit),
+        Column("predicted", Unit.MEASURED, lambda check: check.predicted_us),
+        Column("measured", Unit.MEASURED, lambda check: check.measured_us),
+        Column("error", Unit.CHANGE, lambda check: check.error),
+    ]
+    title = "sums of layers against chunks measured as such:"
+    yield Section(title, (table("Checks", checks, profile.checks),))
+    if len(units) > 1:
+        yield Sentence(_hop_words(profile))
+    yield Sentence(_profile_verdict(profile), Tone.STRONG)
+    yield from notes(profile.warnings)
+
+
+def _hop_words(profile: Profile) -> str:
+    """Return what it costs to come to each unit from another one."""
+    if not profile.hops:
+        return "Hops between units were not measured: they are predicted by their copies only."
+    targets = [unit for unit in profile.platform.unit_names if any(h.target == unit for h in profile.hops)]
+    costs = ", ".join(f"to {unit} {microseconds(hop_us(profile.hops, unit))}" for unit in targets)
+    borders = sum(hop.borders for hop in profile.hops)
+    return f"a hop from another unit costs, besides copies: {costs} (mean of {borders} borders)"
+
+
+def _profile_verdict(profile: Profile) -> str:
+    """Return whether plans can be made from a profile, and how."""
+    error = profile.check_error
+    if error is None:
+        return "No chunk was measured as such, so nobody knows how well sums of layers foretell chunks."
+    words = f"Sums of layers are {100 * error:.1f} % off those of chunks, on average"
+    if 100 * error > LIMITS_PERCENT[Ground.SUMS]:
+        return f"{words}: plans made from them are guesses; `gapless tune` measures the best ones."
+    return f"{words}: `gapless plan` on the problem that was written finds plans that hold."
+
+
+def taken_profile_blocks(taken: Profile, *, layers: range | None = None) -> Iterator[Block]:
+    """Yield a profile: sums, a heat map for each table, what was unsteady, receipts."""
+    yield from profile_blocks(taken)
+    for costs in taken.tables:
+        title = f"{costs.provenance.method}: layers by unit"
+        yield Section(title, (layer_map(taken.network, costs, layers=layers),))
+    yield from _noise(taken.measured)
+    yield Section("granted by the engine:", (receipts_table(taken.receipts),))
+
+
+def _noise(measured: Sequence[MeasuredChunk]) -> Iterator[Block]:
+    """Yield how widely measurements spread, and the worst of them."""
+    if not measured:
+        yield Sentence("no single measurements are kept")
+        return
+    spreads = sorted(one.busy.spread for one in measured)
+    typical, worst = (percent(round(1000 * spread)) for spread in (spreads[len(spreads) // 2], spreads[-1]))
+    yield Sentence(
+        f"noise of {len(measured)} measurements: quartiles {typical} of the median apart in a typical one, "
+        f"{worst} in the worst"
+    )
+    columns: list[Column[MeasuredChunk]] = [
+        Column("unsteady", Unit.TEXT, lambda one: f"{one.chunk.start}-{one.chunk.stop - 1}"),
+        Column("unit", Unit.NAME, lambda one: one.chunk.unit),
+        Column("beside", Unit.NAME, lambda one: ", ".join(one.beside) or "alone"),
+        Column("median", Unit.MEASURED, lambda one: one.busy.typical_us),
+        Column("quartiles", Unit.MEASURED, lambda one: (one.busy.q1_us, one.busy.q3_us)),
+        Column("p95", Unit.MEASURED, lambda one: one.busy.p95_us),
+        Column("drift", Unit.CHANGE, lambda one: one.busy.drift),
+        Column("runs", Unit.COUNT, lambda one: one.busy.count),
+    ]
+    noisy = sorted((one for one in measured if one.busy.spread > _UNSTEADY), key=lambda one: -one.busy.spread)
+    yield table("Unsteady", columns, noisy, most=_MOST_UNSTEADY)
+
+
+def measurement_blocks(found: Measurement, predicted: Measurement | None = None) -> Iterator[Block]:
+    """Yield what `gapless run` answers.
+
+    `predicted`: what the table says of the same deployment; None: that is not known, and not shown.
+    """
+    if found.simulated:
+        yield Sentence("", Tone.WARN, lead=simulated_words(found.device))
+    yield from _workload(found) if found.deployment.rounds else (_head(found),)
+    yield Sentence(str(found.deployment))
+    if predicted is not None:
+        slower = 100 * (found.period_us / predicted.period_us - 1)
+        words = f"predicted {microseconds(predicted.period_us)}: measured {slower:+.1f} % against that"
+        yield Sentence(words, Tone.WARN if abs(slower) > WELL_PREDICTED else Tone.PLAIN)
+    if found.machine is not None:
+        yield from _machine(found, found.machine)
+    yield _chunks(found, predicted)
+    granted = {unit.unit: [one for one in found.receipts if one.unit == unit.unit] for unit in found.units}
+    units: list[Column[UnitUse]] = [
+        Column("unit", Unit.NAME, lambda unit: unit.unit),
+        Column(
+            "granted",
+            Unit.TEXT,
+            lambda unit: "; ".join(dict.fromkeys(map(_words, granted[unit.unit]))) or None,
+        ),
+        Column("busy", Unit.MEASURED, lambda unit: unit.busy_us),
+        Column("bubble", Unit.MEASURED, lambda unit: unit.bubble_us),
+        Column("memory", Unit.BYTES, lambda unit: None if found.simulated else unit.rss_bytes),
+    ]
+    yield table("Units", units, found.units)
+    links: list[Column[LinkTimes]] = [
+        Column("stream", Unit.NAME, lambda link: link.stream),
+        Column("link", Unit.NAME, lambda link: link_name(link.source, link.target)),
+        Column("bytes", Unit.BYTES, lambda link: link.size),
+        Column("time", Unit.MEASURED, lambda link: link.time_us.median),
+        Column("p95", Unit.MEASURED, lambda link: link.time_us.p95),
+        Column("waited", Unit.MEASURED, lambda link: link.queued_us.median),
+        Column("rate", Unit.COUNT, _rate),
+    ]
+    yield table("Messages", links, found.links, most=len(found.links))
+
+
+def _chunks(found: Measurement, predicted: Measurement | None) -> Table:
+    streams = {stream.name: stream for stream in found.deployment.streams}
+    chunks = () if predicted is None else predicted.chunks
+    said = {(one.stream, one.chunk): one.busy_us.median for one in chunks}
+    columns: list[Column[ChunkTimes]] = [
+        Column("stream", Unit.NAME, lambda one: one.stream),
+        Column("chunk", Unit.TEXT, lambda one: streams[one.stream].layers(one.chunk)),
+        Column("unit", Unit.NAME, lambda one: one.unit),
+        Column("predicted", Unit.MEASURED, lambda one: said.get((one.stream, one.chunk)), optional=True),
+        Column("busy", Unit.MEASURED, lambda one: one.busy_us.median),
+        Column("p95", Unit.MEASURED, lambda one: one.busy_us.p95),
+        Column("copy in", Unit.MEASURED, lambda one: one.copy_in_us.median),
+        Column("run", Unit.MEASURED, lambda one: one.run_us.median),
+        Column("copy out", Unit.MEASURED, lambda one: one.copy_out_us.median),
+    ]
+    return table("Chunks", columns, found.chunks, most=len(found.chunks))
+
+
+def _rate(link: LinkTimes) -> str:
+    return f"{size(round(link.size / max(link.time_us.median, 1e-3) * 1e6))}/s"
+
+
+def _machine(found: Measurement, state: MachineState) -> Iterator[Sentence]:
+    """Yield what the machine was like meanwhile, as far as it says."""
+    words = [
+        "" if state.others is None else f"other programs kept {100 * state.others:.0f} % of the cores busy",
+        "" if state.mhz is None else f"clock {state.mhz:.0f} MHz",
+        "" if state.celsius is None else f"{state.celsius:.0f} C",
+        "" if state.watts is None else _power_words(found, state),
+    ]
+    if told := "; ".join(filter(None, words)):
+        yield Sentence(f"meanwhile {told}", Tone.SOFT)
+
+
+def _power_words(found: Measurement, state: MachineState) -> str:
+    """Return the measured power, and the energy of one result (of a batch: of one round)."""
+    watts = state.watts or 0.0
+    return f"{watts:.2f} W, {watts * found.period_us / 1000:,.2f} mJ a result (measured: {state.watts_by})"
+
+
+def _head(found: Measurement) -> Sentence:
+    latency = found.latency_us
+    return Sentence(
+        f" ({1e6 / found.period_us:,.1f} requests/s), {found.requests:,} requests in {found.seconds:.1f} s; "
+        f"{found.deployment.latency_name} p50 {microseconds(latency.median)}, "
+        f"p95 {microseconds(latency.p95)}, p99 {microseconds(latency.p99)}",
+        lead=f"{found.deployment.pace_name} {microseconds(found.period_us)}",
+    )
+
+
+def _workload(found: Measurement) -> Iterator[Block]:
+    """Yield how long the rounds of a workload took, and the latency of each of its requests."""
+    spread, count = found.makespan_us, len(found.streams)
+    lead, between = f"period {microseconds(found.period_us)}", ""
+    if spread is not None:
+        lead = f"makespan {microseconds(spread.median)}"
+        between = f" ({microseconds(spread.least)} to {microseconds(spread.most)})"
+    rounds = f", {found.requests // count:,} rounds of {count} requests in {found.seconds:.1f} s"
+    yield Sentence(f"{between}{rounds}", lead=lead)
+    columns: list[Column[StreamTimes]] = [
+        Column("request", Unit.NAME, lambda one: one.stream),
+        Column(f"{found.deployment.latency_name} p50", Unit.MEASURED, lambda one: one.latency_us.median),
+        Column("p95", Unit.MEASURED, lambda one: one.latency_us.p95),
+        Column("most", Unit.MEASURED, lambda one: one.latency_us.most),
+    ]
+    yield table("Requests", columns, found.streams, most=count)
+
+
+def _words(receipt: PlacementReceipt) -> str:
+    """Return what an engine granted."""
+    if receipt.engine == SIMULATED:
+        return "nothing: simulated"
+    words = [f"{receipt.engine} {receipt.granted_backend}"]
+    if receipt.granted_threads:
+        words.append(counted(receipt.granted_threads, "thread"))
+    if receipt.granted_cores:
+        words.append(f"cores {','.join(map(str, receipt.granted_cores))}")
+    if receipt.quota_permille is not None:
+        words.append(f"emulated at {receipt.quota_permille / 10:g} %")
+    if receipt.compared is False:
+        words.append("numbers not compared")
+    return ", ".join(words)
