@@ -37,13 +37,6 @@ _STOPPED_BY = {
     StopReason.INTERRUPTED: "stopped by you",
 }
 
-STATUS_STYLE = {
-    SolveStatus.OPTIMAL: "bold green",
-    SolveStatus.FEASIBLE: "bold yellow",
-    SolveStatus.INFEASIBLE: "bold red",
-    SolveStatus.NO_SOLUTION: "bold magenta",
-}
-
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
