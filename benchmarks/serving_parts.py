@@ -134,14 +134,14 @@ def main() -> None:
     ends = [tuple(map(int, line.split())) for line in client.stdout.splitlines()]
     calls = [[begin, *marked, end] for (begin, end), marked in zip(ends, marks.calls, strict=True)][_WARM:]
     table = Table(title=f"{options.calls} calls, load {os.getloadavg()[0]:.1f}", title_justify="left")
-    for column in ("part", "p50, us", "p99, us"):
+    for column in ("part", "p10, us", "p50", "p99"):
         table.add_column(column, justify="left" if column == "part" else "right")
     for number, part in enumerate((*PARTS, "all of it")):
         spans = [
             (call[-1] - call[0]) if part == "all of it" else call[number + 1] - call[number] for call in calls
         ]
         known = sorted(span / 1000 for span in spans)
-        table.add_row(part, *(f"{percentile(known, share) or 0:,.0f}" for share in (500, 990)))
+        table.add_row(part, *(f"{percentile(known, share) or 0:,.0f}" for share in (100, 500, 990)))
     Console(width=118).print(table)
 
 
