@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("h11")
 
-from gapless.serving.connections import Connection, Connections, WebServer
+from gapless.serving.connections import Connection, Connections, Patience, WebServer
 from gapless.serving.messages import ARRIVAL, Application
 from tests.processes import soon
 
@@ -258,20 +258,22 @@ def test_what_is_asked_is_answered_before_a_server_ends() -> None:
             await asyncio.to_thread(release.wait)
             await super().__call__(scope, receive, send)
 
-    connections = Connections(100)
-    server = WebServer(Slow(), connections, backlog=8, grace_s=20.0)
+    connections = Connections(100, Patience(head_s=500.0, idle_s=500.0))
+    server = WebServer(Slow(), connections, backlog=8, grace_s=500.0)
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     with (
-        socket.create_connection(listening.getsockname(), timeout=20) as idle,
-        socket.create_connection(listening.getsockname(), timeout=20) as client,
+        socket.create_connection(listening.getsockname(), timeout=30) as idle,
+        socket.create_connection(listening.getsockname(), timeout=30) as client,
     ):
         client.sendall(head("/", "Content-Length: 1") + b"a")
         assert soon(lambda: any(each.cycle for each in connections.open))
         server.stop()
-        assert idle.recv(1) == b""
-        release.set()
+        try:
+            assert idle.recv(1) == b""
+        finally:
+            release.set()
         assert answers(client, 1) == [(200, b"a")]
         assert client.recv(1) == b""
     thread.join()
