@@ -37,7 +37,7 @@ class Sharing:
     Solvers that know tasks take them as they are, all others take the rows.
     """
 
-    tasks: tuple[Task, ...]  # the tasks
+    tasks: tuple[Task, ...]
     rows: tuple[BoolExpr, ...]  # the same as expressions
 
 
@@ -109,7 +109,7 @@ class Encoded(Generic[CodeT]):
     """A problem as a model, and the way back from its solutions to plans."""
 
     name: str  # name of the encoding
-    model: Model  # the model
+    model: Model
     decode: Callable[[Values], CodeT]  # plan of a solution
     exclude: Callable[[CodeT], BoolExpr]  # the condition that a plan is another one
     structure: Structure = Structure.CHOICE  # what it is like

@@ -55,7 +55,7 @@ class OperatorGraph:
     `inputs`, `outputs`: those of the model; inputs that nothing needs are left out.
     """
 
-    operators: tuple[Operator, ...]  # the operators
+    operators: tuple[Operator, ...]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     specs: Mapping[str, TensorSpec]
