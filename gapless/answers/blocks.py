@@ -224,6 +224,8 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
                 return bool(block.rows)
             case Section():
                 return not (block.folded and place is Shown.BRIEF) and bool(kept(block.blocks, place))
+            case HeatMap():
+                return True
             case Gantt() | LayerMap():
                 return bool(place & Shown.TERMINAL)
         return bool(place & Shown.PAGES)

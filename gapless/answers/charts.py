@@ -382,6 +382,7 @@ class HeatCell:
     about: str = ""  # what a pointer on it is told
     framed: str = ""
     edges: str = ""
+    mark: str = ""  # what says without colours what the level does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,9 +76,10 @@ def costs_interference(
     json: JsonOption = False,
 ) -> Answer:
     """Show how much longer, or less, layers take while other units are busy: a heat map of ratios."""
+    from ...answers.interference import interference_blocks, picture_notes, ratio_map
     from ...formulations.files import dump
     from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, heat_maps
-    from ...view.terminal.interference import interference_svg, interference_view
+    from ...view.terminal.heat_map import grid_svg
     from ..tasks.interference import InterferenceChoice
 
     for path in (svg, out):
@@ -102,7 +103,7 @@ def costs_interference(
     maps = heat_maps(found)
     if svg is not None and not maps:
         raise InvalidInputError(_NO_MAP)
-    notes += write_out(svg, lambda: interference_svg(found))
+    notes += write_out(svg, lambda: grid_svg([*map(ratio_map, maps)], picture_notes(found)))
     notes += write_out(out, lambda: dump(found, INTERFERENCE))
     return Answer(
         document=lambda: {
@@ -110,6 +111,6 @@ def costs_interference(
             **documents.plain_data(found),
             "maps": documents.plain_data(maps),
         },
-        view=lambda: interference_view(found),
+        view=lambda: interference_blocks(found),
         notes=notes,
     )

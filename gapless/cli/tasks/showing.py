@@ -305,7 +305,7 @@ def _view(kind: str) -> Callable[[Any], View] | None:
         case "gapless.comparison":
             from ...answers.comparing import written_blocks as view
         case "gapless.interference":
-            from ...view.terminal.interference import interference_view as view
+            from ...answers.interference import interference_blocks as view
         case _:
             return None
     return view

@@ -9,13 +9,14 @@ from rich.text import Text
 
 from ...answers.blocks import Block, Column, Row, Section, Sentence, Shown, Table, Tone, kept
 from ...answers.charts import Block as Span
-from ...answers.charts import Gantt
+from ...answers.charts import Gantt, HeatMap
 from ...answers.charts import Row as Line
 from ...answers.layers import LayerMap
 from ...answers.traces import steady, trace_chart
 from ...answers.words import counted, millis
 from ...formulations.history import History
 from ..layout import indented, plain_table
+from .heat_map import heat_view
 from .layer_times import LayersView
 
 _STYLES = {
@@ -26,6 +27,10 @@ _STYLES = {
     Tone.BAD: "red",
     Tone.SOFT: "dim",
 }
+
+
+_BLANK = Sentence("")
+"""A blank line, where there is none already."""
 
 
 def blocks_view(blocks: Iterable[Block], *, details: bool = True) -> Group:
@@ -39,9 +44,11 @@ def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
     for block in kept(blocks, place):
         about = isinstance(block, Sentence) and block.tone is Tone.SOFT
         both = isinstance(before, Sentence) and isinstance(block, Sentence)
-        if before is not None and not both and not about:
+        if (block == _BLANK or (before is not None and not both and not about)) and before != _BLANK:
             yield Text()
         before = block
+        if block == _BLANK:
+            continue
         match block:
             case Sentence():
                 yield sentence_view(block)
@@ -49,6 +56,8 @@ def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
                 yield from table_view(block, place)
             case Gantt():
                 yield GanttView(block)
+            case HeatMap():
+                yield indented(heat_view(block))
             case LayerMap():
                 yield LayersView(block)
             case Section():

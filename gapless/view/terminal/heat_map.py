@@ -5,24 +5,15 @@ One drawing for every grid of cells; ratios of times beside load and alone are r
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from ...answers.charts import HeatCell, HeatRow
-from ...answers.charts import HeatMap as Grid
+from ...answers.charts import HeatCell, HeatMap
 from ..layout import plain_table
-
-if TYPE_CHECKING:  # presenters need the drawing, not what measures: it takes 50 ms to load
-    from ...profiler.slowdown.interference.ratios import HeatMap
-
-NEAR = 0.05
-"""Distance from 1 up to which a ratio counts as neither slower nor faster."""
 
 _GREEN, _YELLOW, _RED = (90, 180, 110), (250, 224, 130), (232, 100, 90)
 """Colours of fast, middling and slow; black is readable on all of them."""
@@ -41,16 +32,6 @@ _LONGEST_LABEL, _LONGEST_NOTE = 28, 100
 """Characters."""
 
 
-def sign(ratio: float) -> str:
-    """Return what tells slower (+) from faster (-) without colours."""
-    return "+" if ratio > 1 + NEAR else "-" if ratio < 1 - NEAR else "="
-
-
-def shade(ratio: float) -> str:
-    """Return the colour of a ratio as #rrggbb: twice as slow or fast is as red or green as it gets."""
-    return blend(math.log2(ratio))
-
-
 def blend(position: float) -> str:
     """Return a colour as #rrggbb: green at -1, yellow at 0, red at 1."""
     distance = max(-1.0, min(1.0, position))
@@ -59,57 +40,21 @@ def blend(position: float) -> str:
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
-def heat_table(heat_map: HeatMap, *, extra: Mapping[str, Mapping[str, float]]) -> Table:
-    """Return a heat map for the terminal.
-
-    `extra`: further columns without colours: name, then ratio by row.
-    """
-    names = (*heat_map.columns, *extra)
-    table = plain_table("unit", *names, numbers=names)
-    for row, cells in zip(heat_map.rows, heat_map.cells, strict=True):
-        printed = [column.get(row) for column in extra.values()]
-        table.add_row(
-            Text(row, style="bold"),
-            *map(_cell, cells),
-            *("-" if ratio is None else f"{ratio:.2f}" for ratio in printed),
-        )
+def heat_view(given: HeatMap) -> Table:
+    """Return a heat map for the terminal; cells without a level have no colour."""
+    table = plain_table("unit", *given.columns, numbers=given.columns)
+    for row in given.rows:
+        table.add_row(Text(row.name, style="bold"), *map(_cell, row.cells))
     return table
 
 
-def _cell(ratio: float | None) -> Text:
-    if ratio is None:
-        return Text("-", style="dim")
-    return Text(f" {ratio:.2f} {sign(ratio)} ", style=f"black on {shade(ratio)}")
+def _cell(cell: HeatCell) -> Text:
+    if cell.level is None:
+        return Text(cell.text or "-", style="" if cell.text else "dim")
+    return Text(f" {cell.text} {cell.mark} ", style=f"black on {blend(2 * cell.level - 1)}")
 
 
-def heat_map_svg(heat_maps: Sequence[HeatMap], notes: Sequence[str]) -> str:
-    """Return heat maps of ratios as a picture; as for `grid_svg`."""
-    return grid_svg([_ratio_grid(heat_map) for heat_map in heat_maps], notes)
-
-
-def _ratio_grid(heat_map: HeatMap) -> Grid:
-    def cell(row: str, column: str, ratio: float | None) -> HeatCell:
-        if ratio is None:
-            return HeatCell(text="", level=None)
-        level = min(max((math.log2(ratio) + 1) / 2, 0.0), 1.0)
-        return HeatCell(text=f"{ratio:.2f}", level=level, about=f"{row}, {column}: {ratio:.3f}")
-
-    return Grid(
-        title=heat_map.title,
-        columns=heat_map.columns,
-        rows=tuple(
-            HeatRow(
-                name=row,
-                cells=tuple(cell(row, *one) for one in zip(heat_map.columns, cells, strict=True)),
-            )
-            for row, cells in zip(heat_map.rows, heat_map.cells, strict=True)
-        ),
-        low="half the time alone",
-        high="double",
-    )
-
-
-def grid_svg(grids: Sequence[Grid], notes: Sequence[str]) -> str:
+def grid_svg(grids: Sequence[HeatMap], notes: Sequence[str]) -> str:
     """Return grids, one below the other, as a picture that is readable on light and dark ground."""
     top, widest, parts = _MARGIN, 0, []
     for grid in grids:
@@ -145,7 +90,7 @@ _STYLE = (
 )
 
 
-def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
+def _drawn(grid: HeatMap, top: int) -> tuple[list[str], int, int]:
     """Return the elements of one grid, its width and its height."""
     rows, columns = _labels([row.name for row in grid.rows]), _labels(grid.columns)
     left = _MARGIN + 12 + round(_CHARACTER * max(map(len, rows)))
@@ -175,13 +120,13 @@ def _drawn(grid: Grid, top: int) -> tuple[list[str], int, int]:
     return parts, width, 50 + len(rows) * (height + _GAP) + 24
 
 
-def _widest(grid: Grid) -> int:
+def _widest(grid: HeatMap) -> int:
     return 16 + round(
         _CHARACTER * max((len(cell.text) for row in grid.rows for cell in row.cells), default=0)
     )
 
 
-def _scale(grid: Grid, top: int) -> list[str]:
+def _scale(grid: HeatMap, top: int) -> list[str]:
     """Return the legend."""
     first = _MARGIN + 20 + round(6.6 * len(grid.low))
     colours = (blend(2 * index / (_SWATCHES - 1) - 1) for index in range(_SWATCHES))

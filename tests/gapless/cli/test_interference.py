@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gapless
+from gapless.answers.interference import ratio_map, sign
 from gapless.api.device import this_device
 from gapless.api.execution import profiled_problem
 from gapless.api.slowdown.interference import (
@@ -36,7 +37,7 @@ from gapless.profiler.slowdown.interference.ratios import (
     InterferenceOptions,
     InterferenceRatios,
 )
-from gapless.view.terminal.heat_map import heat_map_svg, shade, sign
+from gapless.view.terminal.heat_map import blend, grid_svg
 
 from ..conftest import Cli
 
@@ -223,6 +224,14 @@ def test_bad_input_is_explained(cli: Cli, words: list[str], message: str) -> Non
     assert message in " ".join(run.err.split())
 
 
+def shade(ratio: float) -> str:
+    """Return the colour of a ratio in a heat map."""
+    ratios = HeatMap(title="", rows=("a",), columns=("b",), cells=((ratio,),))
+    level = ratio_map(ratios).rows[0].cells[0].level
+    assert level is not None
+    return blend(2 * level - 1)
+
+
 @given(st.floats(0.05, 20))
 def test_red_is_slower_and_green_is_faster(ratio: float) -> None:
     red, green, _ = (int(shade(ratio)[at : at + 2], 16) for at in (1, 3, 5))
@@ -238,7 +247,7 @@ def test_red_is_slower_and_green_is_faster(ratio: float) -> None:
 
 def test_a_picture_escapes_names_and_marks_what_was_not_measured() -> None:
     heat_map = HeatMap(title="a & <b>", rows=("u<1>",), columns=("x" * 40, "y"), cells=((1.5, None),))
-    picture = heat_map_svg([heat_map, heat_map], ["a note that is not short " * 8])
+    picture = grid_svg([ratio_map(heat_map)] * 2, ["a note that is not short " * 8])
     root = ElementTree.fromstring(picture)
     texts = [element.text or "" for element in root.iter() if element.tag.endswith("text")]
     assert texts.count("a & <b>") == 2
