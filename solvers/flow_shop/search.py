@@ -51,6 +51,9 @@ _SEARCHING, _PROVING, _HURRY_S = 4, 0.8, 0.3
 """One in so many parts of the time goes into the search for plans if there may be a proof, such a share of
 the rest into that, and what is left into the search again; where there are so many seconds or more."""
 
+_UNLIKELY, _FAR = 0.2, 1.1
+"""The share for a proof under rules or limits where the best plan is so many times the bound, or longer."""
+
 _STARTING = 3
 """One in this number of parts of the time that is left may go into schedules to start from."""
 
@@ -277,6 +280,14 @@ class JointSearch:
         return self.proved
 
     @cached_property
+    def _proving(self) -> float:
+        """The share of the time for proofs: a small one where rules keep plans far from the bounds."""
+        best = self.kept.best
+        hard = self._measure.demanding and self._proof is not Proof.ALWAYS
+        far = hard and best is not None and best[1] > _FAR * self.bounds[0]
+        return _UNLIKELY if far else _PROVING
+
+    @cached_property
     def _parts(self) -> list[BranchAndPrice]:
         """Branch and price of each context, where it applies."""
         if not BranchAndPrice.applies(self._shop):
@@ -291,7 +302,7 @@ class JointSearch:
 
     def _prove(self, number: int) -> bool:
         """Look for the proof in one context."""
-        done, deadline = False, self._deadline.share(_PROVING / (len(self.contexts) - number))
+        done, deadline = False, self._deadline.share(self._proving / (len(self.contexts) - number))
         if self._measure.is_longest_path or not self._parts:
             done = self._walk(*self.contexts[number], deadline)
         if self._parts and not done:

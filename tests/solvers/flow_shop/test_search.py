@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.flow_shop.rules import before, deadline, keep_off, memory_cap_while, never_beside
-from gapless.formulations.flow_shop.tables import shop_of, workload_of
+from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
@@ -20,9 +20,9 @@ from gapless.formulations.rules import RuleFunction
 from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.chunking.samples import powered
 from gapless.solvers.exhaustive import ExhaustiveBackend, all_plans, count_plans
-from gapless.solvers.flow_shop.search import JointSearch, best_schedule, objective_bound
+from gapless.solvers.flow_shop.search import JointSearch, Proof, best_schedule, objective_bound
 from gapless.solvers.flow_shop.starts import mixed_order
-from gapless.solvers.protocol import Deadline, SolveOptions
+from gapless.solvers.protocol import Clock, Deadline, SolveOptions
 from tests.workload_instances import workload_problem, workload_problems
 
 
@@ -194,3 +194,36 @@ def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
     search.run()
     assert search.kept.best is not None
     assert search.kept.best[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("makespan_us", "ruled", "proof", "share_s"),
+    [
+        (105, True, Proof.PRICED, 40.0),
+        (120, True, Proof.PRICED, 10.0),
+        (None, True, Proof.PRICED, 40.0),
+        (120, False, Proof.PRICED, 40.0),
+        (120, True, Proof.ALWAYS, 40.0),
+    ],
+)
+def test_under_rules_a_proof_has_little_time_where_none_is_in_sight(
+    makespan_us: int | None, ruled: bool, proof: Proof, share_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds know no rules: where the best plan is far from them, the search has the time."""
+    problem = random_workload(3, 3, 1, slowdown=True)
+    if ruled:
+        problem = problem.with_rules(lambda view: view.makespan_us() >= 0)
+    allowed_s = []
+
+    class Part:
+        def prove(self, deadline: Deadline, *_: object) -> bool:
+            allowed_s.append(deadline.left_s)
+            return False
+
+    monkeypatch.setattr(JointSearch, "bounds", (100,))
+    monkeypatch.setattr(JointSearch, "_parts", [Part()])
+    found = JointSearch(problem, deadline=Deadline(50.0, Clock(lambda: 0.0)), proof=proof)
+    if makespan_us is not None:
+        found.kept.add((0, makespan_us), Schedule((0, 1, 2), ()))
+    assert not found.prove()
+    assert allowed_s == [share_s]
