@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Generator, Hashable, Iterator
+from contextlib import suppress
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from ..formulations.availability import Availability
-from ..formulations.errors import MalformedPlanError
-from ..formulations.judge import rank_key, score
+from ..formulations.judge import examined, malformations
 from ..formulations.problem import Problem
-from ..formulations.scores import Score
 from .protocol import (
     PROPOSING,
     Capabilities,
     Claim,
     Deadline,
     SolveOptions,
-    SolveStatus,
+    Statistics,
     StopReason,
     TimeIsUpError,
     handling_of,
 )
 from .repairing import repair
+from .rounds import Pool
+from .showing import Showing
+
+UNFINISHED = "unfinished_steps"
+"""The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
+
+CodeT = TypeVar("CodeT", bound=Hashable)
+
+Proposals = Generator[CodeT, None, Statistics]
+"""Plans, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
 
 
 def proposing(summary: str, formulation: str) -> Capabilities:
@@ -33,14 +42,11 @@ def proposing(summary: str, formulation: str) -> Capabilities:
     return Capabilities(summary=summary, formulations={formulation: PROPOSING})
 
 
-CodeT = TypeVar("CodeT", bound=tuple[Any, ...])
-
-
 class Proposing(ABC, Generic[CodeT]):
-    """A planner that proposes plans by costs of its own; they are judged by those of the problem.
+    """A planner that proposes few plans, by costs of its own; they are judged by those of the problem.
 
     Plans that break something are repaired where a few changes do it (`repairing.py`). Where that gives no
-    valid plan either, the network whole on each device is tried. The statistics say both.
+    valid plan either, `whole` is tried. The statistics say both.
     """
 
     name: ClassVar[str]
@@ -48,11 +54,14 @@ class Proposing(ABC, Generic[CodeT]):
 
     @abstractmethod
     def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[CodeT]:
-        """Yield plans by index, which may break anything; the rest is left out at the deadline."""
+        """Yield plans by index, which may break anything; the rest is left out at the deadline.
 
-    @abstractmethod
+        A generator may return what is worth telling (`Proposals`).
+        """
+
     def whole(self, problem: Problem) -> Iterator[CodeT]:
-        """Yield the plans of a single chunk on a single device."""
+        """Yield plans of a single chunk on a single device, where such plans are worth a try."""
+        yield from ()
 
     def tidy(self, code: CodeT) -> CodeT:
         """Return a plan in the order in which plans are written."""
@@ -64,59 +73,42 @@ class Proposing(ABC, Generic[CodeT]):
 
     def solve(self, problem: Problem, options: SolveOptions) -> Claim:
         """Propose, and keep the best plans that the judge finds valid."""
-        deadline = Deadline(options.time_limit_s, options.clock)
-        valid: dict[CodeT, Score] = {}
-        broken: dict[CodeT, None] = {}
-        proposed = 0
+        deadline, showing = Deadline(options.time_limit_s, options.clock), Showing(options)
+        pool = Pool[CodeT](problem, most=options.top, most_broken=None)
+        handling, seen = handling_of(problem, self.capabilities), set[CodeT]()
+        told: Statistics = {}
 
-        def claim(stop: StopReason, **told: int) -> Claim:
-            best = sorted(valid, key=lambda code: rank_key(problem, valid[code]))[: options.top]
-            return Claim(
-                status=SolveStatus.FEASIBLE if best else SolveStatus.NO_SOLUTION,
-                stop=stop,
-                plans=tuple(problem.formulation.plan(problem, code) for code in best),
-                values=valid[best[0]].values(problem.objective.terms) if best else None,
-                handling=handling_of(problem, self.capabilities),
-                statistics={"proposed": proposed, **told},
-            )
-
-        for code in self._until(problem, options, deadline):
-            proposed += 1
-            if _judge(problem, self.tidy(code), valid, broken):
-                options.publish(claim(StopReason.TIME_LIMIT))
+        def claim(stop: StopReason) -> Claim:
+            statistics = {"proposed": len(seen), **told}
+            return pool.claim(bound=None, stop=stop, handling=handling, statistics=statistics)
 
         def keep(code: CodeT) -> None:
-            _judge(problem, code, valid, broken)
+            if _is_plan(problem, code) and pool.offer(code):
+                showing.offer(lambda: claim(StopReason.TIME_LIMIT))
 
-        repaired = repair(problem, [*broken], deadline, keep)
-        whole = int(not valid)
-        if whole:
-            for code in self.whole(problem):
-                _judge(problem, code, valid, broken)
-        stop = StopReason.TIME_LIMIT if deadline.passed else StopReason.COMPLETE
-        return claim(stop, repaired=repaired, whole=whole)
+        def proposed() -> Iterator[CodeT]:
+            nonlocal told
+            with suppress(TimeIsUpError):
+                told = (yield from self.propose(problem, options, deadline)) or {}  # type: ignore[func-returns-value]
 
-    def _until(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[CodeT]:
-        try:
-            for code in self.propose(problem, options, deadline):
-                yield code
-                if deadline.passed:
-                    return
-        except TimeIsUpError:
-            return
+        for code in map(self.tidy, proposed()):
+            seen.add(code)
+            keep(code)
+            if deadline.passed:
+                break
+        repaired = repair(problem, [*pool.broken], deadline, keep)
+        if pool.broken:
+            told = {**told, "repaired": repaired}
+        for code in () if pool.codes else self.whole(problem):
+            told = {**told, "whole": 1}
+            keep(code)
+        if pool.broken and not pool.codes:
+            wrong = examined(problem, next(iter(pool.broken)))[1][0]
+            told = {**told, "reason": f"{wrong.rule}: {wrong.message}"}
+        late = deadline.passed or told.get(UNFINISHED)
+        return claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE)
 
 
-def _judge(problem: Problem, code: CodeT, valid: dict[CodeT, Score], broken: dict[CodeT, None]) -> bool:
-    """Keep a plan where it belongs; return whether it is valid and the best so far."""
-    if not code or code in valid:
-        return False
-    try:
-        judged = score(problem, problem.formulation.plan(problem, code))
-    except MalformedPlanError:  # planned as if devices were alike, a layer may stand where it cannot run
-        return False
-    if not judged.valid:
-        broken[code] = None
-        return False
-    best = all(rank_key(problem, judged) < rank_key(problem, other) for other in valid.values())
-    valid[code] = judged
-    return best
+def _is_plan(problem: Problem, code: Hashable) -> bool:
+    """Return whether it is one: planned as if devices were alike, a layer may stand where it cannot run."""
+    return bool(code) and not malformations(problem, problem.formulation.plan(problem, code))

@@ -14,12 +14,10 @@ from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.judge import violations
 from ...formulations.problem import Problem
+from ..proposing import UNFINISHED, Proposals, Proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import FORBIDDEN, ChainArrays, Ints
 from .heuristic import (
-    UNFINISHED,
-    Proposals,
-    WorkloadHeuristic,
     confined,
     network_arrays,
     slice_requests,
@@ -46,7 +44,7 @@ _FADING = 0.9
 _STUCK = "some request has layers that the units in their order cannot run"
 
 
-class AnnealingBackend(WorkloadHeuristic):
+class AnnealingBackend(Proposing[Schedule]):
     """Simulated annealing of the first objective term on the simulation."""
 
     name: ClassVar[str] = "annealing"
@@ -54,7 +52,7 @@ class AnnealingBackend(WorkloadHeuristic):
         f"simulated annealing over order and cuts, {STEPS:,} simulations"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals[Schedule]:
         """Anneal from the slicing in order of arrival, for each largest set of units without conflicts."""
         shop = shop_of(problem)
         steps, left, everywhere = 0, 0, network_arrays(shop)

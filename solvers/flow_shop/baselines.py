@@ -10,13 +10,14 @@ import numpy as np
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
+from ..proposing import Proposals, Proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import ChainArrays, Ints
-from .heuristic import Proposals, WorkloadHeuristic, confined, network_arrays, workload_capabilities
+from .heuristic import confined, network_arrays, workload_capabilities
 from .units import processor_units, runs_whole, unit_sets, whole_cuts
 
 
-class SerialBackend(WorkloadHeuristic):
+class SerialBackend(Proposing[Schedule]):
     """One request after the other on one CPU unit: MNN on the big cores."""
 
     name: ClassVar[str] = "serial"
@@ -24,7 +25,7 @@ class SerialBackend(WorkloadHeuristic):
         "every request whole on the CPU unit that is fastest for all of them"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals[Schedule]:
         """Yield the fastest unit's schedule; a unit that cannot run some layer gives way to the next."""
         shop, units = shop_of(problem), frozenset(processor_units(problem.platform))
         able = [set(runs_whole(network).tolist()) for network in confined(network_arrays(shop), units)]
@@ -40,7 +41,7 @@ class SerialBackend(WorkloadHeuristic):
         return {}
 
 
-class BandBackend(WorkloadHeuristic):
+class BandBackend(Proposing[Schedule]):
     """Band's greedy scheduler with fallback, adapted: requests pass the units in platform order.
 
     Band cuts a network where the set of units that can run the layers changes, and sends each piece,
@@ -54,7 +55,7 @@ class BandBackend(WorkloadHeuristic):
         "Band adapted: greedy earliest finish with fallback, units in platform order"
     )
 
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals[Schedule]:
         """Yield one schedule for each largest set of units that share no cores."""
         shop = shop_of(problem)
         found, everywhere = False, network_arrays(shop)

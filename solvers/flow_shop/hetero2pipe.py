@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
+from ..proposing import UNFINISHED, Proposals, Proposing
 from ..protocol import NEVER, Capabilities, Deadline, SolveOptions
 from .arrays import FORBIDDEN, ChainArrays, Ints
 from .heuristic import (
-    UNFINISHED,
-    Proposals,
-    WorkloadHeuristic,
     confined,
     network_arrays,
     slice_requests,
@@ -45,12 +43,12 @@ class Steps:
     processors_only: bool = False  # use CPU units only, in every combination: the best one is kept
 
 
-class SteppedBackend(WorkloadHeuristic):
+class SteppedBackend(Proposing[Schedule]):
     """A planner that slices, and takes some further steps."""
 
     steps: ClassVar[Steps]
 
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals[Schedule]:
         """Yield one schedule for each largest set of units that share no cores, or each combination."""
         shop = shop_of(problem)
         sets = unit_sets(shop)

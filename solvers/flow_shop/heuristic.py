@@ -1,95 +1,21 @@
-"""What the heuristics for workloads have in common: they propose schedules, the judge picks."""
+"""What the heuristics for workloads have in common: networks on some units, and their slices."""
 
 from __future__ import annotations
 
-import platform
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
-import numpy as np
-
-from ...formulations.availability import Availability
 from ...formulations.flow_shop.formulation import FORMULATION
-from ...formulations.flow_shop.tables import FlowShop, Schedule
-from ...formulations.judge import examined
-from ...formulations.problem import Problem
-from ..protocol import (
-    PROPOSING,
-    Capabilities,
-    Claim,
-    Deadline,
-    SolveOptions,
-    Statistics,
-    StopReason,
-    handling_of,
-)
-from ..repairing import repair
-from ..rounds import Pool
-from ..showing import Showing
+from ...formulations.flow_shop.tables import FlowShop
+from ..proposing import proposing
+from ..protocol import Capabilities
 from .arrays import ChainArrays, Ints, build_arrays
 from .slicing import least_bottleneck
 from .units import confine
 
-UNFINISHED = "unfinished_steps"
-"""The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
-
-Proposals = Generator[Schedule, None, Statistics]
-"""Schedules, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
-
 
 def workload_capabilities(summary: str) -> Capabilities:
     """Return what a heuristic for workloads can do: plans that break rules are repaired or dropped."""
-    return Capabilities(summary=summary, formulations={FORMULATION.name: PROPOSING})
-
-
-class WorkloadHeuristic(ABC):
-    """A backend that proposes few schedules; those that break something are repaired, or dropped."""
-
-    name: ClassVar[str]
-    capabilities: ClassVar[Capabilities]
-
-    @abstractmethod
-    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Proposals:
-        """Yield schedules; once there is one, what is left to do is left out at the deadline."""
-
-    def availability(self) -> Availability:
-        """Say yes: numpy is a requirement of the package."""
-        return Availability(ok=True, version=f"numpy {np.__version__}, Python {platform.python_version()}")
-
-    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
-        """Propose, and keep the best schedules that the judge finds valid."""
-        deadline, showing = Deadline(options.time_limit_s, options.clock), Showing(options)
-        pool = Pool[Schedule](problem, most=options.top, most_broken=None)
-        handling, seen = handling_of(problem, self.capabilities), set[Schedule]()
-        proposals = self.propose(problem, options, deadline)
-        told: Statistics = {}
-
-        def claim(stop: StopReason) -> Claim:
-            statistics = {"proposed": len(seen), **told}
-            return pool.claim(bound=None, stop=stop, handling=handling, statistics=statistics)
-
-        def keep(schedule: Schedule) -> None:
-            seen.add(schedule)
-            if pool.offer(schedule):
-                showing.offer(lambda: claim(StopReason.TIME_LIMIT))
-
-        def proposed() -> Iterator[Schedule]:
-            nonlocal told
-            told = yield from proposals
-
-        for schedule in proposed():
-            keep(schedule)
-            if deadline.passed:
-                break
-        repaired = repair(problem, [*pool.broken], deadline, keep)
-        late = deadline.passed or told.get(UNFINISHED)
-        if pool.broken:
-            told = {**told, "repaired": repaired}
-        if pool.broken and not pool.codes:
-            wrong = examined(problem, next(iter(pool.broken)))[1][0]
-            told = {**told, "reason": f"{wrong.rule}: {wrong.message}"}
-        return claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE)
+    return proposing(summary, FORMULATION.name)
 
 
 def network_arrays(shop: FlowShop) -> list[ChainArrays]:

@@ -11,6 +11,7 @@ import numpy as np
 from ...formulations.flow_shop.tables import Schedule
 from ...formulations.problem import Problem
 from ..contention import PRICE_SCALE
+from ..proposing import Proposing
 from ..protocol import Deadline, SolveOptions
 from ..repairing import Breach, least_broken
 from .arrays import Ints
@@ -18,7 +19,6 @@ from .baselines import BandBackend, SerialBackend
 from .bounds import Prices, serial_us
 from .draft import Draft, DraftContext, Places, slowed
 from .hetero2pipe import Hetero2PipeBackend, HungarianBackend, PipeItBackend
-from .heuristic import WorkloadHeuristic
 from .line import Row, Sides, put_back
 from .slicing import least_bottleneck
 from .ways import UNREACHABLE
@@ -26,7 +26,7 @@ from .ways import UNREACHABLE
 _DEARER = 1.1
 """Cuts that cost more than so many times the cheapest ones, at the best prices, level no loads."""
 
-QUICK: tuple[WorkloadHeuristic, ...] = (
+QUICK: tuple[Proposing[Schedule], ...] = (
     SerialBackend(),
     PipeItBackend(),
     BandBackend(),
