@@ -139,11 +139,12 @@ def outputs(body: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
 def silent(served: Served, options: argparse.Namespace) -> list[str]:
     """Let silent clients come, kill a worker, and ask twice a second."""
     question = Question(served)
-    words = [sys.executable, __file__, "--client", str(served.port), served.path]
+    words = [sys.executable, "-m", "benchmarks.serving_faults", "--client", str(served.port), served.path]
     codes: list[tuple[float, int, float]] = []
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as clients:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=HERE) as clients:
         assert clients.stdout is not None
-        clients.stdout.readline()
+        if not clients.stdout.readline():
+            sys.exit("the silent clients did not come")
         begin_s = time.monotonic()
         os.kill(served.workers[0], signal.SIGKILL)
         while (at_s := time.monotonic() - begin_s) < options.seconds:
