@@ -2,21 +2,25 @@
 
     python -m benchmarks.sweep              # a few minutes
     python -m benchmarks.sweep --ray 1 2    # also over Ray clusters of 1 and 2 local nodes, with a core each
+    python -m benchmarks.sweep --kill-all 20    # only: the whole sweep is killed 20 times, and resumed
 
 Every round solves all tasks in this process, without keeping anything; then as a sweep over 1, 2, ...
 workers; then over all of them while one is killed by SIGKILL now and then. Ways take turns, so that a machine
 whose speed drifts slows all alike; the numbers are medians. Every way has to give the same values.
-The time of Ray begins when its nodes have started.
+The time of Ray begins when its nodes have started. A sweep that is killed as a whole is resumed until it
+ends; what was answered before a kill has to be there after it, with the time at which it was kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import platform
 import random
 import secrets
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.executor.cluster.nodes import LocalCluster, parse_local_nodes
+from gapless.files.run_names import SWEEP_STORE_FILE
 from gapless.sweeps.answers import answer
 from gapless.sweeps.run import SweepResult, sweep
 from gapless.sweeps.spec import LimitSet, Sweep, SweepPlatform
@@ -59,6 +64,9 @@ def main() -> None:
     """Run the benchmark and print its table."""
     options = _arguments()
     asked = thousand(options.backends.split(","))
+    if options.kill_all:
+        _killed_as_a_whole(asked, options.kill_all)
+        return
     console = Console(width=118)
     count = len(tasks_of(asked))
     console.print(
@@ -121,6 +129,52 @@ def _swept(
 def _killed(asked: Sweep, jobs: int, every_s: float) -> Timed:
     with _killer(every_s) as kills:
         return _swept(asked, jobs=jobs, kills=kills)
+
+
+def _killed_as_a_whole(asked: Sweep, kills: int) -> None:
+    """Kill a sweep with all that it runs again and again, resume it, and print what that has done to it."""
+    count = len(tasks_of(asked))
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        before: dict[str, str] = {}
+        at_kills, lost = list[int](), 0
+        while len(at_kills) < kills:
+            aim = len(before) + max(1, (count - len(before)) // (3 * (kills + 1 - len(at_kills))))
+            process = multiprocessing.get_context("fork").Process(target=_resumed, args=(asked, out))
+            process.start()
+            while process.is_alive() and len(_kept(out)) < aim:
+                time.sleep(0.002)
+            process.kill()
+            process.join()
+            found = _kept(out)
+            lost += sum(found.get(key) != created for key, created in before.items())
+            before = found
+            at_kills.append(len(found))
+        result = _resumed(asked, out)
+        found, rows = _kept(out), [row.task for row in result.rows]
+        lost += sum(found.get(key) != created for key, created in before.items())
+        alike = [row.value for row in result.rows] == _alone(asked).values
+    print(f"{count} plans; kills after {', '.join(map(str, at_kills))} answers")
+    print(f"answers that were lost or found again: {lost}; resumed at the end: {result.resumed}")
+    different, failed = len(set(rows)), len(result.failed)
+    print(f"answers kept {len(found)}, rows {len(rows)}, different {different}, failed {failed}")
+    print(f"values as in one process: {'all the same' if alike else 'DIFFERENT'}")
+
+
+def _resumed(asked: Sweep, out: Path) -> SweepResult:
+    return sweep(asked, out=out, resume=True, jobs=1)
+
+
+def _kept(out: Path) -> dict[str, str]:
+    """Return when each answer of a sweep was kept, by its key."""
+    path = out / SWEEP_STORE_FILE
+    if not path.exists():
+        return {}
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
+            return dict(store.execute("SELECT key, created FROM ledger"))
+    except sqlite3.Error:  # it is just being made
+        return {}
 
 
 def _over_ray(asked: Sweep, nodes: int) -> Timed:
@@ -206,6 +260,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--backends", default="native")
     parser.add_argument("--kill-every", type=float, default=0.5, metavar="SECONDS")
+    parser.add_argument("--kill-all", type=int, default=0, metavar="TIMES")
     parser.add_argument("--ray", type=int, nargs="*", default=[], metavar="NODES", help="also over Ray")
     return parser.parse_args()
 
