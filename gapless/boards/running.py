@@ -100,10 +100,11 @@ class Ran:
         if self.code == USAGE:
             raise InvalidInputError(f"{self.board}: {told.message}", told.problems)
         kind = getattr(errors, told.error, None)
+        error: GaplessError = BoardError(f"{self.board}: {told.error}: {told.message}")
         if isinstance(kind, type) and issubclass(kind, GaplessError):
             with suppress(TypeError):  # it is made of more than a message
-                raise kind(f"{self.board}: {told.message}")
-        raise BoardError(f"{self.board}: {told.error}: {told.message}")
+                error = kind(f"{self.board}: {told.message}")
+        raise error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

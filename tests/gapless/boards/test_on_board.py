@@ -201,7 +201,7 @@ def test_what_the_board_refuses_is_said_here(cli: Cli, board: Sshd, tmp_path: Pa
     out = tmp_path / "out"
     run = cli("tune", "nosuch", "--on", "board", "--out", out)
     assert (run.code, run.out) == (ExitCode.USAGE, "")
-    assert "'nosuch' is neither a file nor a built-in network" in run.err
+    assert run.err.count("'nosuch' is neither a file nor a built-in network") == 1
     assert not out.exists()
     with pytest.raises(InvalidInputError, match="neither a file nor a built-in network"):
         gapless.on("board").profile("nosuch")

@@ -22,7 +22,13 @@ from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.boards.translation import harmless
 from gapless.executor.progress import Step
-from gapless.formulations.errors import BoardError
+from gapless.formulations.errors import (
+    BoardError,
+    ExpressionError,
+    InvalidInputError,
+    InvalidPlanError,
+    ProfilingError,
+)
 from gapless.question.subjects import Folder, Inputs
 from gapless.view.terminal.blocks import blocks_view
 
@@ -91,6 +97,33 @@ def test_an_older_gapless_is_refused_by_its_version(tmp_path: Path) -> None:
     older = greeting({"protocol": 3, "gapless": "0.0.9", "root": "/srv/board", "python": "3.11"})
     with pytest.raises(BoardError, match=r"has gapless 0\.0\.9, here is .* do not understand each other"):
         run_there(strange(tmp_path, older), "tools version", ())
+
+
+def test_a_command_that_was_killed_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BoardError, match=r"killed on strange \(signal 9\): it may lack memory"):
+        Board(strange(tmp_path, said(b"", ended={"code": 137}))).this_device()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        ("InvalidInputError", 2, InvalidInputError),
+        ("ProfilingError", 5, ProfilingError),
+        ("InvalidPlanError", 5, InvalidPlanError),
+        ("MalformedPlanError", 5, BoardError),  # which is made of a plan
+        ("ExpressionError", 5, ExpressionError),
+        ("KeyError", 1, BoardError),
+        ("KeyboardInterrupt", 130, KeyboardInterrupt),
+    ],
+)
+def test_errors_there_are_errors_here(
+    tmp_path: Path, error: str, code: int, kind: type[BaseException]
+) -> None:
+    out = {"format": "gapless.error", "error": error, "message": "it is so"}
+    with pytest.raises(kind) as caught:
+        Board(strange(tmp_path, said(json.dumps(out).encode(), ended={"code": code}))).this_device()
+    assert type(caught.value) is kind
+    assert kind is KeyboardInterrupt or "it is so" in str(caught.value)
 
 
 def test_steps_of_a_board_are_steps_here(tmp_path: Path) -> None:
