@@ -158,7 +158,7 @@ def run_there(
             with Connection.to(address) as (connection, greeting):
                 _require_ready(address, greeting)
                 session = _Session(connection, packing, results, report, show)
-                return session.perform((first, *GENERAL, *general, *rest))
+                return session.perform(command, (first, *GENERAL, *general, *rest))
         except BoardError as error:
             if isinstance(results, RunFolder) and results.begun:
                 raise BoardError(f"{error}{GOES_ON}") from error
@@ -189,7 +189,7 @@ class _Session:
     report: Report
     show: Callable[[str], object]
 
-    def perform(self, words: tuple[str, ...]) -> Ran:
+    def perform(self, command: str, words: tuple[str, ...]) -> Ran:
         """Run the command."""
         connection, board = self.connection, str(self.connection.address)
         ready = connection.ready()
@@ -202,8 +202,8 @@ class _Session:
         translation = Translation(ready.root, self.packing.printed)
         connection.step = f"while files were copied to {board}"
         copied = self._copy(words)
-        connection.step = f"while `gapless {words[0]}` ran on {board}"
-        self.report(Step(text=f"`gapless {words[0]}` runs on {board}"))
+        connection.step = f"while `gapless {command}` ran on {board}"
+        self.report(Step(text=f"`gapless {command}` runs on {board}"))
         with _interrupting(connection, self.show):
             ended = self._relay(translation)
         connection.step = f"while results were brought back from {board}"
