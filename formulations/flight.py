@@ -81,13 +81,16 @@ def _eager(
 ) -> Cycle:
     """Return a cycle in which units never wait, if then no result is later than in the schedule.
 
-    `numbers`: of task slots for which that has to be so.
+    `numbers`: of task slots for which that has to be so. Results that come early at first must not come at
+    longer distances than the period either: they would be late in the end.
     """
     eager = replace(cycle, eager=True)
     for slots in numbers:
-        visits = saturated(times_us, slots, STEADY * slots, Turns(units=units, cycle=eager))
+        turns = Turns(units=units, cycle=eager)
+        visits = saturated(times_us, slots, STEADY * slots, turns)
         ends = (visit.end_us for visit in visits if visit.station == len(times_us) - 1)
-        if any(end > place * cycle.period_us + cycle.latency_us for place, end in enumerate(ends)):
+        late = any(end > place * cycle.period_us + cycle.latency_us for place, end in enumerate(ends))
+        if late or steady_visits(times_us, slots, turns)[0] > cycle.period_us:
             return cycle
     return eager
 
