@@ -15,7 +15,7 @@ from operator import mul
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..formulations.errors import InvalidInputError, InvalidPlanError
-from ..formulations.network import Network
+from ..formulations.network import Network, State
 from ..formulations.validation import FileContent
 from .comparing import Allowed, Decision, Reference
 
@@ -224,19 +224,25 @@ class OpenToDecisions(Protocol):
         ...
 
 
-def references(model: Model, seeds: Sequence[int], names: Collection[str] = ()) -> dict[str, Reference]:
+def references(
+    model: Model, seeds: Sequence[int], names: Collection[str] = (), states: Sequence[State] = ()
+) -> dict[str, Reference]:
     """Return what tensors of a model should hold for its sample inputs of some seeds.
 
     `model`: the uncut model; `seeds`: one sample each. The scale of a tensor comes from all of them: use
-    three or more; `names`: which tensors that cross a cut; its outputs are always there.
+    three or more; `names`: which tensors that cross a cut; its outputs are always there; `states`: what each
+    sample leaves behind for the next one; the first one begins with its own.
     """
     outputs = [spec.name for spec in model.outputs]
     wanted = dict.fromkeys([*outputs, *names])
     decisions = {name: decision for name in wanted if (decision := decision_of(model, name))}
     behind = [name for decision in decisions.values() for name in decision.behind]
     inner = [name for name in dict.fromkeys([*wanted, *behind]) if name not in outputs]
-    samples = [model.sample_inputs(seed) for seed in seeds]
-    found = [{**inputs, **model.reference(inputs, also=inner)} for inputs in samples]
+    found: list[dict[str, NDArray[Any]]] = []
+    for seed in seeds:
+        left = {state.input: found[-1][state.output] for state in states if found}
+        inputs = {**model.sample_inputs(seed), **left}
+        found.append({**inputs, **model.reference(inputs, also=inner)})
 
     def plain(name: str) -> Reference:
         return Reference.of([each[name] for each in found])

@@ -10,6 +10,7 @@ from .limits import LIMITS
 
 if TYPE_CHECKING:
     from .hardware import Platform, ProcessingUnit
+    from .network import Network
     from .problem import Problem
 
 
@@ -74,7 +75,7 @@ def _hardware_demands(problem: Problem) -> list[Demand]:
     if platform.memory_bytes is not None:
         text = f"the device holds at most {platform.memory_bytes:,} bytes"
         found.append(Demand(name="memory of the device", text=text, without=_without_device_memory))
-    if any(network.forbidden_cuts for network in problem.networks):
+    if any(_open_to_cuts(network) != network for network in problem.networks):
         found.append(
             Demand(name="forbidden cuts", text=_forbidden_cuts(problem), without=_without_cut_restrictions)
         )
@@ -99,8 +100,12 @@ def _without_device_memory(problem: Problem) -> Problem:
 
 
 def _without_cut_restrictions(problem: Problem) -> Problem:
-    networks = tuple(replace(network, forbidden_cuts=()) for network in problem.networks)
-    return replace(problem, networks=networks)
+    return replace(problem, networks=tuple(map(_open_to_cuts, problem.networks)))
+
+
+def _open_to_cuts(network: Network) -> Network:
+    """Return a network that may be cut wherever no recurrence is."""
+    return replace(network, forbidden_cuts=network.state_cuts)
 
 
 def _forbidden_cuts(problem: Problem) -> str:

@@ -186,6 +186,7 @@ class Deployment(FileContent):
         lines += [f"{s.name}\torder {s.order}" for s in self.streams if s.order]
         lines += [f"{s.name}\twaits {s.dataflow.waits}" for s in self.streams if s.dataflow is not None]
         lines += [f"{s.name}\tcycle {s.cycle}" for s in self.streams if s.cycle is not None]
+        lines += [f"{s.name}\tstates {' '.join(map(str, s.states))}" for s in self.streams if s.states]
         if self.rounds is not None:
             lines.append(f"{self.rounds.mode}\t{self.rounds.task_slots}\t{self.rounds.arrivals_us}")
             lines += [f"order\t{name}" for name in self.rounds.order]

@@ -122,6 +122,9 @@ class Formulation(ABC, Generic[TablesT, CodeT]):
     one_network: ClassVar[bool] = False
     """Whether its problems have exactly one network."""
 
+    recurrent: ClassVar[bool] = False
+    """Whether its plans keep what a request leaves behind for the next one (`Network.states`)."""
+
     difference: ClassVar[Difference | None] = None
     """How far plans are apart, if that is defined."""
 

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import accumulate
 
 from .errors import InvalidProblemError
+from .nearness import meant, shown
 from .validation import Defects, FileContent
 from .weights import Weights
 
@@ -86,6 +87,19 @@ class SharedWeights(FileContent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class State(FileContent):
+    """What one request of a stream leaves behind for the next one: a recurrence."""
+
+    input: str
+    """The input of the network that takes it."""
+    output: str
+    """The output that gives the next one."""
+
+    def __str__(self) -> str:
+        return f"{self.input}={self.output}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRef(FileContent):
     """Which model a network was read from, so that a plan for it can be executed."""
 
@@ -127,6 +141,10 @@ class Network(FileContent):
     order than there (`reordered`). Empty: in that order."""
     shared: tuple[SharedWeights, ...] = ()
     """Weights that several layers read. Empty: there are none, or it is not known which."""
+    states: tuple[State, ...] = ()
+    """What requests of a stream leave behind for the next one. What reads a state and what makes the next one
+    are in one chunk (`state_cuts`): so the next request finds it there when its turn comes, and a stream has
+    the period that it has without it."""
 
     def __post_init__(self) -> None:
         defects = Defects(f"network {self.name!r}")
@@ -145,6 +163,7 @@ class Network(FileContent):
         if self.order and sorted(self.order) != [*range(count)]:
             defects.add(f"its order must name each of the layers 0 to {count - 1} once")
         self._check_shared(defects)
+        self._check_states(defects)
         held = sum(layer.weight_bytes for layer in self.layers) + sum(t.bytes for t in self.tensors)
         defects.check_count("the size of all weights and tensors together, in bytes,", held)
         defects.raise_as(InvalidProblemError)
@@ -165,6 +184,45 @@ class Network(FileContent):
                 defects.add(
                     f"layer {layer.name!r} shares {size} bytes of weights, but has {layer.weight_bytes}"
                 )
+
+    def _check_states(self, defects: Defects) -> None:
+        tensors = {tensor.name: tensor for tensor in self.tensors}
+        inputs = [name for name, tensor in tensors.items() if tensor.source < 0]
+        outputs = [
+            name
+            for name, tensor in tensors.items()
+            if tensor.source >= 0 and len(self.layers) in tensor.targets
+        ]
+        wrong = len(defects.found)
+        for state in self.states:
+            for what, name, known in (("input", state.input, inputs), ("output", state.output, outputs)):
+                if name not in known:
+                    defects.add(f"state {state}: it has no {what} {shown(name)}; {meant(name, known)}")
+        defects.check_unique("inputs of states", [state.input for state in self.states])
+        defects.check_unique("outputs of states", [state.output for state in self.states])
+        if len(defects.found) > wrong:
+            return
+        for state in self.states:
+            sizes = tensors[state.input].bytes, tensors[state.output].bytes
+            if sizes[0] != sizes[1]:
+                defects.add(f"state {state}: the input has {sizes[0]:,} bytes, the output {sizes[1]:,}")
+        if open_cuts := sorted(set(self.state_cuts) - set(self.forbidden_cuts)):
+            cuts = ", ".join(map(str, open_cuts))
+            defects.add(f"cuts {cuts} must be forbidden: they part what reads a state from what makes it")
+
+    @property
+    def state_cuts(self) -> tuple[int, ...]:
+        """Cuts between the layers that read a state and the one that makes the next one, ascending."""
+        return _cuts_of(len(self.layers), self.tensors, self.states)
+
+    def with_states(self, states: Sequence[State]) -> Network:
+        """Return the same network with what its requests leave behind; its recurrences are not cut.
+
+        Raises InvalidProblemError: it has no such inputs and outputs.
+        """
+        cuts = _cuts_of(len(self.layers), self.tensors, states)
+        forbidden = tuple(sorted({*self.forbidden_cuts, *cuts}))
+        return replace(self, states=tuple(states), forbidden_cuts=forbidden)
 
     @property
     def weights(self) -> Weights:
@@ -232,6 +290,18 @@ class Network(FileContent):
 @cache
 def _legal_cuts(count: int, forbidden: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(set(range(1, count)) - set(forbidden)))
+
+
+def _cuts_of(count: int, tensors: Sequence[Tensor], states: Sequence[State]) -> tuple[int, ...]:
+    """Return the cuts that part what reads a state from what makes the next one."""
+    by_name = {tensor.name: tensor for tensor in tensors}
+    cuts = set[int]()
+    for state in states:
+        if state.input in by_name and state.output in by_name:
+            readers = (layer for layer in by_name[state.input].targets if layer < count)
+            layers = [by_name[state.output].source, *readers]
+            cuts.update(range(min(layers) + 1, max(layers) + 1))
+    return tuple(sorted(cuts))
 
 
 @cache

@@ -126,6 +126,11 @@ class Problem:
                 )
             elif rows != layers:
                 defects.add(f"network {network.name!r} has {layers} layers but {rows} rows of costs")
+            if network.states and not self.formulation.recurrent:
+                defects.add(
+                    f"network {network.name!r} keeps states (--state {network.states[0]}), of which "
+                    f"{self.formulation.label} know nothing: plan a stream of that network alone"
+                )
         for text in self.formulation.defects(self):
             defects.add(text)
         defects.raise_as(InvalidProblemError)

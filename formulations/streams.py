@@ -8,6 +8,7 @@ from itertools import groupby
 
 from .cycles import Cycle
 from .errors import InvalidPlanError
+from .network import State
 from .plan import Chunk
 from .spatial import Axis
 from .validation import FileContent
@@ -73,6 +74,8 @@ class Stream(FileContent):
     cycle: Cycle | None = None
     """In which order units with several chunks serve them. None: request by request, in the order of the
     chunks, which is right where each unit has one."""
+    states: tuple[State, ...] = ()
+    """What each request leaves behind for the next one; of each one chunk both takes it and makes it."""
 
     @property
     def network(self) -> str:

@@ -1,9 +1,9 @@
-"""Requests of several networks on one platform: workloads, schedules, batches."""
+"""Requests on one platform: workloads, schedules, batches, what recurrent networks leave behind."""
 
 from __future__ import annotations
 
 from .api.batches import plan_batches
-from .api.problems import with_free_passage
+from .api.problems import with_free_passage, with_states
 from .formulations.job_requests import JobRequest, Jobs, SectionBorders
 from .formulations.simulate import simulate_workload
 from .formulations.workload import Execution, Request, RequestOrder, Workload
@@ -19,4 +19,5 @@ __all__ = [
     "plan_batches",
     "simulate_workload",
     "with_free_passage",
+    "with_states",
 ]

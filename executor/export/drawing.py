@@ -208,6 +208,11 @@ def draw(order: Order) -> Drawing:
             f"[{order.deployment}] cannot be exported: its layers run in another order than its network's, "
             "which only gapless itself does; export a plan that was made with --layer-order fixed"
         )
+    if any(stream.states for stream in order.deployment.streams):
+        raise InvalidInputError(
+            f"[{order.deployment}] cannot be exported: its requests leave states behind (--state), which "
+            "only gapless itself hands on; export a plan without"
+        )
     platform = {unit.name: unit for unit in order.platform.units}
     units = tuple(exported_unit(platform[name], order.engine, order.kind) for name in order.deployment.units)
     pieces = _pieces(order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...formulations.deployment import Deployment
@@ -72,6 +72,16 @@ class StreamBlueprint:
             return offset, None
         start, strides = step.parts[name].place
         return offset + start, strides
+
+    def states(self, chunk: int) -> list[tuple[TensorSpec, int, int]]:
+        """Return the states that a chunk hands on: what each is, and where it is taken and made in a slot."""
+        taken = {name for step in self.chunks[chunk] for name in step.inputs}
+        specs = {spec.name: spec for spec in self.inputs}
+        return [
+            (specs[state.input], self.layout.offset(state.input), self.layout.offset(state.output))
+            for state in self.stream.states
+            if state.input in taken
+        ]
 
     def where(self, chunk: int) -> str:
         """Return a chunk in words."""
@@ -261,6 +271,7 @@ def _stream(
             tensors += slot_tensors(piece)
             known |= set(step.outputs)
         there.append(known)
+    _check_states(stream, chunks, model)
     made = set[str]().union(*there)
     _require(f"the output of stream {stream.name!r}", {spec.name for spec in model.outputs} - made)
     return StreamBlueprint(
@@ -271,6 +282,26 @@ def _stream(
         inputs=model.inputs,
         outputs=model.outputs,
     )
+
+
+def _check_states(stream: Stream, chunks: Sequence[Sequence[SessionSpec]], model: Model) -> None:
+    """Require that one chunk takes and makes each state of a stream, with one type and shape."""
+    inputs = {spec.name: (spec.shape, spec.dtype) for spec in model.inputs}
+    outputs = {spec.name: (spec.shape, spec.dtype) for spec in model.outputs}
+    for state in stream.states:
+        taking = [n for n, steps in enumerate(chunks) if any(state.input in step.inputs for step in steps)]
+        making = [n for n, steps in enumerate(chunks) if any(state.output in step.outputs for step in steps)]
+        if taking != making or len(taking) != 1:
+            raise InvalidPlanError(
+                f"state {state} of stream {stream.name!r} is taken by the chunks {taking} and made by "
+                f"{making}: it must be one chunk, so that the next request finds it there"
+            )
+        if inputs[state.input] != outputs[state.output]:
+            one, other = inputs[state.input], outputs[state.output]
+            raise InvalidPlanError(
+                f"state {state} of stream {stream.name!r}: the input is {one[1]} {list(one[0])}, the output "
+                f"{other[1]} {list(other[0])}; a state has one type and one shape"
+            )
 
 
 def session_spec(piece: Piece, artifact: Artifact) -> SessionSpec:

@@ -134,6 +134,7 @@ def _task(
             }
             for step in blueprint.chunks[chunk]
         ],
+        states=[[asdict(spec), *at] for spec, *at in blueprint.states(chunk)],
         slots_at=[blueprint.slot_at(slot) for slot in range(blueprint.stream.slots)],
         turn=() if order is None else order.turns[chunk],
         patience_ns=() if order is None else (1000 * order.patience_us, 1000 * order.news_us),

@@ -422,6 +422,8 @@ class Pipeline:
         try:
             action()
         except UnitLostError as error:
+            if any(stream.states for stream in self.deployment.streams):
+                raise  # what the lost workers kept for the next request is gone
             self._replace_workers(error)
             self._attempt(feeder, lambda: feeder.begin(self._workers()))
             return False

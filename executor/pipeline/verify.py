@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.errors import OutputMismatchError
-from ...formulations.network import Network
+from ...formulations.network import Network, State
 from ..comparing import Allowed, Reference
 from ..engine import PlacementReceipt
 from ..gathering import Gathered
@@ -30,7 +30,7 @@ class References:
 
     def __init__(self, models: Mapping[str, Model]) -> None:
         self._models = models
-        self._known: dict[tuple[str, tuple[int, ...]], Mapping[str, Reference]] = {}
+        self._known: dict[tuple[str, tuple[int, ...], tuple[State, ...]], Mapping[str, Reference]] = {}
 
     def network(self, name: str) -> Network:
         """Return a network by its name."""
@@ -40,11 +40,13 @@ class References:
         """Return sample inputs of a network."""
         return self._models[network].sample_inputs(seed)
 
-    def outputs(self, network: str, seeds: Sequence[int]) -> Mapping[str, Reference]:
-        """Return the references of the outputs, with a sample for each seed."""
-        key = (network, tuple(seeds))
+    def outputs(
+        self, network: str, seeds: Sequence[int], states: tuple[State, ...] = ()
+    ) -> Mapping[str, Reference]:
+        """Return the references of the outputs, with a sample for each seed; `states`: what each leaves."""
+        key = (network, tuple(seeds), states)
         if key not in self._known:
-            self._known[key] = right_tensors(self._models[network], seeds)
+            self._known[key] = right_tensors(self._models[network], seeds, states=states)
         return self._known[key]
 
     def tensors(self, network: str, seeds: Sequence[int], names: set[str]) -> Mapping[str, Reference]:
@@ -73,7 +75,7 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
     for request, (row, results) in enumerate(zip(seeds, found, strict=True)):
         for index, (seed, outputs) in enumerate(zip(row, results, strict=True)):
             network = networks[index]
-            right = references.outputs(network, tried[network])
+            right = references.outputs(network, tried[network], streams[index].stream.states)
             for name, array in outputs.items():
                 difference = right[name].compare(array, tried[network].index(seed), allowed[network])
                 gathered.add(difference, name)
@@ -117,6 +119,11 @@ def _blame(pipeline: Pipeline, references: References, suspect: _Suspect) -> Non
     index, seed = suspect.stream, suspect.seed
     blueprint = pipeline.blueprint.streams[index]
     network, what = blueprint.stream.network, suspect.what
+    if blueprint.stream.states:
+        raise OutputMismatchError(
+            f"stream {blueprint.stream.name!r} gives wrong numbers ({what}). Requests leave states behind, "
+            "so none is run alone to find the chunk that is wrong; run the plan without --state for that"
+        )
     wanted: list[list[str]] = [[] for _ in pipeline.blueprint.streams]
     wanted[index] = [spec.name for spec in blueprint.layout.tensors]
     inputs = references.inputs(network, seed)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import ExecutionError, GaplessError
 from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
+from ..model import TensorSpec
 from ..workers import Link, parse_unit
 from .board import Board, BoardShape, Doing, Stamps, WorkerProgress
 from .hops import Hop, HopReader, NeighbourGoneError, send_hop
@@ -47,6 +48,8 @@ class TaskSettings:
     where: str  # the chunk in words
     steps: Sequence[Mapping[str, Any]]
     """For each session, in order: its artifact, and (offset, strides) of its inputs and outputs in a slot."""
+    states: Sequence[Sequence[Any]]
+    """What it hands on to its next request: the tensor, and where it is taken and where made in a slot."""
     slots_at: Sequence[int]  # where each task slot starts in the shared memory
     receives: int
     senders: int
@@ -139,7 +142,8 @@ class _UnitWorker:
                 sessions.append(opened[key])
             slots = _slots(memory, task, sessions)
             stamps = self._board.stamps(task.stream, task.chunk)
-            self._tasks.append(_Task(index, task, slots, stamps, self._progress))
+            states = [_Recurrence(memory, task.slots_at, *state) for state in task.states]
+            self._tasks.append(_Task(index, task, slots, stamps, self._progress, states=states))
 
     def run(self, run: PipelineRun) -> list[dict[str, int]]:
         """Serve one run, and return what counts of each task."""
@@ -232,6 +236,41 @@ def _slots(
     return slots
 
 
+class _Recurrence:
+    """A state that one chunk takes and makes: the next request begins with what the last one left.
+
+    `spec`: what it is; `taken_at`, `made_at`: where in each task slot.
+    """
+
+    def __init__(
+        self,
+        memory: SharedMemory,
+        slots_at: Sequence[int],
+        spec: Mapping[str, Any],
+        taken_at: int,
+        made_at: int,
+    ) -> None:
+        known = TensorSpec(**{**spec, "shape": tuple(spec["shape"])})
+        self._taken = [memory.array(known, slot_at + taken_at) for slot_at in slots_at]
+        self._made = [memory.array(known, slot_at + made_at) for slot_at in slots_at]
+        self._left = known.empty()
+        self._begun = False
+
+    def forget(self) -> None:
+        """Have the next request begin with the state that lies in its slot."""
+        self._begun = False
+
+    def take(self, slot: int) -> None:
+        """Give a request what the one before it has left."""
+        if self._begun:
+            self._taken[slot][...] = self._left
+
+    def leave(self, slot: int) -> None:
+        """Keep what a request leaves: its slot may be taken before the next one runs."""
+        self._left[...] = self._made[slot]
+        self._begun = True
+
+
 class _Task:
     """One chunk of one stream: takes the next request, works on it, passes it on."""
 
@@ -242,11 +281,14 @@ class _Task:
         slots: list[tuple[SlotHeader, list[Step]]],
         stamps: Stamps,
         progress: WorkerProgress,
+        *,
+        states: list[_Recurrence],
     ) -> None:
         self.index = index
         self.settings = settings
         self.tally = Tally()
         self._slots = slots
+        self._states = states
         self._stamps = stamps
         self._progress = progress
         self._reader = HopReader(settings.receives, settings.senders)
@@ -267,6 +309,8 @@ class _Task:
     def begin(self, run: PipelineRun) -> None:
         """Prepare for a run."""
         self._expect(run.first[self.settings.stream])
+        for state in self._states:
+            state.forget()
         self.tally = Tally()
 
     def expect(self) -> None:
@@ -283,13 +327,13 @@ class _Task:
             self._end(run, hop)
             return False
         slot = request % len(self._slots)
-        header, steps = self._slots[slot]
+        header, _ = self._slots[slot]
         header.check(hop, Hop(settings.stream, request, slot), settings.chunk)
         if settings.chunk == 0:
             header.admit(request)
             _send(settings.leads, hop)
         self._progress.set(Doing.WORKING, self.index, request)
-        times_ns = self._work(steps, start_ns)
+        times_ns = self._work(slot, start_ns)
         end_ns = times_ns[-1]
         header.finish(settings.chunk, request)
         if settings.is_last:
@@ -314,11 +358,16 @@ class _Task:
         behind, place = self.settings.turn or (0, 0)
         self.turn = request + behind, place, self.settings.stream
 
-    def _work(self, steps: list[Step], start_ns: int) -> tuple[int, int, int, int]:
-        """Run all steps; of several, the times of the copies and runs are added up."""
+    def _work(self, slot: int, start_ns: int) -> tuple[int, int, int, int]:
+        """Run all steps; of several, the times of the copies and runs are added up.
+
+        What a request takes from the one before it, and leaves, counts as copies.
+        """
         at_ns, copied_in_ns, ran_ns = start_ns, 0, 0
+        for state in self._states:
+            state.take(slot)
         try:
-            for session, inputs, outputs in steps:
+            for session, inputs, outputs in self._slots[slot][1]:
                 session.copy_in(inputs)
                 in_ns = monotonic_ns()
                 session.run()
@@ -329,6 +378,9 @@ class _Task:
                 at_ns = monotonic_ns()
         except Exception as error:
             raise self._explained(error) from error
+        for state in self._states:
+            state.leave(slot)
+            at_ns = monotonic_ns()
         run_ns = start_ns + copied_in_ns
         return start_ns, run_ns, run_ns + ran_ns, at_ns
 

@@ -48,6 +48,7 @@ class Chunking(Formulation[Chain, Parts]):
     quantities = QUANTITIES
     co_run_costs: ClassVar[bool] = True
     one_network: ClassVar[bool] = True
+    recurrent: ClassVar[bool] = True
     correctable: ClassVar[bool] = True
     operation = ChunkingOperation()
     difference = Difference(between=plan_distance, rule=lambda plan, least: differs(plan, at_least=least))

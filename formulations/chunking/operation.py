@@ -69,7 +69,7 @@ class ChunkingOperation(StreamOperation):
             if len(names) == 1:
                 whole = Plan(chunks=(Chunk(network=network, start=0, stop=layers, unit=names[0]),))
                 yield f"serial on {names[0]}", self.deploy(problem, whole)
-            elif self.pace(problem) != "latency":
+            elif self.pace(problem) != "latency" and not problem.network.states:
                 yield f"replicas on {'+'.join(names)}", replicas(network, layers, names)
 
     def matching(self, problem: Problem, plans: Iterable[Plan]) -> Problem:
@@ -215,6 +215,7 @@ def deploy(plan: Plan, *, task_slots: int | None = None) -> Deployment:
 def arranged(problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Stream:
     """Return a plan as a stream; with a cycle where a unit has several chunks and requests overlap."""
     (stream,) = deploy(plan, task_slots=task_slots).streams
+    stream = replace(stream, states=problem.network.states)
     if not comes_back(plan.chunks, problem.platform) or task_slots == 1:
         return stream
     cycle = cycle_for(_busy_us(problem, stream), _turns(problem, stream), task_slots)

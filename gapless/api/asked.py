@@ -31,6 +31,7 @@ from .problems import (
     with_free_passage,
     with_passage,
     with_pipelines,
+    with_states,
 )
 from .side_by_side import Segments, with_side_by_side
 
@@ -97,6 +98,7 @@ class Words(TypedDict, total=False):
     task_slots: int | None
     contention: str | Path | None
     costs: str | None
+    state: Mapping[str, str] | None
     pipelines: str | int | None
     passage: str | None
     groups: str | int | None
@@ -198,6 +200,8 @@ def problem_of(question: Question, subject: Subject = Subject()) -> Problem:
     from .layer_orders import with_layer_order  # which plans, and `plan` asks this module
 
     problem = _named(question, subject)
+    if question.state is not None:
+        problem = with_states(problem, question.state)
     if question.layer_order == "free":
         for option in question.options("pipelines", "groups"):
             raise InvalidInputError(f"{option} is about chunks of one order: omit --layer-order")

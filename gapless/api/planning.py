@@ -105,6 +105,7 @@ def plan(
     task_slots: int | None = None,
     contention: str | Path | None = None,
     costs: str | None = None,
+    state: Mapping[str, str] | None = None,
     pipelines: str | int | None = None,
     passage: str | None = None,
     groups: str | int | None = None,
@@ -144,6 +145,8 @@ def plan(
         As for `cluster_problem`.
     costs
         As for `load_problem`.
+    state
+        Of a recurrent network: by input, the output whose last value it takes (`with_states`).
     pipelines
         How many pipelines may run side by side, each on units of its own: "many", "one" or a number
         (`with_pipelines`). None: as the problem says.
@@ -225,6 +228,7 @@ def plan(
         task_slots=task_slots,
         contention=contention,
         costs=costs,
+        state=state,
         pipelines=pipelines,
         passage=passage,
         groups=groups,

@@ -19,7 +19,7 @@ from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.json_files import format_of, load_tree
 from ..formulations.nearness import meant, near, shown
-from ..formulations.network import Layer, Network
+from ..formulations.network import Layer, Network, State
 from ..formulations.objective import Objective
 from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
@@ -264,6 +264,38 @@ def with_pipelines(
         usual = problem.objective == Objective()
         wanted = Objective(terms=("throughput",)) if usual else problem.objective
     return replace(problem, data=data, objective=wanted)
+
+
+def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
+    """Return a problem of a recurrent network: each request of its stream needs what the last one left.
+
+    What reads a state and what makes the next one are in one chunk, so no plan overlaps what a recurrence
+    orders, and periods hold as they are; what lies between cannot be divided among units.
+
+    Parameters
+    ----------
+    problem
+        A problem of one network.
+    states
+        By input of the network that takes a state, the output that gives the next one.
+
+    Raises
+    ------
+    InvalidInputError
+        It has several networks, or no such input or output; or its plans are not a stream of one network.
+
+    Examples
+    --------
+    >>> import gapless
+    >>> problem = gapless.load_problem("gru.json")  # doctest: +SKIP
+    >>> gapless.plan(gapless.requests.with_states(problem, {"h": "h_out"}))  # doctest: +SKIP
+    """
+    if len(problem.networks) != 1:
+        raise InvalidInputError(
+            f"states are kept by a stream of one network, the problem has {len(problem.networks)}"
+        )
+    kept = [State(input=taken, output=made) for taken, made in states.items()]
+    return replace(problem, networks=(problem.network.with_states(kept),))
 
 
 def with_passage(problem: Problem, passage: str = "any") -> Problem:

@@ -65,7 +65,7 @@ from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .layer_orders import check_order_word, with_layer_order
 from .models import open_model
 from .partitions import with_parts
-from .problems import with_pipelines
+from .problems import with_pipelines, with_states
 from .rounds import LoopStop
 from .samples import named_with
 from .side_by_side import with_side_by_side
@@ -142,6 +142,14 @@ def check_layer_order(
             f"groups={groups} are of pieces in the order of the network: leave them out, or the other order"
         )
     return order
+
+
+def _check_state(state: object, *, rounds: int, pipelines: object, groups: object) -> None:
+    """Refuse what states of requests cannot be kept by."""
+    several = rounds if rounds > 1 else None
+    for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
+        if state and given is not None:
+            raise InvalidInputError(f"{name}={given} knows nothing of states: leave it out, or state")
 
 
 def _check_groups(subject: object, *, rounds: int, pipelines: str | int | None) -> None:
@@ -345,6 +353,7 @@ def tune(
     pipelines: str | int | None = None,
     groups: str | int | None = None,
     layer_order: str | None = None,
+    state: Mapping[str, str] | None = None,
     objective: str | Objective | None = None,
     limits: Limits | None = None,
     rules: Iterable[RuleFunction | AnyRule] = (),
@@ -386,6 +395,8 @@ def tune(
         order that it allows, race beside pipelines in the order of the network; for the latency, layers side
         by side (`with_side_by_side`) beside chunks one after the other; costs are of one table. None or
         "fixed": the order of the network.
+    state
+        Of a recurrent network: by input, the output whose last value it takes (`with_states`).
     costs
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
@@ -438,6 +449,7 @@ def tune(
     check_backends(backends)
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
+    _check_state(state, rounds=rounds, pipelines=pipelines, groups=groups)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:
         report = stack.enter_context(shown_on_terminal(report))
@@ -453,12 +465,13 @@ def tune(
             taken = take_profile(model, units, found, options=profile_options, **how)
             units = taken.platform
             ledger = kept if resume else Afresh(kept)
-            if groups is None and pipelines is None and order == "fixed":
+            if groups is None and pipelines is None and order == "fixed" and not state:
                 told: dict[str, Any] = {"costs": costs, "goal": goal, "resume": resume}
                 knowledge = known_before(taken, kept, setting_words(units, found), **told)
             first = costs or (LEARNED if knowledge and knowledge.ranks_plans else default_costs(goal))
             tables = tables_of(taken, model, found, first, groups=groups, ledger=ledger, report=report)
             tables |= {LEARNED: knowledge.after(()).problem()} if knowledge and first == LEARNED else {}
+        tables = {name: with_states(table, state) for name, table in tables.items()} if state else tables
         tables, models = in_layer_order(tables, models, order, goal)
         setup = TuningSetup(
             runner=stack.enter_context(PipelineRunner(models, units, found, device=str(fingerprint()))),

@@ -60,7 +60,7 @@ _CHAIN, _ENGINE, _RULES = (
 _LEAST = said("Least time for each unit.", span_form("1s", least="0us", most="10min"), name="seconds")
 _TESTED = said("Put the engine to its tests.", YES, flag=True, name="check")
 _UNITS = fields_of(Machine, only=("engine", "units", "emulate"))
-_ASKED = ("workload", "pipelines", "layer_order", "objective", *LIMITS)
+_ASKED = ("workload", "state", "pipelines", "layer_order", "objective", *LIMITS)
 _SEARCHED = ("pareto", "top", "distance", "time_limit_s", "seed")
 
 OPTIONS: Mapping[str, Sequence[Field]] = {
@@ -128,6 +128,7 @@ class TuneOptions(_ModelOptions, total=False):
     """What `tune` is told; times in seconds, or as texts with their unit."""
 
     workload: str | None
+    state: Mapping[str, str] | None
     pipelines: str | int | None
     layer_order: str | None
     objective: str | Objective | None

@@ -23,6 +23,7 @@ from .values import (
     PERCENT,
     SHAPES,
     SIZE,
+    STATES,
     TIME,
     WINDOWS,
     YES,
@@ -56,8 +57,9 @@ class Question(Said):
 
     Attributes
     ----------
-    problem, workload, platform, devices, batch, shape, costs, contention
-        Which problem: a file or a name; requests; what runs them, and what that costs.
+    problem, workload, platform, devices, batch, shape, costs, contention, state
+        Which problem: a file or a name; requests; what runs them, and what that costs; what requests of a
+        recurrent network leave behind.
     order, execution, mode, task_slots, window
         How requests of a workload are served.
     pipelines, passage, groups, over_graph, layer_order, segments
@@ -125,6 +127,12 @@ class Question(Said):
         "isolated (alone), interpolated (between both, by how many units a plan uses), or a registered "
         "co-run cost model."
     )
+    state: Mapping[str, str] | None = _said(
+        "A recurrent network: an input takes the last value of an output, e.g. h=h_out; repeatable. What "
+        "reads it and what makes it are in one chunk.",
+        STATES,
+        rare=True,
+    )
     pipelines: str | None = _said(
         "How many pipelines may run side by side, each on units of its own (replicas are pipelines of "
         "one unit); what is minimised is then the interval between results, unless --objective says "
@@ -156,6 +164,7 @@ class Question(Said):
         "What plans cut: the given order of the layers (fixed), a better one (best) or this one "
         "(0-2,5,3-4), or the graph (free): convex parts; with --objective latency layers side by side.",
         text_form("fixed|best|free|..."),
+        rare=True,
     )
     segments: str | None = _said(
         "What is one task side by side: a layer, or a run of them.",

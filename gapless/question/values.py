@@ -218,6 +218,22 @@ def _deadlines_text(deadlines: Mapping[str, int]) -> str:
     return " ".join(f"{name}={amount_words(time_us, TIMES)}" for name, time_us in deadlines.items())
 
 
+def _states(place: Place, text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in text.split():
+        taken, _, made = each.partition("=")
+        if not taken or not made or taken in found:
+            raise InvalidInputError(
+                f"{place} is {shown(each)}, must be an input and an output, once per input, e.g. h=h_out"
+            )
+        found[taken] = made
+    return found
+
+
+def _states_text(states: Mapping[str, str]) -> str:
+    return " ".join(f"{taken}={made}" for taken, made in states.items())
+
+
 def _path(place: Place, text: str) -> Path:
     return Path(text)
 
@@ -392,6 +408,7 @@ SHAPES = Form(
     take=_taken_shapes,
     repeated=True,
 )
+STATES = Form(metavar="INPUT=OUTPUT", read=_states, write=_states_text, repeated=True)
 WINDOWS = Form(metavar="NAME=FROM..TO", read=_windows, write=_windows_text, repeated=True)
 SHARES = Form(metavar="UNIT=PERCENT", read=_shares, write=_shares_text, repeated=True)
 DEADLINES = Form(metavar="NAME=TIME", read=_deadlines, write=_deadlines_text, repeated=True)

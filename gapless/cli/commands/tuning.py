@@ -53,7 +53,9 @@ def tune(
     opening: Opening,
     inputs: Inputs,
     machine: Machine,
-    question: Annotated[Question, Only.of("workload", "pipelines", "layer_order", "objective", *LIMITS)],
+    question: Annotated[
+        Question, Only.of("workload", "state", "pipelines", "layer_order", "objective", *LIMITS)
+    ],
     rules: RulesOption = None,
     search: Annotated[Search, Only.of("pareto", "top", "distance", "time_limit_s", "seed")] = Search(top=10),
     race: Race,

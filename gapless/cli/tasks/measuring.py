@@ -15,7 +15,7 @@ from ...api.device import this_device
 from ...api.engines import engines_for, engines_of, resolve_engine
 from ...api.execution import models_for, profile
 from ...api.models import open_all, opening_notes
-from ...api.problems import load_problem, with_workload
+from ...api.problems import load_problem, with_states, with_workload
 from ...api.samples import named_with, tried_with
 from ...api.slowdown.side_by_side import Together, profile_together
 from ...api.tuned import Tuned
@@ -79,7 +79,10 @@ class Tuning:
         check_rounds(self.race.rounds, objective=self.wanted)  # before anything is profiled
         check_distance(self.search.distance, defined=self.race.groups is None)
         if not chained:
-            stray = [*self.race.options("groups"), *self.question.options("pipelines", "layer_order")]
+            stray = [
+                *self.race.options("groups"),
+                *self.question.options("pipelines", "layer_order", "state"),
+            ]
             for option in stray:
                 raise InvalidInputError(
                     f"{option} is about one network, and several share the units: leave it out, or make one "
@@ -246,6 +249,7 @@ def tune_watched(target: Target, asked: Tuning, run: Run) -> tuple[Tuned, list[s
             costs=asked.race.costs,
             groups=asked.race.groups,
             layer_order=question.layer_order,
+            state=question.state,
             **asked.words(run),
         )
     if question.layer_order == "best":
@@ -270,6 +274,8 @@ def simulated_problems(subjects: Sequence[str], asked: Tuning) -> tuple[Problem,
     else:
         planned = load_problem(name, costs=race.costs or asked.usual_costs)
         obeyed = load_problem(name, costs=race.truth or asked.usual_costs)
+    if asked.question.state is not None:
+        planned, obeyed = (with_states(problem, asked.question.state) for problem in (planned, obeyed))
     if workload is not None:
         planned, obeyed = (with_workload(problem, workload) for problem in (planned, obeyed))
     return planned, obeyed

@@ -96,13 +96,16 @@ def opened(
 ) -> tuple[Server, Subject]:
     """Take the address, open models on the chosen units, and serve them."""
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
-    where["states"] = parse_states(service.state)
+    where["states"] = states = parse_states(service.state)
     where["max_delay_us"] = _delay_us(service)
     found: list[Subject] = []
 
     def open_models() -> Coordinator:
         asked = find()
         found.append(asked)
+        for network in () if asked.problem is None else asked.problem.networks:  # of a plan they are known
+            own = {state.input: state.output for state in network.states}
+            states[network.name] = own | states.get(network.name, {})
         engine = resolve_engine(machine.engine, *asked.models)
         platform = None if asked.problem is not None else platform_of(machine, engine.name)
         with StepLine() as line:
