@@ -37,8 +37,10 @@ def is_line(network: Network) -> bool:
 
 
 def order_words(networks: Iterable[Network]) -> str:
-    """Return that chunks keep the given order of the layers, where there are others."""
-    return "" if all(map(is_line, networks)) else ", in the given order of the layers"
+    """Return that chunks keep the given order of the layers, where there are others, and recurrences."""
+    known = tuple(networks)
+    order = "" if all(map(is_line, known)) else ", in the given order of the layers"
+    return f"{order}, that cut no recurrence" if any(network.states for network in known) else order
 
 
 def later_runs(network: Network, runs: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -253,22 +253,17 @@ class _Recurrence:
         known = TensorSpec(**{**spec, "shape": tuple(spec["shape"])})
         self._taken = [memory.array(known, slot_at + taken_at) for slot_at in slots_at]
         self._made = [memory.array(known, slot_at + made_at) for slot_at in slots_at]
-        self._left = known.empty()
-        self._begun = False
+        self._last: int | None = None
 
     def forget(self) -> None:
         """Have the next request begin with the state that lies in its slot."""
-        self._begun = False
+        self._last = None
 
     def take(self, slot: int) -> None:
         """Give a request what the one before it has left."""
-        if self._begun:
-            self._taken[slot][...] = self._left
-
-    def leave(self, slot: int) -> None:
-        """Keep what a request leaves: its slot may be taken before the next one runs."""
-        self._left[...] = self._made[slot]
-        self._begun = True
+        if self._last is not None:
+            self._taken[slot][...] = self._made[self._last]  # which only this chunk writes to
+        self._last = slot
 
 
 class _Task:
@@ -361,7 +356,7 @@ class _Task:
     def _work(self, slot: int, start_ns: int) -> tuple[int, int, int, int]:
         """Run all steps; of several, the times of the copies and runs are added up.
 
-        What a request takes from the one before it, and leaves, counts as copies.
+        What a request takes from the one before it counts as a copy.
         """
         at_ns, copied_in_ns, ran_ns = start_ns, 0, 0
         for state in self._states:
@@ -378,9 +373,6 @@ class _Task:
                 at_ns = monotonic_ns()
         except Exception as error:
             raise self._explained(error) from error
-        for state in self._states:
-            state.leave(slot)
-            at_ns = monotonic_ns()
         run_ns = start_ns + copied_in_ns
         return start_ns, run_ns, run_ns + ran_ns, at_ns
 

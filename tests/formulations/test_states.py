@@ -99,6 +99,7 @@ def test_the_best_plans_do_not_cut_a_recurrence_and_promise_no_overlap_of_it(see
     free, problem = drawn(seed, passage)
     best = gapless.plan(problem, backend="exhaustive")
     found = gapless.plan(problem)
+    assert problem.plan_class == f"{free.plan_class}, that cut no recurrence"
     assert best.status is found.status is SolveStatus.OPTIMAL
     assert best.objective == found.objective
     for backend in ("cpsat", "pulp"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from gapless.running import CallableLayer, CallableModel, TensorSpec
 
 
 def _into(x: Any) -> Any:
-    if (x == 13).all():
+    mark = Path(os.environ.get("GAPLESS_TEST_MARK", ""))
+    if (x == 13).all() and not mark.exists():
+        mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return (x + 1).astype(np.float32)
 
@@ -32,4 +35,4 @@ NET = CallableModel(
     ),
     outputs=("y", "h_out"),
 )
-"""h_out = h / 2 + x, by the layers 1 and 2; y = 2 h_out. A 13 ends the worker that gets it."""
+"""h_out = h / 2 + x, by the layers 1 and 2; y = 2 h_out. A 13 ends the worker that gets it first."""

@@ -102,7 +102,10 @@ def test_a_state_that_another_chunk_makes_is_refused() -> None:
         opened(stream((2, "core0"), (4, "core1")))
 
 
-def test_a_lost_worker_ends_the_run_because_the_state_is_lost_with_it() -> None:
+def test_a_lost_worker_ends_the_run_because_the_state_is_lost_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GAPLESS_TEST_MARK", str(tmp_path / "mark"))
     given = frames(6)
     given[4]["x"] = np.full(4, 13, np.float32)
     with (

@@ -26,6 +26,7 @@ EVERYTHING = Question(
     task_slots=3,
     contention="slow.json",
     costs="isolated",
+    state={"h": "h_out", "c": "c_out"},
     pipelines="many",
     passage="ordered:gpu,npu",
     groups="all",
