@@ -22,7 +22,13 @@ from gapless.answers.words import microseconds
 from gapless.cli.tasks import serving as tasks
 from gapless.cli.tasks.serving import parse_states
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.operation import operation_of
+from gapless.formulations.problem import Problem
+from gapless.question.service import Hosting
+from gapless.question.service import Service as Said
+from gapless.question.subjects import Machine
 from gapless.running import TensorSpec
 from gapless.serving import sequences, service
 from gapless.serving.access import Access
@@ -359,6 +365,29 @@ def test_a_plan_promises_no_overlap_to_a_sequence(monkeypatch: pytest.MonkeyPatc
     assert f"a sequence gets one answer in {microseconds(6000)} at best, not in {microseconds(3000)}" in note
     served.plan = None
     assert not list(tasks._recurrent_notes(served, STATES))
+
+
+def test_a_plan_brings_its_states_along() -> None:
+    units = gapless.this_device(units=["core0", "core1"])
+    model = gapless.open_model(NET)
+    costs = CostTable(
+        units=units.unit_names,
+        networks=(NetworkCosts(network="net", layer_us=((10, 90), (90, 10))),),
+        provenance=Provenance(source="made for this test"),
+    )
+    bare = Problem(platform=units, networks=(model.network,), costs=costs)
+    problem = gapless.requests.with_states(bare, STATES["net"])
+    plan = gapless.plan(problem).plan
+    assert plan is not None
+    assert [chunk.unit for chunk in plan.chunks] == ["core0", "core1"]
+    deployed = operation_of(problem).deploy(problem, plan)
+    subject = tasks.Subject(models=[model], problem=problem, plan=deployed)
+    server, _ = tasks.opened(lambda: subject, Machine(), Hosting(port=0), Said(), check=False)
+    with server:
+        assert server.states == STATES
+        port = int(server.url.rpartition(":")[2])
+        sent = [body(number, sequence_id=1, sequence_start=number == 1) for number in (1, 2, 3)]
+        assert [value(over_socket(port, "POST", INFER, each)) for each in sent] == [1, 3, 6]
 
 
 def test_states_survive_killed_workers() -> None:
