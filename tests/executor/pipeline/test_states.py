@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gapless
+from gapless.executor.engines.registry import get_engine
 from gapless.executor.pipeline.pipeline import Pipeline
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
@@ -42,7 +43,7 @@ def stream(*ends: tuple[int, str], slots: int | None = None) -> Stream:
 
 
 def opened(one: Stream, **how: Any) -> Pipeline:
-    engine = gapless.executor.engines.registry.get_engine("callable")
+    engine = get_engine("callable")
     model = gapless.open_model(FILE)
     return Pipeline(Deployment(streams=(one,)), {"net": model}, PLATFORM, engine, **how)
 
