@@ -27,6 +27,7 @@ from gapless.answers.blocks import (
     Unit,
     said,
     table,
+    with_unused,
 )
 from gapless.answers.receipts import receipts_table
 from gapless.api.coordination import Coordination, coordinate
@@ -194,6 +195,33 @@ def test_a_new_column_is_one_line() -> None:
     assert "2.0 MiB</td>" in sections_page("", "", [], [Section("plans", (given,), place="plans")])
     assert "| 2.0 MiB" in markdown_text(given)
     assert table_csv(given).splitlines() == ["name,most memory bytes", "plan 1,1048576", "plan 2,2097152"]
+
+
+def test_one_blank_line_stands_between_blocks_and_empty_tables_are_left_out() -> None:
+    columns: list[Column[str]] = [Column("unit", Unit.NAME, str), Column("runs", Unit.NAME, str)]
+    given, empty = table("", columns, ["a"]), table("", columns, [])
+    out = StringIO()
+    two, blank = Sentence("two", Tone.SOFT), Sentence("")
+    blocks: list[Block] = [Sentence("one"), given, empty, blank, two, Sentence("three"), blank, given]
+    Console(file=out, width=20).print(blocks_view(blocks))
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert lines == ["one", "", "unit  runs", "a     a", "", "two", "three", "", "unit  runs", "a     a"]
+
+
+def test_units_that_do_nothing_stand_in_the_last_row() -> None:
+    columns: list[Column[str]] = [
+        Column("", Unit.COUNT, str),
+        Column("unit", Unit.NAME, str),
+        Column("runs", Unit.NAME, str),
+    ]
+    rows = texts(with_unused(table("", columns, ["1"]), ["b", "c"], at=1))
+    assert rows == [["1", "1", "1"], ["", "b, c", "not used"]]
+
+
+def test_what_to_think_of_a_cell_is_seen_on_the_page() -> None:
+    columns: list[Column[str]] = [Column("granted", Unit.TEXT, lambda word: Cell(word, Tone.BAD))]
+    page = sections_page("", "", [], [Section("all", (table("", columns, ["no"]),), place="all")])
+    assert '<span class="tag bad">no</span>' in page
 
 
 def test_a_column_without_values_is_left_out_and_intervals_have_both_ends() -> None:

@@ -123,6 +123,7 @@ def test_utilisation_is_busy_time_over_the_period() -> None:
         )
     assert [row.name for row in found.rows if row.tag == "busiest"] == ["Little"]
     assert column(chunk_table(subject), "predicted") == ["5.225 ms", "7.411 ms", "7.648 ms", "7.179 ms"]
+    assert column(chunk_table(subject), "difference")[0] == "-13.6 %", "4.51 ms measured"
 
 
 def test_chunks_have_the_times_of_the_race_where_nothing_else_was_measured() -> None:
