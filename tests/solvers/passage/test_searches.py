@@ -12,6 +12,7 @@ import pytest
 import gapless
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
+from gapless.formulations.network import Tensor
 from gapless.formulations.problem import Problem
 from gapless.solvers.chunking.tables import Restrictions
 from gapless.solvers.passage.baselines import fallback, providers
@@ -164,6 +165,26 @@ def test_labels_stay_unless_enough_before_them_are_no_worse(enough: int) -> None
     for column in range(150):
         before = (rows[:, :column] <= rows[:, [column]]).all(axis=0).sum()
         assert kept[column] == (before < enough)
+
+
+def test_labels_with_larger_loads_stay_where_the_next_piece_adds_fewer_bytes() -> None:
+    """On v, layer 2 loads both units less than layer 1 does, but then layer 4 adds five bytes on u."""
+    times_ms = ((2, None), (3, 10), (4, 9), (1, None), (1, None))
+    problem = gapless.with_passage(gapless.table_problem(times_ms, ["u", "v"]))
+    (network,), (u, v) = problem.networks, problem.platform.units
+    tensors = (
+        Tensor(name="kept", bytes=5, source=1, targets=(2,)),
+        Tensor(name="output", bytes=5, source=4, targets=(5,)),
+    )
+    platform = replace(problem.platform, units=(replace(u, memory_bytes=7), v))
+    problem = replace(problem, platform=platform, networks=(replace(network, tensors=tensors),))
+    assert table_of(problem).working.tolist() == [0, 5, 5, 0, 5]
+    for objective in ("period", "period,latency"):
+        for backend in ("exhaustive", "native"):
+            found = solve(problem.with_objective(objective), backend, explain=False)
+            assert found.status is SolveStatus.OPTIMAL
+            assert str(found.plan) == "0-0 u | 1-1 v | 2-4 u"
+            assert found.objective == 10_000
 
 
 def test_labels_with_one_unit_running_are_ranked_as_plans_that_go_on_with_it() -> None:
