@@ -1,29 +1,37 @@
 """Connections of the web server: how long one may keep it waiting, and how many there may be.
 
-A client may ask nothing, never send the rest of a head or a body, and not take its answer: those that do ask
-must not wait for it. So all connections are looked at once a second, and those that have been silent longest
-make room for new ones.
+uvicorn ends a connection that is idle behind an answer. It waits for ever for a first request, for the rest
+of a head or a body, and for a client that does not take its answer; it counts such connections against those
+that ask; and it keeps what belongs to no body without a limit. So all connections are looked at once a second,
+those that have been silent longest make room for new ones, and what one sends besides bodies is counted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import socket
-from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ..formulations.errors import ExecutionError
-from .http import SCRATCH_BYTES, Exchange, HttpConnection
-from .messages import Application
+from .messages import ARRIVAL, Application, Message
 
 MOST_CONNECTIONS = 1024
+
+MOST_AHEAD = 32
+"""Requests that a client may send before the first of them is answered."""
+
+MOST_BESIDES_BYTES = 64 * 1024
+"""Bytes that may come without ending a head and without being of a body: fields, chunks that never begin."""
 
 _LEAST_CONNECTIONS = 8
 # Spare: two processes for JSON are among it, with 8 each.
@@ -32,7 +40,7 @@ _SPARE_FILES, _FILES_PER_UNIT = 48, 8
 
 _LOOK_S = 1.0
 _START_S = 30.0
-_END_S = 0.01
+_ACCEPTED_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +72,24 @@ class Phase(Enum):
     ANSWER = auto()
 
 
-class Connection(HttpConnection):
-    """One connection of a client, which is looked at."""
+class Connection(HttpToolsProtocol):
+    """One connection of a client.
 
-    def __init__(self, kept: Connections, application: Application, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(application, kept.scratch, loop)
+    `heard_s`, `heard_bytes`: when something last came, and how much did in all.
+    """
+
+    cycle: RequestResponseCycle | None
+
+    def __init__(self, kept: Connections, **how: Any) -> None:
+        super().__init__(**how)
         self._kept = kept
-        self._phase: tuple[Phase, Exchange | None] = (Phase.IDLE, None)
-        self._since_s = self.heard_s
-        self._bytes = 0
+        self._phase: tuple[Phase, RequestResponseCycle | None] = (Phase.IDLE, None)
+        self._since_s = self.heard_s = self.loop.time()
+        self._bytes = self.heard_bytes = 0
+        self._besides_bytes = 0
+        self._in_head = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # of sockets
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Begin."""
         super().connection_made(transport)
         self._kept.add(self)
@@ -83,6 +98,46 @@ class Connection(HttpConnection):
         """End."""
         self._kept.remove(self)
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sends."""
+        self.heard_s = self.loop.time()
+        self.heard_bytes += len(data)
+        self._besides_bytes += len(data)
+        super().data_received(data)
+        if self._besides_bytes > MOST_BESIDES_BYTES and not self.transport.is_closing():
+            self.send_400_response("Invalid HTTP request received.")
+
+    def on_message_begin(self) -> None:
+        """Note when the first byte of a request has come."""
+        if len(self.pipeline) >= MOST_AHEAD:
+            raise ValueError("too many requests are sent ahead")  # the parser's caller takes it for nonsense
+        super().on_message_begin()
+        scope: Message = self.scope  # type: ignore[assignment] # a member of our own
+        scope[ARRIVAL] = self.heard_s
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of a head; those behind a body in chunks are not kept."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Have the request answered."""
+        self._besides_bytes, self._in_head = 0, False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._besides_bytes = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer nonsense; when an answer is to come or has begun, nothing more can be said."""
+        cycle = self.cycle
+        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+            self._tell(HTTPStatus.BAD_REQUEST, msg)
+        self.transport.close()
 
     def look(self, now_s: float) -> Phase:
         """Note what it waits for now, and since when if that has changed."""
@@ -93,7 +148,7 @@ class Connection(HttpConnection):
             same = self._phase in ((Phase.IDLE, cycle), (Phase.HEAD, cycle))
             phase = Phase.HEAD if same and self.heard_bytes > self._bytes else Phase.IDLE
         else:
-            phase = Phase.BODY if cycle.more_body and self.listens else Phase.WORK
+            phase = Phase.BODY if cycle.more_body and not self.flow.read_paused else Phase.WORK
         if (phase, cycle) != self._phase:
             self._phase, self._since_s = (phase, cycle), now_s
             if phase is not Phase.HEAD:
@@ -126,8 +181,14 @@ class Connection(HttpConnection):
         phase, cycle = self._phase
         asks = phase is Phase.BODY and cycle is not None and not cycle.response_started
         if asks or phase is Phase.HEAD or code is HTTPStatus.SERVICE_UNAVAILABLE:
-            self.tell(code, text)
+            self._tell(code, text)
         self.transport.abort()  # `close` would wait for a client that does not read
+
+    def _tell(self, code: HTTPStatus, text: str) -> None:
+        body = json.dumps({"error": text}).encode()
+        head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
+        head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
 
 
 class Beside(Protocol):
@@ -140,7 +201,7 @@ class Beside(Protocol):
         """End when calls under way are answered, or after a while."""
 
 
-class WebServer:
+class WebServer(uvicorn.Server):
     """An application behind sockets, in an event loop of its own: that of the thread that calls `run`.
 
     `backlog`: how many connections are accepted at a time; `grace_s`: how long answers may take in the end.
@@ -149,26 +210,45 @@ class WebServer:
     def __init__(
         self, application: Application, connections: Connections, *, backlog: int, grace_s: float
     ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=connections,  # type: ignore[arg-type] # any function that makes one will do
+                ws="none",
+                lifespan="off",
+                loop="asyncio",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                backlog=backlog,
+                timeout_keep_alive=round(connections.patience.idle_s),
+                timeout_graceful_shutdown=round(grace_s),
+            )
+        )
         self.connections = connections
-        self._application = application
-        self._backlog, self._grace_s = backlog, grace_s
-        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._grace_s = grace_s
         self._beside: list[Beside] = []
-
-    def run(self, sockets: Sequence[socket.socket]) -> None:
-        """Serve until `stop` is called."""
-        try:
-            asyncio.run(self._serve(sockets))
-        except BaseException as error:
-            if not self._started.done():
-                self._started.set_exception(error)
-            raise
 
     def stop(self) -> None:
         """Take no more connections, and have `run` end when requests under way are answered."""
-        loop, ended = self._started.result(_START_S)
-        with suppress(RuntimeError):  # it has ended
-            loop.call_soon_threadsafe(ended.set)
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen: few are accepted at a time, and many may wait; asyncio has one number for both."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MOST_CONNECTIONS)
+        self._loop.set_result(asyncio.get_running_loop())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End when requests under way are answered."""
+        for each in sockets or ():
+            asyncio.get_running_loop().remove_reader(each)
+        await asyncio.sleep(_ACCEPTED_S)  # connections that were just accepted could not be opened later
+        await asyncio.gather(
+            super().shutdown(sockets), *(other.stop(self._grace_s) for other in self._beside)
+        )
 
     def start_beside(self, other: Beside) -> None:
         """Have another server start and end in the same loop; called in another thread."""
@@ -177,40 +257,8 @@ class WebServer:
             await other.start()
             self._beside.append(other)
 
-        loop, _ = self._started.result(_START_S)
+        loop = self._loop.result(_START_S)
         asyncio.run_coroutine_threadsafe(start(), loop).result(_START_S)
-
-    async def _serve(self, sockets: Sequence[socket.socket]) -> None:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        listening = [
-            await loop.create_server(
-                lambda: Connection(self.connections, self._application, loop),
-                sock=each,
-                backlog=self._backlog,
-            )
-            for each in sockets
-        ]
-        for each in sockets:  # few are accepted at a time, and many may wait: asyncio has one number for both
-            each.listen(MOST_CONNECTIONS)
-        self._started.set_result((loop, ended))
-        await ended.wait()
-        for each in sockets:
-            loop.remove_reader(each)
-        await asyncio.sleep(_END_S)  # connections that were just accepted could not be opened behind `close`
-        for server in listening:
-            server.close()
-        await asyncio.gather(self._drained(), *(other.stop(self._grace_s) for other in self._beside))
-
-    async def _drained(self) -> None:
-        for connection in [*self.connections.open]:
-            connection.stop()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._grace_s):
-                while self.connections.open:
-                    await asyncio.sleep(_END_S)
-        for connection in [*self.connections.open]:
-            connection.cancel()
-        await asyncio.sleep(_END_S)
 
 
 class Connections:
@@ -218,15 +266,18 @@ class Connections:
 
     def __init__(self, most: int | None = None, patience: Patience | None = None, *, batch: int = 0) -> None:
         self.open: dict[Connection, None] = {}  # those that are open, the oldest first
-        self.scratch = bytearray(SCRATCH_BYTES)
         self._batch = batch
         self._most = most_connections(0, batch=batch) if most is None else most
-        self._patience = patience or Patience()
+        self.patience = patience or Patience()
         self._sweeping = False
 
     def leave_files_for(self, units: int) -> None:
         """Leave as many open files as the workers of this number of units need, which are open by now."""
         self._most = most_connections(units, batch=self._batch, used=len(self.open))
+
+    def __call__(self, **how: Any) -> Connection:
+        """Return a new one, as uvicorn makes them."""
+        return Connection(self, **how)
 
     def add(self, new: Connection) -> None:
         """Take one more; where there are too many, those that were silent longest go."""
@@ -243,7 +294,7 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """End those that were waited for too long."""
-        patience = self._patience
+        patience = self.patience
         bodies = [each for each in self.open if each.look(now_s) is Phase.BODY]
         behind_s = {each: each.behind_s(now_s, patience) for each in bodies}
         slowest = sorted(bodies, key=lambda each: behind_s[each])[patience.crowd :]

@@ -23,7 +23,7 @@ MOST_LINES = 200
 """Most lines within `SAME_S`, debug apart: whatever somebody makes the server say, disks do not fill."""
 
 _MOST_CHARS = 2000
-_OF_CLIENTS = ("asyncio",)
+_OF_CLIENTS = ("uvicorn", "asyncio")
 """What these say up to warnings is about clients that send nonsense or hang up."""
 
 _log = logging.getLogger(__name__)

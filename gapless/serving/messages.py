@@ -170,19 +170,22 @@ class Body:
         """Return it; no more of it is kept than is allowed."""
         told = headers.get("content-length", b"0")
         told_bytes = int(told[:20]) if told.isdigit() else 0
-        parts, size = list[Buffer](), 0
+        whole, size = _Whole(told_bytes), 0
         with self._bodies.reading():
             while told_bytes <= most_bytes:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise left()
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
+                part, last = message.get("body", b""), not message.get("more_body", False)
+                size += len(part)
                 if size > most_bytes:
                     break
                 self.count(size)
-                if not message.get("more_body", False):
-                    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+                if last and size == len(part):
+                    return memoryview(part)
+                whole.put(part)
+                if last:
+                    return whole.data
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes{why}", closes=True)
 
     def count(self, size_bytes: int, *, taken: bool = False) -> None:
@@ -190,6 +193,36 @@ class Body:
         more_bytes = max(0, size_bytes - _UNCOUNTED_BYTES) - self._counted_bytes
         self._bodies.count(more_bytes, taken=taken)
         self._counted_bytes += more_bytes
+
+
+class _Whole:
+    """A body that is put together in the memory in which it stays, of which pages are taken as parts come.
+
+    `told_bytes`: how large it will be; 0: nobody knows.
+    """
+
+    def __init__(self, told_bytes: int) -> None:
+        self._told_bytes = told_bytes
+        self._known: memoryview | None = None
+        self._unknown = bytearray()
+        self._size = 0
+
+    @property
+    def data(self) -> memoryview:
+        """What has come."""
+        return memoryview(self._unknown) if self._known is None else self._known[: self._size]
+
+    def put(self, part: Buffer) -> None:
+        """Add a part."""
+        if not self._told_bytes:
+            self._unknown += part
+            return
+        if self._known is None:
+            import numpy as np
+
+            self._known = np.empty(self._told_bytes, np.uint8).data
+        self._known[self._size : self._size + len(part)] = part
+        self._size += len(part)
 
 
 async def unpacked(data: memoryview, encoding: str, *, most_bytes: int) -> memoryview:

@@ -22,7 +22,7 @@ from .access import Access, is_loopback
 from .app import App
 from .grpc_server import GrpcServer, check_grpc
 from .logs import LoggedRequests
-from .messages import Application, keep_memory
+from .messages import keep_memory
 from .sequences import States
 from .service import Service
 
@@ -92,7 +92,7 @@ class Server:
     InvalidInputError
         Others can reach it, and there is no token; or a value is not valid.
     ExecutionError
-        It cannot listen there, or h11 is not installed.
+        It cannot listen there, or uvicorn or httptools is not installed.
     """
 
     def __init__(
@@ -111,8 +111,9 @@ class Server:
         states: Mapping[str, States] | None = None,
         max_delay_us: int | None = None,
     ) -> None:
-        if find_spec("h11") is None:
-            raise EngineUnavailableError("h11 is not installed: pip install 'gapless[serve]'")
+        for needed in ("uvicorn", "httptools"):
+            if find_spec(needed) is None:
+                raise EngineUnavailableError(f"{needed} is not installed: pip install 'gapless[serve]'")
         local = is_loopback(host) or (path is not None and grpc_port is None)
         access = Access(
             token=token,
@@ -129,7 +130,7 @@ class Server:
         self.url = f"unix:{path}" if path else f"http://{name}:{self._socket.getsockname()[1]}"
         self._service = Service()
         self._app = App(self._service, access=access, most_bytes=most_bytes)
-        self._server = web_server(self._app)
+        self._server = _web_server(self._app)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="gapless server", daemon=True
         )
@@ -261,7 +262,7 @@ def serve(
     )
 
 
-def web_server(app: Application) -> WebServer:
+def _web_server(app: App) -> WebServer:
     """Return a web server whose connections end, and leave files for the workers of the units."""
     from .connections import Connections, Patience, WebServer
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
+
+import uvicorn
 
 import gapless
 from gapless.formulations.errors import ExecutionError
@@ -90,12 +92,16 @@ class Server:
 
         self.clock = Clock()
         self.connections = Connections(most, PATIENCE)
-        self._app = app
+        self._config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+        self._config.load()
+        self._state = uvicorn.Server(self._config).server_state
 
     def connect(self, *parts: bytes) -> tuple[Connection, Transport]:
         """Return a connection over which something has come."""
         transport = Transport()
-        found = Connection(self.connections, self._app, self.clock)  # type: ignore[arg-type]
+        found = self.connections(
+            config=self._config, server_state=self._state, app_state={}, _loop=self.clock
+        )
         found.connection_made(transport)  # type: ignore[arg-type]
         for part in parts:
             found.data_received(part)

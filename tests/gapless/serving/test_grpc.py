@@ -31,7 +31,7 @@ from tests.gapless.serving.clients import json_body, over_socket, vector
 from tests.processes import soon
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 published = pytest.importorskip("tritonclient.grpc.service_pb2")
 configured = pytest.importorskip("tritonclient.grpc.model_config_pb2")
 

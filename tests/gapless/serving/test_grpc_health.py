@@ -19,7 +19,7 @@ from tests.executor.pipeline.fakes import chain
 from tests.processes import soon
 
 grpc = pytest.importorskip("grpc")
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 published = pytest.importorskip("grpc_health.v1.health_pb2")
 clients = pytest.importorskip("grpc_health.v1.health_pb2_grpc")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 
 from gapless.serving.connections import Connection, Connections, Patience, WebServer
 from gapless.serving.messages import ARRIVAL, Application

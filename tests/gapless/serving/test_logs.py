@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 
 import gapless
 from gapless.cli.base.exits import ExitCode, code_of_error
@@ -127,7 +127,7 @@ def test_an_error_is_one_line_with_its_place() -> None:
 
 
 def test_what_clients_cause_is_debug() -> None:
-    for name in ("asyncio",):
+    for name in ("uvicorn.error", "asyncio"):
         log, debug = Log(), Log(level=logging.DEBUG)
         for each in (log, debug):
             each.say("Invalid HTTP request received.", name=name)

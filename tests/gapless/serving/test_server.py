@@ -44,7 +44,7 @@ from tests.executor.pipeline.fakes import FakeEngine, FakeModel, chain, platform
 from tests.gapless.serving.clients import binary_body, json_body, over_socket, vector
 from tests.processes import soon, workers
 
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 
 INFER = "/v2/models/net/infer"
 TOKEN = "0123456789abcdef"

@@ -18,7 +18,7 @@ from gapless.serving.server import Server
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 
-pytest.importorskip("h11")
+pytest.importorskip("httptools")
 pytest.importorskip("grpc")
 over_http = pytest.importorskip("tritonclient.http")
 over_grpc = pytest.importorskip("tritonclient.grpc")
