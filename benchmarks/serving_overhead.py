@@ -2,14 +2,15 @@
 
     python -m benchmarks.serving_overhead --rounds 20 --calls 50
     python -m benchmarks.serving_overhead --python ../servers/bin/python --mlserver ../mlserver/bin/python
-    python -m benchmarks.serving_overhead --against ../base --servers gapless,bare
+    python -m benchmarks.serving_overhead --against ../base --servers serve,uvicorn-httptools
 
 Servers are processes of their own, all around the same small network in ONNX Runtime on one thread, and take
-turns, round by round: `gapless serve`, a bare application on its web server, and what `bare_servers` has.
+turns, round by round: `gapless serve`, and what `bare_servers` has: a bare application on its web server, with
+the engine there or in a process of its own, and on others.
 What is added is the time of a call, as the client sees it on a connection that stays open, less what the
 engine took in the median. The processor's time is that of the server with all its processes, engine included.
 Servers whose packages are not installed are left out, and named. `--python`, `--mlserver`: interpreters that
-have uvicorn, httptools, hypercorn and granian, and MLServer. `--against`: another version of gapless beside.
+have hypercorn and granian, and MLServer. `--against`: another version of gapless beside.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ from .processes import descendants
 HERE = Path(__file__).absolute().parent
 ROOT = HERE.parent
 SHAPE = (1, 3, 224, 224)
-OURS, BARE, OVER_GRPC = "serve", "gapless", "mlserver"
+OURS, BARE, OVER_GRPC = "serve", "uvicorn-httptools", "mlserver"
 SERVERS = {
     OURS: "gapless serve",
     BARE: "a bare application on its web server",
-    "uvicorn-h11": "the same on uvicorn with h11",
-    "uvicorn-httptools": "the same on uvicorn with httptools",
-    "hypercorn": "the same on hypercorn",
-    "granian": "the same on granian",
+    "apart": "the same, engine in another process",
+    "uvicorn-h11": "bare, on uvicorn with h11",
+    "hypercorn": "bare, on hypercorn",
+    "granian": "bare, on granian",
     OVER_GRPC: "MLServer, gRPC",
     "loop": "a loop by hand",
 }
@@ -299,7 +300,7 @@ def _words(name: str, model: Path, options: argparse.Namespace) -> list[str]:
         return [*words, "--port", "PORT"]
     if name == OVER_GRPC:
         return [options.mlserver, "-m", "benchmarks.bare_mlserver", str(model), "PORT"]
-    python = sys.executable if name in (BARE, "loop") else options.python
+    python = sys.executable if name in (BARE, "apart", "uvicorn-h11", "loop") else options.python
     return [python, "-m", "benchmarks.bare_servers", name, str(model), "PORT"]
 
 

@@ -13,12 +13,14 @@ import json
 import os
 import resource
 import socket
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Protocol
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -88,6 +90,7 @@ class Connection(HttpToolsProtocol):
         self._bytes = self.heard_bytes = 0
         self._besides_bytes = 0
         self._in_head = False
+        self._asked: deque[RequestResponseCycle] = deque()  # what may not be answered yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Begin."""
@@ -95,8 +98,11 @@ class Connection(HttpToolsProtocol):
         self._kept.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """End; uvicorn tells it to the last request alone."""
         self._kept.remove(self)
+        for cycle in self._unanswered():
+            cycle.disconnected = True
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -104,13 +110,18 @@ class Connection(HttpToolsProtocol):
         self.heard_s = self.loop.time()
         self.heard_bytes += len(data)
         self._besides_bytes += len(data)
-        super().data_received(data)
-        if self._besides_bytes > MOST_BESIDES_BYTES and not self.transport.is_closing():
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+            if self._besides_bytes > MOST_BESIDES_BYTES:
+                raise httptools.HttpParserError("what has come is of no body")
+        except httptools.HttpParserError as error:
+            self.logger.debug("nonsense from a client: %s", error)
             self.send_400_response("Invalid HTTP request received.")
 
     def on_message_begin(self) -> None:
         """Note when the first byte of a request has come."""
-        if len(self.pipeline) >= MOST_AHEAD:
+        if len(self._unanswered()) > MOST_AHEAD:
             raise ValueError("too many requests are sent ahead")  # the parser's caller takes it for nonsense
         super().on_message_begin()
         scope: Message = self.scope  # type: ignore[assignment] # a member of our own
@@ -125,7 +136,16 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Have the request answered."""
         self._besides_bytes, self._in_head = 0, False
+        if self.parser.should_upgrade():
+            return  # it comes again
         super().on_headers_complete()
+        if self.cycle is not None:
+            self._asked.append(self.cycle)
+
+    def on_message_complete(self) -> None:
+        """Take the end of a request."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
@@ -133,9 +153,9 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer nonsense; when an answer is to come or has begun, nothing more can be said."""
-        cycle = self.cycle
-        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+        """Answer nonsense, unless it would be taken for another answer, or for a part of one."""
+        unanswered = self._unanswered()
+        if not unanswered or (len(unanswered) == 1 and not unanswered[0].response_started):
             self._tell(HTTPStatus.BAD_REQUEST, msg)
         self.transport.close()
 
@@ -184,6 +204,27 @@ class Connection(HttpToolsProtocol):
             self._tell(code, text)
         self.transport.abort()  # `close` would wait for a client that does not read
 
+    def _parse(self, data: bytes) -> None:
+        """Read what has come; clients that offer another protocol (`Upgrade`) are understood in this one.
+
+        httptools takes their bodies for the other protocol: so it reads such a head again, without the offer.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                raise httptools.HttpParserError("this is no proxy") from None
+            version = self.parser.get_http_version().encode()
+            fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
+            head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, b"".join(fields))
+            self._parse(head + data[offer.args[0] :])
+
+    def _unanswered(self) -> deque[RequestResponseCycle]:
+        while self._asked and self._asked[0].response_complete:
+            self._asked.popleft()
+        return self._asked
+
     def _tell(self, code: HTTPStatus, text: str) -> None:
         body = json.dumps({"error": text}).encode()
         head = f"HTTP/1.1 {code.value} {code.phrase}\r\ncontent-type: application/json\r\n"
@@ -219,6 +260,7 @@ class WebServer(uvicorn.Server):
                 loop="asyncio",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 server_header=False,
                 backlog=backlog,
                 timeout_keep_alive=round(connections.patience.idle_s),
