@@ -5,8 +5,8 @@
     python -m benchmarks.serving_overhead --against ../base --servers serve,uvicorn-httptools
 
 Servers are processes of their own, all around the same small network in ONNX Runtime on one thread, and take
-turns, round by round: `gapless serve`, and what `bare_servers` has: a bare application on its web server, with
-the engine there or in a process of its own, and on others.
+turns, round by round: `gapless serve`, and what `bare_servers` has: a bare application on its web server,
+with the engine there or in a process of its own, and on other web servers.
 What is added is the time of a call, as the client sees it on a connection that stays open, less what the
 engine took in the median. The processor's time is that of the server with all its processes, engine included.
 Servers whose packages are not installed are left out, and named. `--python`, `--mlserver`: interpreters that

@@ -2,8 +2,8 @@
 
 uvicorn ends a connection that is idle behind an answer. It waits for ever for a first request, for the rest
 of a head or a body, and for a client that does not take its answer; it counts such connections against those
-that ask; and it keeps what belongs to no body without a limit. So all connections are looked at once a second,
-those that have been silent longest make room for new ones, and what one sends besides bodies is counted.
+that ask; and it keeps what belongs to no body without a limit. So all of them are looked at once a second,
+those that have been silent longest make room for new ones, and what they send besides bodies is counted.
 """
 
 from __future__ import annotations
@@ -138,6 +138,9 @@ class Connection(HttpToolsProtocol):
         self._besides_bytes, self._in_head = 0, False
         if self.parser.should_upgrade():
             return  # it comes again
+        named = any(name == b"host" for name, _ in self.headers)
+        if not self.url.startswith(b"/") or (self.parser.get_http_version() == "1.1" and not named):
+            raise ValueError("it is of another server, or nobody says of which")
         super().on_headers_complete()
         if self.cycle is not None:
             self._asked.append(self.cycle)

@@ -18,7 +18,6 @@ from gapless.serving.messages import ARRIVAL, Application
 from tests.processes import soon
 
 
-
 class Echo:
     """Answers with what it is sent, and keeps the messages."""
 
@@ -216,6 +215,9 @@ def test_connections_end_where_one_of_both_says_so(text: bytes) -> None:
     "text",
     [
         b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+        head("http://x/"),
         b"\r\n" * 40_000,
         head("/", "Content-Length: -1"),
         head("/", "Content-Length: +1"),
