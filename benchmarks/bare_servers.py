@@ -85,8 +85,8 @@ def _taken(body: bytes | bytearray | memoryview, length: int) -> Any:
 def _answer(found: Any, engine_us: float) -> tuple[bytes, int]:
     """Return an answer, and how much of it is the JSON document."""
     blob = found.tobytes()
-    tensor = {"name": "y", "datatype": "FP32", "shape": list(found.shape)}
-    tensor["parameters"] = {"binary_data_size": len(blob)}
+    size = {"binary_data_size": len(blob)}
+    tensor = {"name": "y", "datatype": "FP32", "shape": list(found.shape), "parameters": size}
     told = json.dumps({"parameters": {"engine_us": engine_us}, "outputs": [tensor]}).encode()
     return told + blob, len(told)
 

@@ -80,8 +80,6 @@ class Connection(HttpToolsProtocol):
     `heard_s`, `heard_bytes`: when something last came, and how much did in all.
     """
 
-    cycle: RequestResponseCycle | None
-
     def __init__(self, kept: Connections, **how: Any) -> None:
         super().__init__(**how)
         self._kept = kept
@@ -142,8 +140,7 @@ class Connection(HttpToolsProtocol):
         if not self.url.startswith(b"/") or (self.parser.get_http_version() == "1.1" and not named):
             raise ValueError("it is of another server, or nobody says of which")
         super().on_headers_complete()
-        if self.cycle is not None:
-            self._asked.append(self.cycle)
+        self._asked.append(self.cycle)
 
     def on_message_complete(self) -> None:
         """Take the end of a request."""

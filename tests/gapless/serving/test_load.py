@@ -207,6 +207,15 @@ class Stalled:
         await self._app({**scope, "headers": [(b"host", b"localhost")]}, receive, send)
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_body_in_parts_is_read_as_one(app: App, told: bool) -> None:
+    sent = json_body(vector(1.5)).ljust(300)
+    parts = [sent[:1], b"", sent[1:40], sent[40:]]
+    headers = {"Content-Length": str(len(sent))} if told else {}
+    found = asyncio.run(asked(app, "POST", INFER, parts, headers))
+    assert (found.code, found.document["outputs"][0]["data"][0]) == (200, 2.5)
+
+
 def test_the_bodies_in_memory_are_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_UNCOUNTED_BYTES", 1_000)
     app.bodies = messages.Bodies(100_000)
