@@ -212,10 +212,7 @@ class Connection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
-            method = self.parser.get_method()
-            if method == b"CONNECT":
-                raise httptools.HttpParserError("this is no proxy") from None
-            version = self.parser.get_http_version().encode()
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
             fields = [b"%b: %b\r\n" % field for field in self.headers if field[0] != b"upgrade"]
             head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, b"".join(fields))
             self._parse(head + data[offer.args[0] :])

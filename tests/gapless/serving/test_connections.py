@@ -144,6 +144,16 @@ def test_each_phase_has_a_deadline() -> None:
     assert not server.connections.open
 
 
+def test_a_client_is_not_late_while_it_is_not_listened_to() -> None:
+    server = Server()
+    connection, transport = server.connect(HEAD.replace(b"5000", b"500000"), b"x" * 70_000)
+    server.pass_by(100)
+    assert not transport.gone
+    connection.flow.resume_reading()  # the application wants more
+    assert 20 < ended_after(server, transport) < 23
+    assert transport.written.startswith(b"HTTP/1.1 408 ")
+
+
 def test_drops_of_a_head_or_a_body_do_not_hold_it_open() -> None:
     server = Server()
     for parts, limit in (((b"POST",), 12), ((HEAD,), 23)):

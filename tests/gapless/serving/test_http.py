@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -217,6 +217,7 @@ def test_connections_end_where_one_of_both_says_so(text: bytes) -> None:
         b"nonsense\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
         b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: a\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         head("http://x/"),
         b"\r\n" * 40_000,
@@ -315,6 +316,7 @@ def test_what_is_asked_is_answered_before_a_server_ends() -> None:
         server.stop()
         try:
             assert idle.recv(1) == b""
+            sleep(0.5)  # uvicorn waits for 0.1 s in any case
         finally:
             release.set()
         assert answers(client, 1) == [(200, b"a")]
