@@ -186,11 +186,11 @@ class JointSearch:
         """
         if not self._measure.demanding or self._deadline.left_s is None:  # long orders would take minutes
             return
+        deadline = self._deadline.share(_REPAIRING)
         for context, _ in self.contexts:
             whole = map(context.schedule, serial_drafts(context))
-            if any(map(self._take, takewhile(lambda _: not self._deadline.passed, whole))):
+            if any(map(self._take, takewhile(lambda _: not deadline.passed, whole))):
                 break
-        deadline = self._deadline.share(_REPAIRING)
         for key, schedule in quick_schedules(self._problem, deadline):
             made: Schedule | None = schedule
             if key[0]:

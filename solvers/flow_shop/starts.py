@@ -79,10 +79,13 @@ def serial_drafts(context: DraftContext) -> Iterator[Draft]:
 def quick_schedules(problem: Problem, deadline: Deadline) -> list[tuple[Breach, Schedule]]:
     """Return what quick heuristics propose, with what it breaks: valid ones first, then by their values.
 
-    Of each heuristic there is as much as it would repair on its own.
+    Of each heuristic there is as much as it would repair on its own. After the deadline none is asked: with
+    many requests each of them takes long.
     """
     found: dict[Schedule, Breach] = {}
     for planner in QUICK:
+        if deadline.passed:
+            break
         own = list(planner.propose(problem, SolveOptions(), deadline))
         found |= {schedule: key for key, schedule in least_broken(problem, own, deadline)}
 

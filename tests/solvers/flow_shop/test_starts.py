@@ -14,7 +14,7 @@ from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import RequestOrder
 from gapless.profiler.platforms.workloads import shipped_workload
-from gapless.solvers.flow_shop import search
+from gapless.solvers.flow_shop import search, starts
 from gapless.solvers.flow_shop.samples import random_workload
 from gapless.solvers.flow_shop.search import JointSearch
 from gapless.solvers.flow_shop.starts import QUICK, inserted, quick_schedules, serial_drafts
@@ -126,6 +126,30 @@ def test_a_search_with_time_begins_with_what_is_repaired(monkeypatch: pytest.Mon
         found = JointSearch(problem, deadline=deadline)
         found._repair()
         assert (next(found._starts(context, bounds, NEVER)) == draft) is begins
+
+
+def test_with_many_requests_the_share_is_kept_before_repairs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each schedule that is measured takes a second here, and each heuristic ten."""
+    problem, now_s = under(lambda view: view.makespan_us() <= 1), [0.0]
+    took, asked = JointSearch._take, []
+
+    def take(self: JointSearch, schedule: Schedule) -> bool:
+        now_s[0] += 1.0
+        return took(self, schedule)
+
+    class Slow:
+        def propose(self, *_: object) -> list[Schedule]:
+            now_s[0] += 10.0
+            asked.append(now_s[0])
+            return []
+
+    monkeypatch.setattr(JointSearch, "_take", take)
+    monkeypatch.setattr(starts, "QUICK", (Slow(), Slow(), Slow()))
+    clock = Clock(lambda: now_s[0])
+    JointSearch(problem, deadline=Deadline(5.0, clock))._repair()
+    assert (now_s, asked) == ([2.0], [])
+    assert quick_schedules(problem, Deadline(15.0, clock)) == []
+    assert asked == [12.0, 22.0]
 
 
 @pytest.mark.parametrize("proof", search.Proof)
