@@ -77,9 +77,10 @@ def _shown(given: Table) -> tuple[Table, int]:
 
 
 def _drawn(cell: Cell, column: Column[Any]) -> tuple[str, str]:
-    """Return how a cell is set, and its text."""
-    kind = column.unit if column.unit in _KINDS else ""
-    return cell.tone if cell.tone not in (Tone.PLAIN, Tone.STRONG) else kind, clipped(column.text(cell))
+    """Return how a cell is set, and its text; what is long by its nature is shown whole."""
+    kind, text = column.unit if column.unit in _KINDS else "", column.text(cell)
+    text = text if kind is Unit.LONG else clipped(text)
+    return cell.tone if cell.tone not in (Tone.PLAIN, Tone.STRONG) else kind, text
 
 
 def _kept(blocks: Sequence[Block]) -> tuple[Block, ...]:

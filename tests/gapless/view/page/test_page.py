@@ -128,6 +128,14 @@ def test_the_page_says_how_it_was_made() -> None:
 
 
 @pytest.mark.slow
+def test_where_it_comes_from_is_told_whole() -> None:
+    subject = samples.small()
+    platform = subject.problem.platform
+    long = " ".join(f"clock {number} of the data sheet." for number in range(40))
+    problem = replace(subject.problem, platform=replace(platform, source=long))
+    assert long in Markup(report_page([replace(subject, problem=problem)])).text
+
+
 def test_several_subjects_are_compared_first() -> None:
     found = Markup(several())
     assert {"s1", "s2", "s3", "s4"} <= found.references
