@@ -89,7 +89,8 @@ def check_order_word(order: str) -> None:
 def _best(problem: Problem, options: SolveOptions) -> Problem:
     company = problem.costs if problem.by_set else (problem.costs, *(problem.co_run_costs or ()))[-1]
     plain = replace(_plain(problem), costs=company, co_run_costs=None)
-    moved = _in_order(problem, best_order(plain, with_parts(plain), options))
+    stateless = replace(plain, networks=tuple(replace(network, states=()) for network in plain.networks))
+    moved = _in_order(problem, best_order(plain, with_parts(stateless), options))
     if problem.co_run_costs is None:
         return moved
     before, after = (

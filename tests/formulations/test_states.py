@@ -130,3 +130,29 @@ def test_a_plan_that_cuts_a_recurrence_is_not_valid() -> None:
     assert plan is not None
     assert not gapless.check(free, plan)
     assert {violation.rule for violation in gapless.check(problem, plan)} == {"cut"}
+
+
+def test_a_better_order_of_the_layers_keeps_a_recurrence_together() -> None:
+    tensors = [
+        Tensor(name="x", bytes=4, source=-1, targets=(0, 2, 4)),
+        Tensor(name="h", bytes=4, source=-1, targets=(2,)),
+        Tensor(name="g", bytes=4, source=3, targets=(5,)),
+        *(Tensor(name=f"t{at}", bytes=4, source=at, targets=(at + 1,)) for at in (0, 2)),
+        *(Tensor(name=f"t{at}", bytes=4, source=at, targets=(5,)) for at in (1, 4)),
+    ]
+    network = Network(
+        name="net", layers=tuple(Layer(name=f"l{at}") for at in range(5)), tensors=tuple(tensors)
+    )
+    rows = {"l0": [1.0, 9.0], "l1": [9.0, 1.0], "l2": [1.0, 9.0], "l3": [1.0, 9.0], "l4": [9.0, 1.0]}
+    free = replace(gapless.table_problem(rows, ["npu", "gpu"], network="net"), networks=(network,))
+    problem = with_states(free, {"h": "g"})
+    better = gapless.graphs.with_layer_order(problem, "best")
+    assert better.network.states == problem.network.states
+    found, given = gapless.plan(better), gapless.plan(problem)
+    assert found.objective is not None
+    assert given.objective is not None
+    assert found.objective < given.objective
+    assert found.plan is not None
+    names = better.network.layer_names
+    (whole,) = [chunk for chunk in found.plan.chunks if "l2" in names[chunk.start : chunk.stop]]
+    assert "l3" in names[whole.start : whole.stop]
