@@ -57,7 +57,11 @@ def states_by_model(given: Mapping[str, States], models: Collection[str]) -> dic
                 )
             if name not in models:
                 raise InvalidInputError(f"--state names the model {shown(name)}; {meant(name, models)}")
-            found.setdefault(name, {})[own] = output
+            if (known := found.setdefault(name, {}).setdefault(own, output)) != output:
+                raise InvalidInputError(
+                    f"input {shown(own)} of {name!r} takes two states, {known} and {output}: give one; a "
+                    "plan that was made with --state needs no option"
+                )
     return found
 
 

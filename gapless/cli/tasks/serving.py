@@ -104,8 +104,7 @@ def opened(
         asked = find()
         found.append(asked)
         for network in () if asked.problem is None else asked.problem.networks:  # of a plan they are known
-            own = {state.input: state.output for state in network.states}
-            states[network.name] = own | states.get(network.name, {})
+            states[network.name] = {state.input: state.output for state in network.states}
         engine = resolve_engine(machine.engine, *asked.models)
         platform = None if asked.problem is not None else platform_of(machine, engine.name)
         with StepLine() as line:

@@ -352,6 +352,10 @@ def test_what_the_command_line_says_of_states() -> None:
     given = {"": {"net/h": "out", "a/b": "c"}}
     assert states_by_model({"": {"h": "out"}}, ["net"]) == {"net": {"h": "out"}}
     assert states_by_model(given, ["net"]) == {"net": {"h": "out", "a/b": "c"}}
+    known = {"net": {"h": "out"}}
+    assert states_by_model({"": {"h": "out", "c": "d"}} | known, ["net"]) == {"net": {"h": "out", "c": "d"}}
+    with pytest.raises(InvalidInputError, match="input 'h' of 'net' takes two states, other and out: give"):
+        states_by_model({"": {"h": "other"}} | known, ["net"])
     with pytest.raises(InvalidInputError, match="--state a/b=c: say of which model"):
         states_by_model(given, ["net", "two"])
 
