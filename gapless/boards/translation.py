@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,7 @@ class Translation:
 
     def text(self, text: str) -> str:
         """Return a text for people."""
-        for there, here in self._pairs():
-            text = text.replace(there, here)
-        return harmless(text)
+        return _told(text, self._pairs())
 
     def file(self, text: str) -> str:
         """Return the text of a file: in JSON, names are escaped."""
@@ -43,14 +41,25 @@ class Translation:
 
     def tree(self, value: Any) -> Any:
         """Return a JSON value."""
-        match value:
-            case str():
-                return self.text(value)
-            case list():
-                return [self.tree(each) for each in value]
-            case dict():
-                return {self.text(str(name)): self.tree(each) for name, each in value.items()}
-        return value
+        pairs = self._pairs()
+
+        def told(each: Any) -> Any:
+            match each:
+                case str():
+                    return _told(each, pairs)
+                case list():
+                    return [told(one) for one in each]
+                case dict():
+                    return {_told(str(name), pairs): told(one) for name, one in each.items()}
+            return each
+
+        return told(value)
+
+
+def _told(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    for there, here in pairs:
+        text = text.replace(there, here)
+    return harmless(text)
 
 
 def _escaped(text: str, ascii_only: bool) -> str:  # noqa: FBT001 - as json.dumps calls it

@@ -37,3 +37,16 @@ def test_a_board_cannot_steer_the_terminal(hostile: str) -> None:
     assert shown.endswith("after")
     assert shown.isprintable()
     assert shown == harmless(shown)
+
+
+def test_a_large_answer_finds_its_paths_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Translation] = []
+    pairs = Translation._pairs
+
+    def counted(self: Translation) -> list[tuple[str, str]]:
+        asked.append(self)
+        return pairs(self)
+
+    monkeypatch.setattr(Translation, "_pairs", counted)
+    assert THERE.tree([{"path": f"{GROUP}/net.onnx"}] * 1000) == [{"path": "models/net.onnx"}] * 1000
+    assert len(asked) == 1  # each asks for the current folder and sorts
