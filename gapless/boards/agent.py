@@ -98,11 +98,11 @@ def _take(master: Master, shelf: Shelf, folder: Path, order: Order) -> None:
     for number in missing:
         with shelf.group(group_digest(groups[number])) as place:
             for file in groups[number]:
-                receive(file, place / file.name, master.pieces(file.size_bytes))
+                receive(file, place / file.name, master.content(file.size_bytes))
     part = folder.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
     for file in seed:
-        receive(file, part / Path(file.name).name, master.pieces(file.size_bytes))
+        receive(file, part / Path(file.name).name, master.content(file.size_bytes))
     if seed:
         part.rename(folder)
     folder.mkdir(exist_ok=True)

@@ -5,7 +5,8 @@ what to do (`Order`), says which files it lacks (`Need`), takes their bytes, run
 it says besides its answer (`Line`) and what its run says of itself (`About`), while it may be interrupted
 (`Interrupt`); says how it ended and what was written (`Ended`), sends the files that are wanted (`Want`), and
 forgets all of it when nothing is wanted any more. `Refused` takes the place of any message of the board.
-Signs of life, which are empty lines, come from both sides, but not between the bytes of files.
+`Content` stands before the bytes of each file: signs of life, which are empty lines, come from both sides at
+any time, but not between those bytes.
 """
 
 from __future__ import annotations
@@ -118,6 +119,11 @@ class Want(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Content(Message):
+    """The bytes of a file follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Message):
     """Why a board does not go on."""
 
@@ -125,7 +131,7 @@ class Refused(Message):
 
 
 _KINDS: dict[str, type[Message]] = {
-    kind.__name__: kind for kind in (Order, Need, Line, About, Interrupt, Ended, Want, Refused)
+    kind.__name__: kind for kind in (Order, Need, Line, About, Interrupt, Ended, Want, Content, Refused)
 }
 
 _READY = struct.Struct(">cI")
@@ -227,15 +233,15 @@ class Channel:
 
     def ready(self) -> Ready:
         """Wait for how a board names itself, or for its refusal."""
-        head = next(self.pieces(1))
+        head = next(self._pieces(1))
         if head != b"R":
             self._came[:0] = head
             raise self.wrong(f"{type(self.next()).__name__} where Ready was expected")
-        _, size = _READY.unpack(head + b"".join(self.pieces(_READY.size - 1)))
+        _, size = _READY.unpack(head + b"".join(self._pieces(_READY.size - 1)))
         if size > MAX_MESSAGE_BYTES:
             raise self.wrong(f"a message of {size} bytes")
         try:
-            tree = json_tree(b"".join(self.pieces(size)), "a message")
+            tree = json_tree(b"".join(self._pieces(size)), "a message")
             return parse_tree(tree, Ready, wrong="the message Ready is not valid")
         except InvalidInputError as error:
             raise self.wrong(str(error)) from None
@@ -251,6 +257,7 @@ class Channel:
         """Send the bytes of a file, as many as were announced; `sent` is told the size of each piece."""
         left = listed.size_bytes
         with path.open("rb") as file:
+            self.say(Content())
             while left and (piece := file.read(min(left, _READ_BYTES))):
                 self._send(piece)
                 left -= len(piece)
@@ -258,8 +265,12 @@ class Channel:
         if left:
             raise InvalidInputError(f"{path} changed while it was sent")
 
-    def pieces(self, size: int) -> Iterator[bytes]:
-        """Yield the bytes of a file of some size."""
+    def content(self, size: int) -> Iterator[bytes]:
+        """Yield the bytes of a file of some size, past signs of life that came before it."""
+        self.told(Content)
+        yield from self._pieces(size)
+
+    def _pieces(self, size: int) -> Iterator[bytes]:
         while size:
             while not self._came:
                 self.wait()
@@ -294,7 +305,7 @@ class Channel:
         try:
             while readable([self._source], SILENCE_S) and (data := os.read(self._source, _READ_BYTES)):
                 self._came += data
+                for _ in self.arrived():
+                    pass
         except OSError:
-            pass
-        for _ in self.arrived():
             pass

@@ -297,7 +297,7 @@ class _Session:
         received = {}
         for name, listed in wanted.items():
             received[name] = scratch / name
-            receive(listed, scratch / name, connection.pieces(listed.size_bytes))
+            receive(listed, scratch / name, connection.content(listed.size_bytes))
             if name != ANSWER:
                 _check(connection.address, scratch / name)
         answer = received.pop(ANSWER).read_bytes()

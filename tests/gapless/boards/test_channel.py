@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.boards import channel
-from gapless.boards.channel import Channel, Ended, Line, Message, Need, Ready, Refused, Want
+from gapless.boards.channel import Channel, Content, Ended, Line, Message, Need, Ready, Refused, Want
 from gapless.boards.shelf import Listed
 from gapless.formulations.errors import InvalidInputError
 
@@ -54,11 +54,12 @@ def hearing(*pieces: bytes) -> End:
 @given(st.lists(st.text(max_size=50)), st.binary(max_size=300), st.integers(1, 50))
 def test_messages_and_files_survive_being_cut_anywhere(texts: list[str], content: bytes, step: int) -> None:
     told: list[Message] = [Line(text=text) for text in texts]
-    whole = channel.greeted(READY) + b"".join(b"\n" + channel.encoded(one) for one in told) + content
+    told_before = b"".join(b"\n" + channel.encoded(one) for one in [*told, Content()])
+    whole = channel.greeted(READY) + told_before + content
     end = hearing(*(whole[at : at + step] for at in range(0, len(whole), step)))
     assert end.ready() == READY
     assert [end.next() for _ in told] == told
-    assert b"".join(end.pieces(len(content))) == content
+    assert b"".join(end.content(len(content))) == content
     with pytest.raises(Lost, match="lost"):
         end.next()
 
@@ -109,3 +110,25 @@ def test_a_file_that_changes_while_it_is_sent_is_no_whole_file(tmp_path: Path) -
 def test_a_later_version_may_say_more() -> None:
     line = channel.encoded(Ended(code=0, files=())).replace(b"}", b', "seconds": 1}')
     assert hearing(line).told(Ended) == Ended(code=0, files=())
+
+
+def test_signs_of_life_before_a_file_are_not_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"\nabc")
+    source, target = os.pipe()
+    giver = End(os.open(os.devnull, os.O_RDONLY), target)
+    giver._said_s -= 2 * channel.ALIVE_EVERY_S
+    giver.alive()  # as after a while in which the other side checked what it has
+    giver.give(Listed.of("a", path), path)
+    assert b"".join(End(source, os.open(os.devnull, os.O_WRONLY)).content(4)) == b"\nabc"
+
+
+def test_a_side_that_listens_no_more_is_not_heard_without_end() -> None:
+    said = [b"x" * channel.MAX_MESSAGE_BYTES] * 8
+    end = hearing(*said)
+    closed, end._target = os.pipe()
+    os.set_blocking(end._target, False)
+    os.close(closed)
+    with pytest.raises(Lost, match="without an end"):
+        end.say(Want())
+    assert len(end._came) < 2 * channel.MAX_MESSAGE_BYTES

@@ -65,7 +65,8 @@ def said(  # noqa: PLR0917 - what it says, in its order
     every = {"answer.json": out, **files}
     found = {"code": 0, "files": [listed(name, content) for name, content in every.items()]}
     found |= ended or {}
-    return b"".join([greeting(ready), line("Need", **need), more, line("Ended", **found), *every.values()])
+    contents = (line("Content") + content for content in every.values())
+    return b"".join([greeting(ready), line("Need", **need), more, line("Ended", **found), *contents])
 
 
 def strange(
