@@ -18,7 +18,7 @@ _ROOM = 6
 """Columns of the terminal in which words are broken so that the names of the rows stay whole."""
 
 _ENDLESS = 100_000
-_LIFTED = frozenset(("ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB"))
+_LIFTED = frozenset(("ns", "us", "ms", "s", "B", "KiB", "MiB", "GiB", "TiB", "M"))
 """Units that can stand in a header instead of in every cell."""
 
 

@@ -356,6 +356,15 @@ def test_this_machine_as_a_platform(cli: Cli, tmp_path: Path) -> None:
     assert "points 307200x3" in cli("list", "networks").out
 
 
+def test_networks_with_one_input_have_a_line_each_on_80_columns(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli("list", "networks").out.splitlines()
+    (line,) = (line for line in lines if "efficientdet-lite0" in line)
+    assert "image 1x3x320x320" in line
+
+
 @pytest.mark.slow
 def test_doctor_tells_engines_and_permissions(cli: Cli) -> None:
     document = cli("doctor", "--json").document
