@@ -294,8 +294,12 @@ def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
         raise InvalidInputError(
             f"states are kept by a stream of one network, the problem has {len(problem.networks)}"
         )
-    kept = [State(input=taken, output=made) for taken, made in states.items()]
-    return replace(problem, networks=(problem.network.with_states(kept),))
+    return replace(problem, networks=(problem.network.with_states(states_of(states)),))
+
+
+def states_of(states: Mapping[str, str]) -> list[State]:
+    """Return states, which are given by the inputs that take them."""
+    return [State(input=taken, output=made) for taken, made in states.items()]
 
 
 def with_passage(problem: Problem, passage: str = "any") -> Problem:

@@ -65,7 +65,7 @@ from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .layer_orders import check_order_word, with_layer_order
 from .models import open_model
 from .partitions import with_parts
-from .problems import with_pipelines, with_states
+from .problems import states_of, with_pipelines, with_states
 from .rounds import LoopStop
 from .samples import named_with
 from .side_by_side import with_side_by_side
@@ -144,10 +144,11 @@ def check_layer_order(
     return order
 
 
-def _check_state(state: object, *, rounds: int, pipelines: object, groups: object) -> None:
+def _check_state(state: object, *, rounds: int, pipelines: object, groups: object, order: str) -> None:
     """Refuse what states of requests cannot be kept by."""
-    several = rounds if rounds > 1 else None
-    for name, given in (("pipelines", pipelines), ("groups", groups), ("rounds", several)):
+    several, free = rounds if rounds > 1 else None, order if order == "free" else None
+    about = {"pipelines": pipelines, "groups": groups, "rounds": several, "layer_order": free}
+    for name, given in about.items():
         if state and given is not None:
             raise InvalidInputError(f"{name}={given} knows nothing of states: leave it out, or state")
 
@@ -449,11 +450,13 @@ def tune(
     check_backends(backends)
     goal = checked(subject, objective, rounds=rounds, sustain_s=sustain_s, pipelines=pipelines, groups=groups)
     order = check_layer_order(layer_order, rounds=rounds, pipelines=pipelines, groups=groups)
-    _check_state(state, rounds=rounds, pipelines=pipelines, groups=groups)
+    _check_state(state, rounds=rounds, pipelines=pipelines, groups=groups, order=order)
     traded = check_traded(pareto, backends, rounds=rounds, distance=distance, objective=objective)
     with ExitStack() as stack:
         report = stack.enter_context(shown_on_terminal(report))
         models = named_with(opened(subject, order, in_pieces=groups is not None), samples)
+        for each in models.values():
+            each.network.with_states(states_of(state or {}))  # refused before anything is profiled
         found, units = units_of(subject, platform, engine, models, grouped=groups is not None, traded=traded)
         kept = open_store(store, stack)
         how: dict[str, Any] = {"store": kept, "resume": resume, "report": report}

@@ -18,7 +18,7 @@ from gapless.executor.runner import Budget
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.cycles import cycle_of
 from gapless.formulations.deployment import Deployment
-from gapless.formulations.errors import InvalidPlanError, UnitLostError
+from gapless.formulations.errors import InvalidInputError, InvalidPlanError, UnitLostError
 from gapless.formulations.network import State
 from gapless.formulations.plan import Chunk
 from gapless.formulations.problem import Problem
@@ -172,3 +172,25 @@ def test_a_gru_is_planned_and_run(tmp_path: Path, passage: str) -> None:
             assert np.allclose(found["h_out"], state, rtol=1e-3, atol=1e-5)
     deployment = pipeline.deployment
     assert deployment.streams[0].states == STATES
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"state": {"h": "hout"}}, "state h=hout: it has no output 'hout'; did you mean h_out"),
+        ({"state": {"h": "h_out"}, "layer_order": "free"}, "layer_order=free knows nothing of states"),
+        ({"state": {"h": "h_out"}, "pipelines": "many"}, "pipelines=many knows nothing of states"),
+        ({"state": {"h": "h_out"}, "rounds": 2}, "rounds=2 knows nothing of states"),
+    ],
+)
+def test_tuning_refuses_states_before_it_measures(
+    monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], why: str
+) -> None:
+    def measured(*_: object, **__: object) -> None:
+        raise AssertionError("it is profiled")
+
+    monkeypatch.setattr("gapless.api.tuning.take_profile", measured)
+    with pytest.raises(InvalidInputError, match=why):
+        gapless.tune(FILE, platform=PLATFORM, **asked)
+    with pytest.raises(AssertionError, match="it is profiled"):
+        gapless.tune(FILE, platform=PLATFORM, state={"h": "h_out"})
