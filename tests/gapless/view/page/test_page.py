@@ -136,6 +136,13 @@ def test_where_it_comes_from_is_told_whole() -> None:
     assert long in Markup(report_page([replace(subject, problem=problem)])).text
 
 
+@pytest.mark.slow
+def test_heat_maps_of_several_networks_have_one_legend() -> None:
+    text = page("workload")
+    assert text.count('<div class="heat"') > 1
+    assert text.count("short to long") == 1
+
+
 def test_several_subjects_are_compared_first() -> None:
     found = Markup(several())
     assert {"s1", "s2", "s3", "s4"} <= found.references
