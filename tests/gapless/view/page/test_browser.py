@@ -402,6 +402,19 @@ def test_the_proofs_of_a_sweep_are_walked_by_keys(opened: Open) -> None:
 
 
 @pytest.mark.slow
+def test_notes_of_narrow_tables_stand_below_their_values(opened: Open) -> None:
+    found = opened(
+        sweep_page(SweepResult(sweep=Sweep(problems=("x",)), rows=ROWS, total=6)),
+        """
+        const note = document.querySelector('.many td > .tag + .aside');
+        found.left = [note, note.previousElementSibling].map(one => one.getBoundingClientRect().left);
+        """,
+        width=500,
+    )
+    assert found["left"][0] == found["left"][1]
+
+
+@pytest.mark.slow
 def test_all_blocks_are_listed_when_asked_for(opened: Open) -> None:
     found = opened(
         report_page([samples.measured()]),
