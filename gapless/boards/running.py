@@ -209,14 +209,15 @@ class _Session:
         connection.step = f"while results were brought back from {board}"
         out, brought = self._bring(ended, translation)
         connection.say(Want())
-        same = version == __version__
-        note = f"{board} has gapless {version}, here is {__version__}: better install the same"
+        notes = list(self.packing.notes)
+        if version != __version__:
+            notes.append(f"{board} has gapless {version}, here is {__version__}: better install the same")
         return Ran(
             board=board,
             code=ended.code,
             out=out,
             translation=translation,
-            notes=() if same else (note,),
+            notes=tuple(notes),
             copied_bytes=copied,
             brought_bytes=brought,
         )

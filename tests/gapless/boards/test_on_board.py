@@ -92,6 +92,7 @@ def test_what_was_tuned_there_runs_there(
     assert run.code == 0, run.err
     assert "numbers agree with the uncut model" in run.err
     assert f"wrote {trace}" in run.err.replace("\n", "")
+    assert f"its problem is {out / 'problem.json'}" in run.err.replace("\n", "")
     assert json.loads(measured.read_text())["requests"] == 20
     assert json.loads(trace.read_text())["traceEvents"]
     assert str(board.shelf) not in run.out + run.err
