@@ -36,6 +36,7 @@ def problem_blocks(
     `layers`: which layers of one network; None: all.
     """
     provenance = problem.costs.provenance
+    states = " ".join(str(state) for network in problem.networks for state in network.states)
     yield title(problem)
     yield units(problem.platform)
     yield from presenter_of(problem).problem_parts(problem, layers=layers, plan=plan)
@@ -43,6 +44,7 @@ def problem_blocks(
         ("objective", str(problem.objective)),
         ("limits", limits_words(problem)),
         ("rules", "; ".join(rule.text or rule.name for rule in problem.rules) or "none"),
+        *([("states", states)] if states else []),
         ("features", ", ".join(sorted(problem.features)) or "none"),
         ("plans", "at most " + (f"{plans:,}" if plans < 10**15 else f"10^{ceil(log10(plans))}")),
         ("batch", f"{problem.costs.batch}"),
