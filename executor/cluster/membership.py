@@ -138,7 +138,7 @@ class Membership(Closing):
         """Start a cluster of this process's own on this machine: one node a device, and the head.
 
         `nodes`: the devices, see `nodes.parse_local_nodes`; `report`: told of each node that has started.
-        Raises EngineUnavailableError: ray is not installed.
+        Raises EngineUnavailableError: Ray is not installed.
         Raises PlacementError: quotas are not permitted here, or the system cannot hold several nodes.
         Raises ExecutionError: a node did not start, or this process is in a cluster already.
         """
@@ -181,7 +181,7 @@ class Membership(Closing):
 
         `address`: "HOST:PORT" of its head; `allow_no_token`: whether a cluster that takes orders from
         everybody is good enough; `need_devices`: whether a node has to be a device; other work needs none.
-        Raises EngineUnavailableError: ray is not installed.
+        Raises EngineUnavailableError: Ray is not installed.
         Raises InvalidInputError: the address cannot be read, or no token is there.
         Raises ExecutionError: nobody answers, the token is wrong, versions differ, or no node is a device.
         """
