@@ -87,22 +87,24 @@ class BranchAndPrice:
         return company_of(self._shop, self._whole.kinds(self._shop.chain_of))
 
     def prove(self, deadline: Deadline, most_programs: float, on_bound: Callable[[int], None]) -> bool:
-        """Split what can be better; return whether nothing is left.
+        """Split what can be better; return whether nothing is left. Asked again, it goes on.
 
         `deadline`, `most_programs`: when to give up: at a time, or after this number of linear programs.
         """
         self._deadline = deadline
-        self._add(self._whole, 0, None)
+        if not self._open:
+            self._add(self._whole, 0, None)
         while self._open and self._open[0][0] <= self._most:
             on_bound(self._open[0][0])
             if deadline.passed or self._programs >= most_programs:
                 return False
-            bound_us, _, part, program = heapq.heappop(self._open)
+            bound_us, number, part, program = heapq.heappop(self._open)
             split = self._split(part, program)
             if split is not None:
                 gained = [self._add(half, bound_us, program) for half in split.halves(part)]
                 self._splits.learn(split, sum(gained))
             elif deadline.passed:
+                heapq.heappush(self._open, (bound_us, number, part, program))
                 return False
         return True
 

@@ -279,13 +279,11 @@ class JointSearch:
             self.bounds = self.kept.best[1:]
         return self.proved
 
-    @cached_property
-    def _proving(self) -> float:
-        """The share of the time for proofs: a small one where rules keep plans far from the bounds."""
+    def _is_unlikely(self, number: int) -> bool:
+        """Return whether rules may keep plans far from the bound of a context, so that there is no proof."""
         best = self.kept.best
         hard = self._measure.demanding and self._proof is not Proof.ALWAYS
-        far = hard and best is not None and best[1] > _FAR * self.bounds[0]
-        return _UNLIKELY if far else _PROVING
+        return hard and best is not None and best[1] > _FAR * self._least[number]
 
     @cached_property
     def _parts(self) -> list[BranchAndPrice]:
@@ -302,12 +300,18 @@ class JointSearch:
 
     def _prove(self, number: int) -> bool:
         """Look for the proof in one context."""
-        done, deadline = False, self._deadline.share(self._proving / (len(self.contexts) - number))
+        unlikely, left = self._is_unlikely(number), len(self.contexts) - number
+        done, deadline = False, self._deadline.share((_UNLIKELY if unlikely else _PROVING) / left)
         if self._measure.is_longest_path or not self._parts:
             done = self._walk(*self.contexts[number], deadline)
         if self._parts and not done:
             most = _PROGRAMS if self._deadline.left_s is None else math.inf
-            done = self._parts[number].prove(deadline, most, partial(self._raise, number))
+            prove = partial(
+                self._parts[number].prove, most_programs=most, on_bound=partial(self._raise, number)
+            )
+            done = prove(deadline)
+            if not done and unlikely and not self._is_unlikely(number):  # its bounds have come near meanwhile
+                done = prove(self._deadline.share(_PROVING / left))
         if done:
             best = self.kept.best
             self._raise(number, FORBIDDEN if best is None else best[1])

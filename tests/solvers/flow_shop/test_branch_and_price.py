@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from gapless.solvers.flow_shop.contention_bound import contention_bound
 from gapless.solvers.flow_shop.draft import Places
 from gapless.solvers.flow_shop.part import Part
 from gapless.solvers.flow_shop.search import JointSearch, Proof
-from gapless.solvers.flow_shop.splits import Splits, even_split
+from gapless.solvers.flow_shop.splits import Split, Splits, even_split
+from gapless.solvers.protocol import Clock, Deadline
 
 Traded = tuple[Schedule, list[Places]]
 
@@ -69,6 +71,35 @@ def test_bounds_are_no_higher_than_the_optimum_and_meet_it(
     if proved:
         assert (best and best[1:]) == least
     assert proved or few == 0
+
+
+def test_a_proof_that_is_interrupted_goes_on_without_losing_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branch_and_price, "_FEW_PLANS", 0)
+    monkeypatch.setattr(branch_and_price, "_FEW_ORDERS", 1)
+    now_s, draw, split = [0.0], random.Random(1), BranchAndPrice._split
+
+    def in_time(self: BranchAndPrice, *known: Any) -> Split | None:
+        if draw.random() < 0.5:
+            return split(self, *known)
+        now_s[0] += 1.0
+        return None
+
+    monkeypatch.setattr(BranchAndPrice, "_split", in_time)
+    interrupted = 0
+    for seed in range(40):
+        problem = small_workload(seed).with_objective("makespan")
+        search = JointSearch(problem, proof=Proof.PRICED)
+        if not search.provable or len(search.contexts) != 1:
+            continue
+        (part,) = search._parts
+        while not part.prove(Deadline(1.0, Clock(lambda: now_s[0])), 1_000, lambda _: None):
+            interrupted += 1
+            if part._programs >= 1_000:
+                break
+        else:
+            best = search.kept.best
+            assert (best and best[1:]) == optima(problem, ("makespan",)), seed
+    assert interrupted > 20
 
 
 def test_the_workload_of_the_readme_is_proved() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -197,17 +198,18 @@ def test_rules_about_who_runs_when_are_kept_from_the_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("makespan_us", "ruled", "proof", "share_s"),
+    ("makespan_us", "ruled", "proof", "shares_s"),
     [
-        (105, True, Proof.PRICED, 40.0),
-        (120, True, Proof.PRICED, 10.0),
-        (None, True, Proof.PRICED, 40.0),
-        (120, False, Proof.PRICED, 40.0),
-        (120, True, Proof.ALWAYS, 40.0),
+        (105, True, Proof.PRICED, [40.0]),
+        (120, True, Proof.PRICED, [10.0, 40.0]),  # meanwhile it has come near
+        (140, True, Proof.PRICED, [10.0]),
+        (None, True, Proof.PRICED, [40.0]),
+        (120, False, Proof.PRICED, [40.0]),
+        (120, True, Proof.ALWAYS, [40.0]),
     ],
 )
 def test_under_rules_a_proof_has_little_time_where_none_is_in_sight(
-    makespan_us: int | None, ruled: bool, proof: Proof, share_s: float, monkeypatch: pytest.MonkeyPatch
+    makespan_us: int | None, ruled: bool, proof: Proof, shares_s: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bounds know no rules: where the best plan is far from them, the search has the time."""
     problem = random_workload(3, 3, 1, slowdown=True)
@@ -216,14 +218,16 @@ def test_under_rules_a_proof_has_little_time_where_none_is_in_sight(
     allowed_s = []
 
     class Part:
-        def prove(self, deadline: Deadline, *_: object) -> bool:
+        def prove(self, deadline: Deadline, most_programs: float, on_bound: Callable[[int], None]) -> bool:
             allowed_s.append(deadline.left_s)
+            on_bound(112)
             return False
 
     monkeypatch.setattr(JointSearch, "bounds", (100,))
+    monkeypatch.setattr(JointSearch, "_least", [100])
     monkeypatch.setattr(JointSearch, "_parts", [Part()])
     found = JointSearch(problem, deadline=Deadline(50.0, Clock(lambda: 0.0)), proof=proof)
     if makespan_us is not None:
         found.kept.add((0, makespan_us), Schedule((0, 1, 2), ()))
     assert not found.prove()
-    assert allowed_s == [share_s]
+    assert allowed_s == shares_s
