@@ -8,8 +8,9 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from importlib.util import find_spec
-from time import perf_counter
+from time import monotonic_ns, perf_counter
 from typing import Any
 
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
@@ -271,7 +272,7 @@ class GrpcServer:
 
     async def _infer(self, _: Method, context: Any) -> None:
         with self._bodies.held() as body:
-            message = await self._read(context)
+            message, arrival_ns = await self._read(context), monotonic_ns()
             body.count(message.ByteSize())
             model, interface = self._service.accepting(message.model_name, message.model_version)
             if is_small(message):
@@ -281,7 +282,8 @@ class GrpcServer:
             del message
             inputs = request.inputs.complete(interface.inputs, memoryview(binary))
             del binary
-            served = await self._service.served(model, inputs, request.wishes, body.release)
+            wishes = replace(request.wishes, arrival_ns=arrival_ns)
+            served = await self._service.served(model, inputs, wishes, body.release)
             found, size = answer_message(interface, request, served, compared=model.compared)
             body.count(size, taken=True)
             await context.write(found)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -117,6 +118,15 @@ def raw(model: str = "net", value: float = 1.0, **changes: Any) -> Any:
 def numbers(answer: Any) -> list[float]:
     (data,) = answer.raw_output_contents
     return [float(value) for value in np.frombuffer(data, np.float32)]
+
+
+def test_latency_counts_from_the_whole_message_on(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly(*words: Any) -> Any:
+        time.sleep(0.2)
+        return read_message(*words)
+
+    monkeypatch.setattr(grpc_server, "read_message", slowly)
+    assert client("ModelInfer", raw()).parameters["latency_us"].int64_param >= 200_000
 
 
 def published_message(name: str) -> Any:
