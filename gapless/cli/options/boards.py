@@ -101,6 +101,6 @@ def _ran(
 
 def _show(text: str) -> None:
     """Write at once what a board says, in the place of the line that tells how far it is."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RuntimeError):  # the last: Ctrl-C came in the middle of a write
         sys.stderr.write(f"{ERASE}{text}" if sys.stderr.isatty() else text)
         sys.stderr.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import signal
 import struct
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from gapless.boards.checks import diagnose_board
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.boards.translation import harmless
+from gapless.cli.options import boards
 from gapless.executor.progress import Step
 from gapless.formulations.errors import (
     BoardError,
@@ -347,3 +349,25 @@ def test_a_slow_command_is_no_hung_agent(tmp_path: Path, monkeypatch: pytest.Mon
     ends_at = whole.index(b'{"is": "Ended"')
     (tmp_path / "rest").write_bytes(whole[ends_at:])
     assert run_there(strange(tmp_path, whole[:ends_at], then=beats), "tools version", ()).code == 0
+
+
+def test_ctrl_c_in_the_middle_of_a_line_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Raw(io.RawIOBase):
+        pressed = False
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            if not self.pressed:
+                self.pressed = True
+                signal.raise_signal(signal.SIGUSR1)
+            return len(data)
+
+    stream = io.TextIOWrapper(io.BufferedWriter(Raw()), line_buffering=True)
+    monkeypatch.setattr(sys, "stderr", stream)
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: boards._show("interrupted\n"))
+    try:
+        boards._show("a line\n")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
