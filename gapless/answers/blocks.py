@@ -12,6 +12,7 @@ from enum import Flag, StrEnum, auto
 from operator import itemgetter
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from ..formulations.errors import InvalidInputError
 from ..formulations.terms import Dimension
 from .charts import Bars, Gantt, HeatMap, Plane
 from .graph_drawing import GraphDrawing
@@ -228,7 +229,12 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
                 return True
             case Gantt() | LayerMap():
                 return bool(place & Shown.TERMINAL)
-        return bool(place & Shown.PAGES)
+            case Plane() | Bars() | GraphDrawing():
+                return bool(place & Shown.PAGES)
+        raise InvalidInputError(
+            f"{type(block).__name__!r} is no block: presenters return sentences, tables, sections and charts "
+            "of gapless.answers"
+        )
 
     return tuple(filter(there, blocks))
 

@@ -10,6 +10,7 @@ from io import StringIO
 
 import pytest
 from rich.console import Console, Group
+from rich.text import Text
 
 import gapless
 from gapless.answers import comparing, coordination, explaining, standings, sweeps, tuning
@@ -25,6 +26,7 @@ from gapless.answers.blocks import (
     Table,
     Tone,
     Unit,
+    kept,
     said,
     table,
     with_unused,
@@ -34,6 +36,7 @@ from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.tuning.trials import Failure
+from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.printing import printable
 from gapless.view.explaining.explain import explain
 from gapless.view.explaining.explanation import Explanation
@@ -242,6 +245,12 @@ def test_strangers_cannot_steer_files() -> None:
         assert "\x1b" not in text
     assert "a\\|b" in markdown_text(table("", columns, ["x"]))
     assert table_csv(table("", columns, ["@x"])).splitlines()[1].startswith("'@x")
+
+
+@pytest.mark.parametrize("place", [Shown.BRIEF, Shown.PAGE])
+def test_what_is_no_block_is_refused_not_left_out(place: Shown) -> None:
+    with pytest.raises(InvalidInputError, match="'Text' is no block"):
+        kept([Sentence("a"), Text("of an older presenter")], place)  # type: ignore[list-item]
 
 
 def test_values_as_text() -> None:
