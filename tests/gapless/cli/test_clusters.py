@@ -199,7 +199,7 @@ def test_what_is_lost_while_a_plan_runs_is_told(
         yield running.Work(problem=problem, pipeline=pipeline, models={}, requests=(), notes=notes)
 
     monkeypatch.setattr(running, "opened", opened)
-    monkeypatch.setattr(running.Work, "predicted", lambda work: None)
+    monkeypatch.setattr(running, "predicted", lambda problem, deployment: None)
     run = cli("run", plan, "--local", "2", "--requests", "5")
     assert run.code == 0, run.err
     told = "2026-11-27T10:00:00+00:00: device 'b' is lost: its power was cut; from then on [0-6 a] ran"
