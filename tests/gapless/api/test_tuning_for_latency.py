@@ -79,7 +79,7 @@ def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
     text = page.read_text()
     assert "has an unqueued latency of" in text
     assert "The latency counts first, so one request was run at a time." in text
-    assert "Share of the unqueued latency." in text
+    assert "Share of the unqueued latency that each unit is busy" in text
 
 
 def test_the_figures_leave_out_what_is_about_pipelines() -> None:

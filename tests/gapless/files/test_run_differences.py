@@ -107,7 +107,7 @@ def test_a_report_of_two_runs_shows_the_differences(
     monkeypatch.setenv("COLUMNS", "200")
     shown = cli("report", *folders, *words).out
     assert "beyond the noise" in shown
-    assert "the same in both: networks" in shown
+    assert "The same in both: networks" in shown
     text = page.read_text()
     for word in ("Two runs:", "What differs", "beyond the noise", "simulated pixel7a (costs: isolated)"):
         assert word in text
