@@ -154,7 +154,7 @@ class Origin:
 
     asked: Mapping[str, str]
     """How the problem was named: by the name of an option, what was given for it; empty if not at all."""
-    rules: tuple[RuleDocument, ...] = ()  # its rules
+    rules: tuple[RuleDocument, ...] = ()
     opaque_rules: tuple[str, ...] = ()  # names of its opaque rules
     fingerprint: str | None = None
     """Its fingerprint; None: not known, or in the form of an earlier version, which cannot be compared."""

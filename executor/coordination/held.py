@@ -42,7 +42,7 @@ Routes = Sequence[Sequence[Chunk]]
 class Offer:
     """What a network could be served by."""
 
-    sections: tuple[Section, ...]  # its sections
+    sections: tuple[Section, ...]
     bytes: Mapping[Key, int]
     """What each chunk on each unit needs, where that is possible; with a plan only the chunks of the plan."""
     planned: bool  # whether they are those of a plan
@@ -58,7 +58,7 @@ class HeldNetwork:
     """A network as it is held."""
 
     model: Model  # what it is
-    sections: tuple[Section, ...]  # its sections
+    sections: tuple[Section, ...]
     keys: frozenset[Key]  # its chunks: first section, one past the last, and index of the unit
     sessions: Mapping[Key, tuple[SessionSpec, ...]]  # the sessions of each chunk
     layout: SlotLayout  # of its task slots

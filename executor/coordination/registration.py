@@ -108,7 +108,7 @@ _MEASURING_NS = 200_000_000
 class Registered:
     """A model as it can be asked for."""
 
-    name: str  # its name
+    name: str
     network: int  # index of its network: the same network registered twice is held once
     held: HeldNetwork  # its network
     deadline_us: int | None  # by when after their arrival requests have to be done; None: no deadline

@@ -299,6 +299,12 @@ def with_states(problem: Problem, states: Mapping[str, str]) -> Problem:
 
 def states_of(states: Mapping[str, str]) -> list[State]:
     """Return states, which are given by the inputs that take them."""
+    if not isinstance(states, Mapping) or not all(
+        isinstance(name, str) for pair in states.items() for name in pair
+    ):
+        raise InvalidInputError(
+            f"states are given as {{input: output}}, like {{'h': 'h_out'}}, not {states!r}"
+        )
     return [State(input=taken, output=made) for taken, made in states.items()]
 
 

@@ -71,6 +71,8 @@ def test_what_reads_and_what_makes_a_state_stay_together(
         ({"h": "x"}, "state h=x: it has no output 'x'"),
         ({"x": "g"}, "state x=g: the input has 4 bytes, the output 8"),
         ({"h": "g", "x": "g"}, "outputs of states must be unique"),
+        ("h=g", "like {'h': 'h_out'}, not 'h=g'"),
+        ({"h": 1}, "like {'h': 'h_out'}, not {'h': 1}"),
     ],
 )
 def test_states_that_a_network_does_not_have_are_refused(states: dict[str, str], words: str) -> None:

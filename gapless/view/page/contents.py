@@ -102,7 +102,7 @@ def origin(subject: Subject) -> Iterator[Table]:
     """Yield where a subject comes from: facts, tables of costs, units, rules."""
     facts: list[Column[Fact]] = [
         Column("what", Unit.NAME, lambda one: one[0]),
-        Column("", Unit.LONG, lambda one: one[1]),
+        Column("value", Unit.LONG, lambda one: one[1]),
     ]
     yield table("What it is about", facts, [fact for fact in _facts(subject) if fact[1]])
     costs: list[Column[tuple[str, Provenance]]] = [
