@@ -16,7 +16,7 @@ MOST_SETS = 1023
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The plans that use so many units, or exactly some."""
+    """The plans that use a number of units, or exactly some."""
 
     key: int | tuple[str, ...]  # the number, or the names of the units in the order of the platform
 

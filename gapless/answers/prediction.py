@@ -1,4 +1,4 @@
-"""How well cost models foretell executed plans."""
+"""How well cost models predict executed plans."""
 
 from __future__ import annotations
 

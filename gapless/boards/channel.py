@@ -15,7 +15,9 @@ import json
 import os
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -163,7 +165,7 @@ def decoded(line: bytes) -> Message:
     return parse_tree(tree, kind, wrong=f"the message {kind.__name__} is not valid")
 
 
-class Channel:
+class Channel(ABC):
     """Messages and files to and from the other side; each side has errors of its own for what fails."""
 
     def __init__(self, source: int, target: int) -> None:
@@ -172,17 +174,17 @@ class Channel:
         self._came = bytearray()
         self._heard_s = self._said_s = time.monotonic()
 
+    @abstractmethod
     def lost(self) -> BaseException:
         """Return the error for a connection that has ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hung(self) -> BaseException:
         """Return the error for a side that has been silent for too long."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wrong(self, why: str) -> BaseException:
         """Return the error for what the other side should not have said."""
-        raise NotImplementedError
 
     def refused(self, message: str) -> BaseException:
         """Return the error for a refusal."""
@@ -302,10 +304,8 @@ class Channel:
 
     def _hear_refusal(self) -> None:
         """Raise what the other side has said before it stopped listening, if it has."""
-        try:
+        with suppress(OSError):  # it has said nothing more: the caller raises that it is lost
             while readable([self._source], SILENCE_S) and (data := os.read(self._source, _READ_BYTES)):
                 self._came += data
                 for _ in self.arrived():
                     pass
-        except OSError:
-            pass

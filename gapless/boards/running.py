@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..executor.progress import Report, Step, silent
 from ..files.formats import file_format
@@ -25,7 +25,7 @@ from ..formulations.json_files import format_of, json_tree, load, parse, parse_t
 from ..question.fields import Given
 from ..question.subjects import Folder
 from ..version import __version__
-from .channel import PROTOCOL, About, Ended, Interrupt, Line, Need, Order, Want
+from .channel import PROTOCOL, About, Ended, Interrupt, Line, Message, Need, Order, Want
 from .folder import Results, RunFolder
 from .packing import Packing
 from .shelf import ANSWER, receive
@@ -108,9 +108,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Failure:
-    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True}
-
+class _Failure(Message):
     error: str
     message: str
     problems: tuple[str, ...] = ()

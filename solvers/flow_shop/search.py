@@ -52,7 +52,8 @@ _SEARCHING, _PROVING, _HURRY_S = 4, 0.8, 0.3
 the rest into that, and what is left into the search again; where there are so many seconds or more."""
 
 _UNLIKELY, _FAR = 0.2, 1.1
-"""The share for a proof under rules or limits where the best plan is so many times the bound, or longer."""
+"""The share for a proof under rules or limits where the best plan is this number of times the bound,
+or longer."""
 
 _STARTING = 3
 """One in this number of parts of the time that is left may go into schedules to start from."""
