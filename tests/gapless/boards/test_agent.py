@@ -32,6 +32,12 @@ class Here(Channel):
     def lost(self) -> BaseException:
         return EOFError()
 
+    def hung(self) -> BaseException:
+        return TimeoutError()
+
+    def wrong(self, why: str) -> BaseException:
+        return ValueError(why)
+
 
 @pytest.mark.slow
 def test_a_command_ends_when_nothing_is_heard(tmp_path: Path) -> None:
