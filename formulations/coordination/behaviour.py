@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import InvalidProblemError
+from ..hardware import Platform
 from ..validation import Defects, FileContent
 
 
@@ -50,14 +51,15 @@ class UnitBehaviour(FileContent):
     as long."""
     busy_mw: int | None = None
     idle_mw: int | None = None
-    """Its power; None: not known."""
+    """Its power at work, and while it waits, milliwatts; None: not known."""
     cold_permille: int = 1000
     """Time of a chunk that starts after a long idle time, in permille of that when warm (Band, Fig. 7)."""
     cold_after_us: int = 1_000_000
     """Idle time after which it is as slow as that; in between it grows in proportion."""
     tail_permille: int = 1000
+    """Time of a chunk in the tail, in permille of the usual one (Band, Fig. 7)."""
     tail_share_permille: int = 0
-    """So many of a thousand chunks take so much longer, drawn (Band, Fig. 7)."""
+    """How many of a thousand chunks are in the tail; which ones is drawn."""
     heat: HeatModel | None = None
     """None: it does not become too hot."""
 
@@ -123,6 +125,18 @@ class Behaviour(FileContent):
             for unit in units
         )
         return ((self.base_mw or 0) * time_us + worked) / 1e6
+
+    def on(self, platform: Platform) -> Behaviour:
+        """Return the same, where the units of a platform say what is not known of them here."""
+        own = []
+        for unit in platform.units:
+            known = self.of(unit.name)
+            powers = (
+                (unit.power_mw, unit.idle_mw) if known.busy_mw is None else (known.busy_mw, known.idle_mw)
+            )
+            own.append(replace(known, busy_mw=powers[0], idle_mw=powers[1]))
+        others = (each for each in self.units if each.unit not in platform.unit_names)
+        return replace(self, units=(*own, *others))
 
     def of(self, unit: str) -> UnitBehaviour:
         """Return the behaviour of a unit."""

@@ -66,6 +66,8 @@ class Setting:
     def of(cls, problem: Problem, behaviour: Behaviour | None = None) -> Setting:
         """Return the platform, networks, costs and slowdowns of a problem, whatever else it asks.
 
+        What the behaviour does not say of a unit, its platform may.
+
         Raises
         ------
         InvalidInputError
@@ -81,7 +83,7 @@ class Setting:
             networks=problem.networks,
             costs=problem.costs,
             interference=problem.interference,
-            behaviour=behaviour,
+            behaviour=(behaviour or Behaviour(platform=problem.platform.name)).on(problem.platform),
         )
 
     def _check(self, network: Network, chain: Chain, sections: tuple[Section, ...]) -> None:

@@ -146,8 +146,9 @@ def requests_words(records: Sequence[Record]) -> str:
 
 
 def units_words(platform: Platform) -> str:
-    """Return how many units there are, each with all its workers."""
-    return counted(len(set(platform.places)), "unit")
+    """Return how many units there are, and which of them have several workers."""
+    several = [f"{unit.name} with {unit.workers} workers" for unit in platform.units if unit.workers > 1]
+    return ", ".join([counted(len(set(platform.places)), "unit"), *several])
 
 
 def condition_words(how: Conditions) -> str:
@@ -158,7 +159,10 @@ def condition_words(how: Conditions) -> str:
         (how.smoothing == 0, "expected times stay as they are"),
         (noise.estimates_permille, f"expected times are wrong by up to {percent(noise.estimates_permille)}"),
         (noise.times_permille, f"times vary by up to {percent(noise.times_permille)}"),
-        (how.rest_kelvin is not None, f"units rest {how.rest_kelvin} K before they would be too hot"),
+        (
+            how.rest_kelvin is not None,
+            f"units rest from {how.rest_kelvin or 0:g} K below the temperature at which they are lost",
+        ),
     ]
     return "; ".join(words for there, words in special if there)
 
@@ -258,7 +262,7 @@ def policies(records: Sequence[Record], platform: Platform) -> Table:
     frames, drops = any(record.frames for record in records), any(record.dropped() for record in records)
     what = "a frame" if frames else "a request, from its arrival"
     kept = "done by their deadline, of all that have one"
-    energy = "of the device, by the powers in its file, for each frame or request"
+    energy = "of the device, by the powers of its units, for each frame or request"
     columns: list[Column[Record]] = [
         Column("policy", Unit.NAME, lambda record: record.policy),
         Column("frames/s" if frames else "requests/s", Unit.FACTOR, rate, digits=2),
@@ -267,6 +271,7 @@ def policies(records: Sequence[Record], platform: Platform) -> Table:
         *_percentiles(what),
         Column("busy", Unit.SHARE, _busy(platform), note="mean share of the time that units work"),
         Column("energy", Unit.NANOJOULES, _energy_nj, digits=0, note=energy, optional=True),
+        Column("watts", Unit.FACTOR, _watts, digits=2, note="mean power of the device", optional=True),
         Column("decision", Unit.MEASURED, _decision_us, note="time that the policy took here, in the median"),
         Column("decisions/s", Unit.COUNT, _decisions_per_s),
     ]
@@ -301,6 +306,11 @@ def _busy(platform: Platform) -> Callable[[Record], float]:
 def _energy_nj(record: Record) -> float | None:
     energy = record.energy_per_frame_mj
     return None if energy is None else energy * 1e6
+
+
+def _watts(record: Record) -> float | None:
+    known = record.energy_mj is not None and record.end_us
+    return 1000 * (record.energy_mj or 0.0) / record.end_us if known else None
 
 
 def _decision_us(record: Record) -> float | None:

@@ -86,6 +86,11 @@ def coordinate(
     asked = given_scenario(scenario)
     place = given_setting(setting, asked)
     how = conditions or Conditions(seed=asked.seed)
+    if how.rest_kelvin is not None and not any(unit.heat for unit in place.behaviours):
+        raise InvalidInputError(
+            f"units rest below the temperature at which they are lost, and {place.platform.name!r} has no "
+            "model of heat: leave --rest out, or give a behaviour with heat (--problem with --behaviour)"
+        )
     records = []
     for number, policy in enumerate(policies):
         made = make_policy(policy) if isinstance(policy, str) else policy()
@@ -229,7 +234,10 @@ def with_crowd(scenario: Scenario, counts: Sequence[int]) -> Scenario:
         It has no frames, or no count is above 0.
     """
     if not scenario.workflows:
-        raise InvalidInputError(f"scenario {scenario.name!r} has no frames that could be crowded")
+        raise InvalidInputError(
+            f"scenario {scenario.name!r} has no frames that could be crowded; take one with frames, e.g. "
+            "eagleeye"
+        )
     if not any(counts):
         raise InvalidInputError("the counts of a crowd are all 0; at least one must be above")
     crowded = (replace(each, crowd=tuple(counts), crowding_permille=0) for each in scenario.workflows)

@@ -12,7 +12,7 @@ from ..executor.coordination.restarts import RESTARTS
 from ..executor.engine import Engine
 from ..executor.model import Model
 from ..executor.progress import Report, Step, silent
-from ..formulations.coordination.behaviour import Behaviour, UnitBehaviour
+from ..formulations.coordination.behaviour import Behaviour
 from ..formulations.coordination.dispatch import Late
 from ..formulations.coordination.policy import Policy
 from ..formulations.coordination.sections import sections_of
@@ -100,7 +100,7 @@ def open_coordinator(
     cannot
         By unit, rules about the operators that it cannot run ("Resize"): to emulate accelerators.
     split
-        Networks that run everywhere are divided into so many sections.
+        Networks that run everywhere are divided into this number of sections.
     platform
         The units; None: those of the problem, or all of this device.
     workers
@@ -108,7 +108,8 @@ def open_coordinator(
     engine
         Who runs the models; None: MNN for ONNX files, "callable" for Python functions.
     behaviour
-        Powers of the units and of the device, for `power_w`; None: those of the platform's units.
+        Powers of the units and of the device, for `power_w`; of units of which it says none, and without
+        it, those of the platform.
     power_w
         Start nothing beyond this power of the device, as far as powers are known; None: no limit.
     smoothing
@@ -204,25 +205,14 @@ def limited(
     if power_w is None:
         return made
     check_budget(made)
-    known = behaviour or powers_of(platform)
+    known = behaviour or Behaviour(platform=platform.name)
     if strange := sorted({unit.unit for unit in known.units} - set(platform.unit_names)):
         raise InvalidInputError(
             f"the behaviour has a unit {shown(strange[0])}; {meant(strange[0], platform.unit_names)}"
         )
     nothing = CostTable(units=platform.unit_names, networks=())
-    place = Setting(platform=platform, networks=(), costs=nothing, behaviour=known)
+    place = Setting(platform=platform, networks=(), costs=nothing, behaviour=known.on(platform))
     return PowerBudget(made, place, round(1000 * power_w))
-
-
-def powers_of(platform: Platform) -> Behaviour:
-    """Return what a platform says of the powers of its units."""
-    return Behaviour(
-        platform=platform.name,
-        units=tuple(
-            UnitBehaviour(unit=unit.name, busy_mw=unit.power_mw, idle_mw=unit.idle_mw)
-            for unit in platform.units
-        ),
-    )
 
 
 def _check_names(given: Iterable[str], names: Sequence[str]) -> None:

@@ -23,9 +23,12 @@ class PowerBudget(Policy):
         setting = setting.served_by(policy)
         self._places = setting.platform.places
         powers = [(unit.idle_mw or 0, unit.busy_mw) for unit in setting.behaviours]
-        if any(busy is None for _, busy in powers):
+        names = setting.platform.unit_names
+        if lacking := [name for name, (_, busy) in zip(names, powers, strict=True) if busy is None]:
             raise InvalidInputError(
-                f"a power budget needs the powers of all units of {setting.platform.name!r}"
+                f"a power budget needs the powers of all units of {setting.platform.name!r}, and of "
+                f"{', '.join(lacking)} none is known: give busy_mw and idle_mw of each (--behaviour FILE), "
+                "or power_mw and idle_mw in its platform"
             )
         base_mw = setting.behaviour.base_mw if setting.behaviour else None
         self._more_mw = [(busy or 0) - idle for idle, busy in powers]

@@ -60,7 +60,9 @@ SHIPPED = {
         partial(LongestFirst, conduct=_WHOLE), "sel on whole networks; layers fall back silently"
     ),
     "replan": PolicyInfo(_replan, "plans what waits with the native solver, again when it no longer fits"),
-    "adaptive": PolicyInfo(_adaptive, "a static plan; sel while it does not fit, and a new one is made"),
+    "adaptive": PolicyInfo(
+        _adaptive, "a static plan where requests pile up, made again when it drifts; else lst"
+    ),
     "tflite": PolicyInfo(
         partial(TensorFlowLite, _REST),
         "one unit a network, loads spread; from the first fallen layer on a CPU, uncoordinated",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...answers.words import microseconds
-from ...api.coordinators import open_coordinator, powers_of
+from ...api.coordinators import open_coordinator
 from ...api.engines import resolve_engine
 from ...api.execution import models_for
 from ...api.models import in_batches, open_all, opening_notes
@@ -249,7 +249,8 @@ class Energy:
 
     def __init__(self, coordinator: Coordinator, behaviour: Behaviour | None) -> None:
         self._coordinator = coordinator
-        self._behaviour = behaviour or powers_of(coordinator.platform)
+        units = coordinator.platform
+        self._behaviour = (behaviour or Behaviour(platform=units.name)).on(units)
         self._source = power_source()
         self._meter = None if self._source is None else PowerMeter(self._source)
         self.look()

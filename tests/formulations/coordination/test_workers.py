@@ -132,10 +132,12 @@ def test_answers_count_a_unit_once_and_know_how_long_it_works_with_any_worker() 
     shown = policies(found.records, found.setting.platform)
     busy = [column.title for column in shown.columns].index("busy")
     assert [row.cells[busy].value for row in shown.rows] == pytest.approx([1.0, 1.0])
+    watts = [column.title for column in shown.columns].index("watts")
+    assert [row.cells[watts].value for row in shown.rows] == pytest.approx([2.5, 2.5])
     first, *_ = coordination_blocks(found)
     assert isinstance(first, Sentence)
-    assert first.text == " on platform, 1 unit: 3 requests in 0.000 s; simulated"
-    assert "on platform, 1 unit, in simulated time" in coordination_page([found])
+    assert first.text == " on platform, 1 unit, npu with 2 workers: 3 requests in 0.000 s; simulated"
+    assert "on platform, 1 unit, npu with 2 workers, in simulated time" in coordination_page([found])
 
 
 def test_requests_that_depend_on_the_policy_are_a_range() -> None:

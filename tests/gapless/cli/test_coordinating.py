@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import gapless
 from gapless.api.coordination import read_counts
 from gapless.profiler.coordination.catalog import scenario_names
 from gapless.solvers.coordination.policies import SHIPPED
@@ -128,6 +130,7 @@ def test_costs_of_a_problem(cli: Cli, tmp_path: Path) -> None:
         (("eagleeye", *SHORT, "--multipliers", "1,2"), "has no applications"),
         (("four-apps", *SHORT, "--multipliers", "0"), "expected numbers above 0"),
         (("eagleeye", *SHORT, "--power", "100mW"), "is too small for 'pixel4'"),
+        (("four-apps", "--platform", "galaxy-s20", "--rest", "5K"), "'galaxy-s20' has no model of heat"),
         (("eagleeye", "--platform", "pixel4", "--here"), "--platform is for simulations"),
         (("mine.json", "--platform", "pixel4"), "mine.json"),
     ],
@@ -166,6 +169,25 @@ def test_useful_sessions_alone_are_loaded_if_asked_for(cli: Cli) -> None:
     both = cli("requests", "coordinate", "eagleeye", *SHORT, "--session-memory", "200MB", "--sessions", "all")
     assert both.code == 2
     assert "contradict" in both.err
+
+
+def test_powers_of_the_units_of_a_problem_count_where_no_file_says_them(cli: Cli, tmp_path: Path) -> None:
+    problem = gapless.table_problem({"layer": [0.1, 0.15]}, ["cpu", "npu"], network="net")
+    powers = [(2000, 500), (1000, 0)]
+    units = tuple(
+        replace(unit, power_mw=busy, idle_mw=idle)
+        for unit, (busy, idle) in zip(problem.platform.units, powers, strict=True)
+    )
+    gapless.save(replace(problem, platform=replace(problem.platform, units=units)), tmp_path / "p.json")
+    asking = gapless.coordination.Application(
+        name="a", network="net", arrivals=gapless.coordination.Arrivals(at_us=(0, 0))
+    )
+    scenario = gapless.coordination.Scenario(name="two", duration_us=1000, applications=(asking,))
+    gapless.save(scenario, tmp_path / "s.json")
+    asked = ("requests coordinate", tmp_path / "s.json", "--problem", tmp_path / "p.json", "--json")
+    both, one = (cli(*asked, *words).document for words in ((), ("--power", "2100mW")))
+    energies = [found["runs"][0]["policies"][0]["energy_mj"] for found in (both, one)]
+    assert energies == pytest.approx([(2000 * 100 + 500 * 50 + 1000 * 150) / 1e6, 2000 * 200 / 1e6])
 
 
 def test_a_unit_may_have_two_workers(cli: Cli) -> None:

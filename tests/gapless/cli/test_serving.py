@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.api.coordinators import limited, powers_of
+from gapless.api.coordinators import limited
 from gapless.cli.tasks.serving import Energy
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.coordination.behaviour import Behaviour, UnitBehaviour
@@ -31,7 +31,7 @@ def test_a_budget_takes_powers_of_a_file_or_of_the_platform() -> None:
         InvalidInputError, match=r"of 4 W is too small for 'p': with one unit at work it takes 4.5 W"
     ):
         limited("lst", place, None, 4.0)
-    known = Behaviour(platform="p", units=powers_of(place).units, base_mw=3000)
+    known = Behaviour(platform="p", base_mw=3000)
     with pytest.raises(InvalidInputError, match=r"7\.5 W"):
         limited("lst", place, known, 7.0)
     with pytest.raises(InvalidInputError, match="the behaviour has a unit 'npu'"):
@@ -39,7 +39,7 @@ def test_a_budget_takes_powers_of_a_file_or_of_the_platform() -> None:
     with pytest.raises(InvalidInputError, match="'adaptive' takes no budget of power"):
         limited("adaptive", place, None, 9.0)
     bare = Platform(name="p", units=(ProcessingUnit(name="a"),))
-    with pytest.raises(InvalidInputError, match="needs the powers of all units"):
+    with pytest.raises(InvalidInputError, match="of a none is known: give busy_mw and idle_mw"):
         limited("lst", bare, None, 9.0)
 
 
