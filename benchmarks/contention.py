@@ -2,7 +2,7 @@
 
 First Table II of Hetero2Pipe from its own numbers: printed and recomputed slowdowns, and what the rank-one
 model fitted to them says. Then networks beside each other on this machine, and how well the memory probe,
-which needs as many co-runs as networks instead of the square, foretells that.
+which needs as many co-runs as networks instead of the square, predicts that.
 
 Options: `--networks name,name`, `--units name,name`, `--rounds N`, `--seconds S`, `--parts N`, `--paper`
 (nothing is measured).

@@ -198,7 +198,7 @@ def _in_file_order(problem: Problem, deployment: Deployment) -> Deployment:
 def _measured_table(name: str, raced: Sequence[Raced]) -> Table:
     fixed = raced[0].periods_us
     table = Table(title=f"{name} measured, {len(fixed)} rounds in turns")
-    for column in ("plan", "period ms", "against fixed", "from", "to", "foretold ms", "largest error"):
+    for column in ("plan", "period ms", "against fixed", "from", "to", "predicted ms", "largest error"):
         table.add_column(column, justify="left" if column == "plan" else "right")
     table.add_column("layers by their numbers in the file")
     for one in raced:

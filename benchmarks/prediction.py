@@ -9,11 +9,11 @@ measurements are shared. Recorded are, for each network, the best plans of sever
 and some random ones, all in turns, several visits each, medians; the files stay in DIR.
 
 "learned" says what was learned, "from" from how many other plans: all others (leave one out), or the first
-few in the order in which tuning measures them. "top 1" and so on: by how much the best of so many plans with
+few in the order in which tuning measures them. "top 1" and so on: by how much the best of those plans with
 the least prediction is slower than the fastest of all, where one fit predicts them all. At the end: how good
-the first three candidates of tuning are, among the plans that were executed. How well executions foretell
-each other says what no cost model can be much better than: "half of the runs" foretells the other half of
-each plan, "same chunks in other plans" foretells plans whose chunks all ran there, too. Several files are
+the first three candidates of tuning are, among the plans that were executed. How well executions predict
+each other says what no cost model can be much better than: "half of the runs" predicts the other half of
+each plan, "same chunks in other plans" predicts plans whose chunks all ran there, too. Several files are
 also judged together, where the differences between networks inflate correlations.
 
 On two cores every plan of several chunks uses all units, and "interpolated" is the same as "heavy": units

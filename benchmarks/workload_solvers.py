@@ -153,7 +153,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=_sizes, default=None, help="e.g. 3x3,5x4")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--start", type=start_mode, default=StartMode.NATIVE, help="native, none or both")
-    parser.add_argument("--study", type=int, default=0, help="so many combinations, and no drawn networks")
+    parser.add_argument("--study", type=int, default=0, help="number of combinations, without drawn networks")
     parser.add_argument("--requests", type=int, default=10, help="most requests of a combination")
     parser.add_argument(
         "--after", type=lambda text: tuple(float(mark) for mark in text.split(",")), default=(1.0, 10.0)

@@ -210,7 +210,7 @@ class Operation(ABC):
 
     @abstractmethod
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
-        """Play a deployment: so many requests of each stream, with their copies.
+        """Play a deployment: a number of requests of each stream, with their copies.
 
         Its plans must be well formed, and streams that are not in rounds must share no unit.
         """

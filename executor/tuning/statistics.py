@@ -1,4 +1,4 @@
-"""Predicted against measured: how well a cost table foretells what plans really take."""
+"""Predicted against measured: how well a cost table predicts what plans really take."""
 
 from __future__ import annotations
 

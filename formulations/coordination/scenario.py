@@ -19,7 +19,7 @@ class Arrivals(FileContent):
     period_us
         One each period, the first at `phase_us`.
     rate_per_s
-        So many a second on average, at independent times (Poisson).
+        Requests a second on average, at independent times (Poisson).
     at_us
         At these times, ascending.
     phase_us
@@ -147,7 +147,7 @@ class Workflow(FileContent):
     deadline_us
         By when after its arrival a frame has to be done; None: no deadline.
     crowded_permille
-        Only the frames with most requests are taken: so many of a thousand. 1000: all.
+        Only the frames with most requests are taken: this number of a thousand. 1000: all.
     crowd
         A count for each frame, of the faces in a video, say: the means of the steps that wait for none are
         multiplied by its count over the mean of all, frame after frame, and then from the beginning. Frames

@@ -46,8 +46,8 @@ class Times:
     smoothing
         Share of the last observation in an expected time; 0: expectations stay as they are.
     distortion
-        What policies read is so many times what is known, by (network, first section, one past the last,
-        unit): to study errors (Band, Fig. 15). None: nothing is distorted.
+        Policies read what is known times this factor, by (network, first section, one past the last, unit):
+        to study errors (Band, Fig. 15). None: nothing is distorted.
 
     Attributes
     ----------

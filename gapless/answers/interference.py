@@ -97,7 +97,7 @@ def _notes(found: InterferenceRatios) -> list[str]:
     if found.plans:
         notes.append(
             "rest: the other chunks of the plan, in a loop on their units without pauses; "
-            "foretold: the largest load, of all chunks of a unit"
+            "predicted: the largest load, of all chunks of a unit"
         )
     if any(_printed(found, heat_map) for heat_map in heat_maps(found)):
         remark = REMARKS.get(found.platform.name)
@@ -136,7 +136,7 @@ def _periods(plan: PlanInterference) -> Table:
     def row(by: str, period_us: float) -> tuple[Value, ...]:
         return by, period_us, None if plan.period_us is None else period_us / plan.period_us - 1
 
-    heads = [("foretold by", Unit.NAME), ("period", Unit.MEASURED)]
+    heads = [("predicted by", Unit.NAME), ("period", Unit.MEASURED)]
     rows: list[tuple[Value, ...]] = [row(one.by, one.period_us) for one in plan.foretold]
     if plan.period_us is not None:
         heads.append(("against the run", Unit.CHANGE))

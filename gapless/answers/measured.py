@@ -66,7 +66,7 @@ def _profile_verdict(profile: Profile) -> str:
     """Return whether plans can be made from a profile, and how."""
     error = profile.check_error
     if error is None:
-        return "No chunk was measured as such, so nobody knows how well sums of layers foretell chunks."
+        return "No chunk was measured as such, so it is not known how well sums of layers predict chunks."
     words = f"Sums of layers are {100 * error:.1f} % off those of chunks, on average"
     if 100 * error > LIMITS_PERCENT[Ground.SUMS]:
         return f"{words}: plans made from them are guesses; `gapless tune` measures the best ones."

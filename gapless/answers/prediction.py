@@ -34,10 +34,10 @@ Row = tuple[str, int | None, PredictionQuality]
 """What was learned, from how many plans, and how good it is."""
 
 _LEGEND = (
-    "learned: corrections, from so many other plans; top 1, top 5: by how much the best of so many plans "
-    "with the least prediction is slower than the fastest of all, where one fit predicts all of them "
-    "(--json has more); half of the runs, same chunks in other plans: how well executions foretell each "
-    "other, which no cost model can do much better"
+    "learned: corrections, and the number of other plans they are from; top 1, top 5: by how much the best "
+    "of the 1 or 5 plans with the shortest predictions is slower than the fastest of all, where one fit "
+    "predicts all of them (--json has more); half of the runs, same chunks in other plans: how well "
+    "executions predict each other, which no cost model can do much better"
 )
 
 
@@ -64,7 +64,7 @@ def _conclusion(found: Evaluation) -> str:
         if one.quality.scope == ALL and one.quality.mape_percent is not None and one.fit is not Fit.OWN
     ]
     if not known:
-        return "Too few plans to say which costs foretell them: `gapless tune` executes more."
+        return "Too few plans to say which costs predict them: `gapless tune` executes more."
     plain = [entry for entry in known if entry[2].fit is Fit.NONE]
     off, _, best = min(known)
     if plain and min(plain)[0] <= off + _NO_BETTER:
@@ -97,11 +97,11 @@ def _tables(executions: Executions, found: Evaluation) -> Iterator[Section]:
     columns: list[Column[PlanForetold]] = [
         Column("plan", Unit.CODE, lambda one: one.plan),
         Column("measured", Unit.MEASURED, lambda one: one.measured_us),
-        Column("foretold", Unit.MEASURED, lambda one: one.foretold.period_us),
+        Column("predicted", Unit.MEASURED, lambda one: one.foretold.period_us),
         Column("90 % within", Unit.MEASURED, lambda one: (one.foretold.low_us, one.foretold.high_us)),
     ]
-    told = table("Foretold", columns, found.foretold[:_MOST_PLANS])
-    yield Section("fastest plans, foretold from all others by learned costs", (told,))
+    told = table("Predicted", columns, found.foretold[:_MOST_PLANS])
+    yield Section("fastest plans, predicted from all others by learned costs", (told,))
 
 
 def _row(one: Evaluated) -> Row:

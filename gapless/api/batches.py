@@ -126,7 +126,7 @@ def batchings(workload: str, sizes: Sequence[int], known: Collection[str] | None
 
 
 def _ways(name: str, count: int, sizes: Sequence[int], known: Collection[str] | None) -> Iterator[str]:
-    """Yield so many inferences of a network in batches of each size, the smallest first."""
+    """Yield a number of inferences of a network in batches of each size, the smallest first."""
 
     def entry(size: int, many: int) -> str:
         return (f"{name}*{size}" if size > 1 else name) + (f"x{many}" if many > 1 else "")

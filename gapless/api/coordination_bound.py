@@ -121,7 +121,7 @@ def bound_coordination(
     frames
         How many frames, of scenarios with workflows; of others one stretch is taken, from their beginning.
     most_requests
-        Larger frames are left out; the stretch has so many.
+        Larger frames are left out; the stretch has this number.
     backend
         Who solves.
     report
@@ -130,7 +130,7 @@ def bound_coordination(
     Raises
     ------
     InvalidInputError
-        No frame is so small.
+        Every frame is larger than `most_requests`.
 
     Examples
     --------

@@ -147,7 +147,7 @@ def model_support(
         A shipped phone, a platform file whose units say what they lack (`unsupported`), or "trials": what
         the engine of this machine can prepare.
     sections
-        Divide it into so many sections if there are fewer; None: no further borders.
+        Divide it into this number of sections if there are fewer; None: no further borders.
     session_bytes
         What all its sessions may need together. Needs times: a shipped phone.
     engine

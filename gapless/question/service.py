@@ -57,14 +57,15 @@ SMOOTHED = said(
     rare=True,
 )
 REST = said(
-    "Let units rest so far below the heat at which they are lost.",
+    "Take units away this many kelvins below the temperature at which they would be lost, until they are "
+    "cooler.",
     scaled_form("KELVINS", KELVINS, "K", "a difference of temperatures", "5K", least="0K", most="1000K"),
     heading=SERVED,
     called="--rest",
     rare=True,
 )
 POWER = said(
-    "Start nothing beyond a power of the device.",
+    "Start nothing that would take the device above this power, by the powers of its units.",
     scaled_form("POWER", POWERS, "W", "a power", "3W", least="1mW", most="1000000W"),
     heading=SERVED,
     rare=True,
@@ -158,7 +159,8 @@ class Service(Said):
         default=(),
     )
     seconds: float | None = _served(
-        "Stop after so long; otherwise at Ctrl-C or SIGTERM.", span_form("60s", least="10ms", most="300000h")
+        "Stop after this time; otherwise at Ctrl-C or SIGTERM.",
+        span_form("60s", least="10ms", most="300000h"),
     )
     restarts: int = _served(
         "How many workers of a unit that was lost may start again within a minute; 0: none.",
@@ -167,7 +169,7 @@ class Service(Said):
         rare=True,
     )
     give_up_s: float = _served(
-        "End with exit code 7 when no unit was left to serve with for so long; 0: at once.",
+        "End with exit code 7 when no unit was left to serve with for this time; 0: at once.",
         span_form("120s", least="0us", never=True),
         default=120.0,
     )
@@ -215,16 +217,18 @@ class Play(Said):
         default=1.0,
     )
     crowd: Path | None = _served(
-        "A count for each frame, of the faces in a video, say (the last value of each line): frames are as "
-        "crowded.",
+        "A file with a count for each frame, e.g. of the faces in a video (the last value of each line): "
+        "frames ask for requests in proportion.",
         file_form(),
     )
     seed: int | None = _served(
         "Seed of everything random, instead of that of the scenario.", count_form(0), rare=True
     )
     smoothing: float = attribute(SMOOTHED, default=SMOOTHING)
-    noise_estimates_permille: int = _served("Let expected times be wrong by up to so much.", SHARE, default=0)
-    noise_times_permille: int = _served("Let the times of chunks vary by up to so much.", SHARE, default=0)
+    noise_estimates_permille: int = _served(
+        "Let expected times be wrong by up to this share.", SHARE, default=0
+    )
+    noise_times_permille: int = _served("Let the times of chunks vary by up to this share.", SHARE, default=0)
     rest_kelvin: float | None = attribute(REST)
     power: float | None = attribute(POWER)
     multipliers: str | None = _served(
@@ -239,7 +243,8 @@ class Play(Said):
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
     workers: tuple[str, ...] = attribute(WORKERS, default=())
     bound_s: float | None = _served(
-        "Also solve the first frames, or the first requests, with everything known beforehand: so long each.",
+        "Also solve the first frames, or the first requests, with everything known beforehand: for at most "
+        "this time each.",
         span_form("10s", least="100ms"),
     )
     bound_frames: int = _served("How many frames.", count_form(1, 1000), default=5)

@@ -262,7 +262,7 @@ class Race(Said):
         span_form("60s", least="1s"),
     )
     sustain_s: float | None = _race(
-        "Afterwards run the finalists in turns for so long: whether they slow down (heat, throttling), "
+        "Afterwards run the finalists in turns for this time: whether they slow down (heat, throttling), "
         "and whether the order of the first minute holds.",
         span_form("20min", least="600ms", most="24h"),
         rare=True,

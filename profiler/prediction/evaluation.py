@@ -1,4 +1,4 @@
-"""How well cost models foretell executed plans: as they are, and with what was learned from other plans.
+"""How well cost models predict executed plans: as they are, and with what was learned from other plans.
 
 Nothing is ever judged by what it was learned from: each plan is foretold from all others (leave one out), or
 the first few of the order in which tuning measures are learned from, and the rest is foretold. No constant

@@ -52,8 +52,8 @@ def tools_inspect(
         typer.Option(
             metavar="PARTS",
             min=2,
-            help="Show what each operator costs in so many tiles instead; with --support: divide the model "
-            "into so many sections, if there are fewer.",
+            help="Show what each operator costs in this number of tiles instead; with --support: divide "
+            "the model into this number of sections, if there are fewer.",
         ),
     ] = None,
     axis: Annotated[AxisName, typer.Option(help="Along which side tiles lie.")] = AxisName.ROWS,

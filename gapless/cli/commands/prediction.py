@@ -1,4 +1,4 @@
-"""Prediction: how well cost models foretell executed plans, and what can be learned from them."""
+"""Prediction: how well cost models predict executed plans, and what can be learned from them."""
 
 from __future__ import annotations
 

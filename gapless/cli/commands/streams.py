@@ -32,7 +32,7 @@ TasksArgument = Annotated[
 ProfileTimeOption = Annotated[
     float | None,
     said(
-        "Also play it as if each network were first measured for so long.",
+        "Also play it as if each network were first measured for this time.",
         span_form("20s", least="0us"),
         heading=SOLVING,
     ),

@@ -23,7 +23,7 @@ _PLATFORMS = (
     "platforms of their own."
 )
 _DEVICES = (
-    "The best plan with each number of devices (of a board: with so many of its units at most). Blue: what "
+    "The best plan with each number of devices (of a board: with that many of its units at most). Blue: what "
     "the next smaller number reaches; green: what is new."
 )
 
