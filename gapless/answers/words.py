@@ -194,8 +194,8 @@ def layers_words(start: int, stop: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: "1 device", "3 devices"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Return a number with its noun: "1 device", "3 devices", "1,001 sessions"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def branching_words(found: Branching) -> str:

@@ -32,6 +32,7 @@ from gapless.answers.blocks import (
     with_unused,
 )
 from gapless.answers.receipts import receipts_table
+from gapless.answers.words import counted
 from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.engine import PlacementReceipt
@@ -324,3 +325,7 @@ def told(blocks: list[Block], *, details: bool) -> list[str]:
     out = StringIO()
     Console(file=out, width=60).print(blocks_view(blocks, details=details))
     return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_counts_have_their_thousands_apart() -> None:
+    assert [counted(1, "session"), counted(1001, "session")] == ["1 session", "1,001 sessions"]
