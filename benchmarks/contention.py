@@ -22,10 +22,10 @@ import gapless
 from gapless.answers.contention import contention_blocks
 from gapless.api.slowdown.contention import measure_contention
 from gapless.executor.tuning.statistics import pearson
-from gapless.profiler.slowdown.contention.observations import CoRun
 from gapless.profiler.slowdown.contention.paper import paper_contention, paper_interference, table_ii
 from gapless.profiler.slowdown.contention.rank_one import RankOne, fit_rank_one
 from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions
+from gapless.profiler.slowdown.turns import CoRun
 from gapless.view.terminal.blocks import blocks_view
 
 NETWORKS = "squeezenet,mobilenetv2,resnet18,googlenet"

@@ -16,6 +16,7 @@ from ..formulations.errors import ProfilingError, UnitLostError
 from ..formulations.hardware import Platform
 from .feed import Feed
 from .sampling import Effort, Samples
+from .slowdown.contention.features import Features
 from .summary import Timing, timing
 from .worker import serve
 
@@ -75,6 +76,13 @@ class Bench(Protocol):
         """
         ...
 
+    def features(self, unit: str, prepared: PreparedPiece, *, runs: int) -> Features:
+        """Return how a piece uses the processor of a unit, alone.
+
+        Raises ProfilingError: the system does not let this be counted; the message says why, and what to do.
+        """
+        ...
+
 
 class WorkerBench(Closing):
     """Times pieces in worker processes, which are started when they are first needed."""
@@ -85,11 +93,13 @@ class WorkerBench(Closing):
         feed: Feed,
         *,
         engines: Collection[str] | None = None,
+        counting: bool = False,
         role: Role | str = serve,
     ) -> None:
         self._units = {unit.name: unit for unit in platform.units}
         self._feed = feed
         self._engines = engines
+        self._counting = counting
         self._role = role
         self._workers: dict[str, Worker] = {}
 
@@ -100,7 +110,7 @@ class WorkerBench(Closing):
             worker = Worker(
                 self._units[unit],
                 self._role,
-                {"descriptor": descriptor},
+                {"descriptor": descriptor, "counting": self._counting},
                 descriptors=[descriptor],
                 engines=self._engines,
             )
@@ -153,6 +163,11 @@ class WorkerBench(Closing):
         more = {"expected": self._feed.expected(prepared.piece), "allowed": asdict(allowed)}
         found: float = self._ask(unit, "check", prepared, "checked", **more)["error"]
         return found
+
+    def features(self, unit: str, prepared: PreparedPiece, *, runs: int) -> Features:
+        """Return how a piece uses the processor of a unit; see `Bench`."""
+        found = self._ask(unit, "count", prepared, "counted", runs=runs)
+        return Features(**found["features"])
 
     def close(self) -> None:
         """End all workers."""

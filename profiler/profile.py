@@ -112,19 +112,6 @@ class ProfileOptions(FileContent):
 MAX_SECONDS_PER_ITEM = 60.0
 """Longest time for one item: a worker has to answer within minutes."""
 
-MAX_ROUNDS = 1000
-"""Most repetitions of everything that is measured in rounds."""
-
-
-def check_rounds(defects: Defects, *, rounds: int, seconds_per_item: float) -> None:
-    """Add what is wrong with the numbers of something that is measured in rounds."""
-    if defects.check_count("rounds", rounds, least=1) and rounds > MAX_ROUNDS:
-        defects.add(f"rounds is {rounds}, must be at most {MAX_ROUNDS}")
-    if not 0 < seconds_per_item <= MAX_SECONDS_PER_ITEM:
-        defects.add(
-            f"seconds_per_item is {seconds_per_item}, must be above 0, and at most {MAX_SECONDS_PER_ITEM:g}"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredChunk(FileContent):

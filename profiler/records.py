@@ -16,7 +16,7 @@ from ..formulations.files import Document, Schema, dump, parse
 from ..formulations.hardware import Platform, ProcessingUnit
 from .measuring import Bench
 from .probes import Probe
-from .sampling import Effort
+from .sampling import Effort, TimeBase
 from .summary import BLOCK_NS, Timing, defects, steadiest
 
 KIND = "measurement"
@@ -146,6 +146,11 @@ class RecordedBench:
         self.progress.advance(text)
         return kept
 
+    @property
+    def kept_words(self) -> str:
+        """How many results an earlier profile had left, in words; empty: none."""
+        return f"{self.reused} measurements kept from earlier" if self.reused else ""
+
     def forget_references(self, unit: str) -> None:
         """Have what was measured of a unit more than once measured again when the profile is resumed."""
         for key in self._references.get(unit, ()):
@@ -184,7 +189,12 @@ class RecordedBench:
 
 
 def effort_on(unit: ProcessingUnit, effort: Effort) -> Effort:
-    """Return how long to measure on a unit: on an emulated one at least as long as the blocks need."""
+    """Return how long to measure on a unit: on an emulated one at least as long as the blocks need.
+
+    How long cores worked is known of units that have some; others go by the time that passes.
+    """
+    if not unit.cores:
+        effort = replace(effort, time_base=TimeBase.WALL)
     if not unit.emulated:
         return effort
     least = EMULATED_BLOCKS * BLOCK_NS / 1e9

@@ -133,11 +133,15 @@ def survey(
     options: ProfileOptions,
     ledger: Ledger,
     report: Report,
+    counting: bool = False,
 ) -> Iterator[Survey]:
-    """Return a survey with a worker for each unit; all of them end with it."""
+    """Return a survey with a worker for each unit; all of them end with it.
+
+    `counting`: whether performance counters are read.
+    """
     engines = engines_on(platform.units, engine)
     feed = Feed(model, seed=options.seed)
-    bench = WorkerBench(platform, feed, engines={each.name for each in engines.values()})
+    bench = WorkerBench(platform, feed, engines={each.name for each in engines.values()}, counting=counting)
     try:
         yield Survey(
             model=model,
@@ -457,26 +461,28 @@ class Survey:
     def _provenance(
         self, method: Method, columns: Sequence[UnitCosts], hops: Sequence[HopCost]
     ) -> Provenance:
-        models = self.model.network.models
         effort, unsteady = self.options.effort, len(self.bench.warnings)
         notes = [
             f"medians of at least {effort.min_repetitions} runs or {effort.min_seconds:g} s",
             "layers fitted to the whole by " + ", ".join(f"{one.unit} {one.factor:.3f}" for one in columns),
-            f"{self.bench.reused} measurements kept from earlier" if self.bench.reused else "",
+            self.bench.kept_words,
             f"{unsteady} warnings of unsteady measurements" if unsteady else "",
             *self.notes,
         ]
         emulated = [unit.name for unit in self.platform.units if unit.emulated]
         if emulated:
             notes.append(f"emulated units ({', '.join(emulated)}): sustained speed, medians of means")
+        return replace(self.provenance(method.value, *notes), hops=bool(hops))
+
+    def provenance(self, method: str, *notes: str) -> Provenance:
+        """Return where numbers come from that are measured now: by which method, and what to know of it."""
         return Provenance(
-            source=" + ".join(f"{model.locator} ({model.digest[:16]})" for model in models),
-            method=method.value,
+            source=" + ".join(f"{one.locator} ({one.digest[:16]})" for one in self.model.network.models),
+            method=method,
             notes="; ".join(filter(None, notes)),
             engine=self.bench.setting.engine,
             device=self.bench.setting.device,
             taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
-            hops=bool(hops),
         )
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..executor.comparing import Allowed, Reference
 from ..executor.engine import Artifact, Session, parse_artifact
+from ..executor.machine.counters import Counters, counters_availability
 from ..executor.model import TensorSpec
 from ..executor.workers import Link, Message
-from ..formulations.errors import GaplessError, UnitLostError
+from ..formulations.errors import GaplessError, ProfilingError, UnitLostError
 from ..formulations.hardware import ProcessingUnit
 from .sampling import Effort, collect, run_once
+from .slowdown.contention.features import EVENTS, features_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,29 +29,30 @@ Answer = Callable[["Workbench", Message, Link], Message]
 LARGEST_ERROR = 1e30
 """What an infinite error is told as."""
 
-NO_OTHERS: Mapping[str, Answer] = {}
-
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """Role of a worker process: answer requests until the parent closes the pipe.
 
     `link`: says "ready" at first. Requests, each with an artifact and the places of its inputs: "measure"
     (answer: "samples"), "load" (answer: "loading"; it runs until the next message, "stop"; answer: "loaded"),
-    "operators" (answer: "operators"), "check" (answer: "checked"). What goes wrong with one piece is answered
-    as "error". `settings`: "descriptor": file from which inputs are read.
+    "operators" (answer: "operators"), "check" (answer: "checked"), "count" (answer: "counted"). What goes
+    wrong with one piece is answered as "error". `settings`: "descriptor": file from which inputs are read;
+    "counting": whether performance counters will be asked for. They are opened before anything else, because
+    they count only threads that are started later.
     """
-    answer(link, settings["descriptor"], open_artifact)
+    counted = settings["counting"] and counters_availability(EVENTS).ok
+    with Counters(EVENTS) if counted else nullcontext() as counters:
+        answer(link, settings["descriptor"], open_artifact, counters)
 
 
-def answer(link: Link, descriptor: int, open_session: Open, also: Mapping[str, Answer] = NO_OTHERS) -> None:
-    """Answer requests with sessions that `open_session` opens; `also` answers those of further kinds."""
-    bench = Workbench(link.unit, descriptor, open_session)
-    answers = {**_ANSWERS, **also}
+def answer(link: Link, descriptor: int, open_session: Open, counters: Counters | None = None) -> None:
+    """Answer requests with sessions that `open_session` opens."""
+    bench = Workbench(link.unit, descriptor, open_session, counters)
     link.send({"kind": "ready"})
     while (request := link.receive()) is not None:
         try:
             bench.take(request)
-            link.send(answers[request["kind"]](bench, request, link))
+            link.send(_ANSWERS[request["kind"]](bench, request, link))
         except GaplessError as error:
             link.send({"kind": "error", "type": type(error).__name__, "text": str(error)})
         except Exception as error:
@@ -58,7 +62,11 @@ def answer(link: Link, descriptor: int, open_session: Open, also: Mapping[str, A
 
 
 def open_artifact(artifact: Artifact, unit: ProcessingUnit) -> Session:
-    """Open a session of the engine that made an artifact; errors as for `Engine.open`."""
+    """Open the memory probe, or a session of the engine of an artifact; errors as for `Engine.open`."""
+    from .slowdown.contention.probe import PROBE, ProbeSession, sweep_bytes
+
+    if artifact.engine == PROBE:
+        return ProbeSession(artifact, unit, bytes_a_sweep=sweep_bytes())
     from ..executor.engines.registry import get_engine
 
     return get_engine(artifact.engine).open(artifact, unit)
@@ -71,7 +79,10 @@ class Workbench:
     inputs: list[NDArray[Any]]
     outputs: list[NDArray[Any]]
 
-    def __init__(self, unit: ProcessingUnit, descriptor: int, open_session: Open) -> None:
+    def __init__(
+        self, unit: ProcessingUnit, descriptor: int, open_session: Open, counters: Counters | None
+    ) -> None:
+        self.counters = counters
         self._unit = unit
         self._descriptor = descriptor
         self._open_session = open_session
@@ -135,9 +146,22 @@ def _check(bench: Workbench, request: Message, link: Link) -> Message:
     return {"kind": "checked", "error": min(max(errors, default=0.0), LARGEST_ERROR)}
 
 
+def _count(bench: Workbench, request: Message, link: Link) -> Message:
+    if bench.counters is None:
+        raise ProfilingError(counters_availability(EVENTS).reason)
+
+    def work() -> None:
+        for _ in range(request["runs"]):
+            run_once(bench.session, bench.inputs, bench.outputs)
+
+    run_once(bench.session, bench.inputs, bench.outputs)
+    return {"kind": "counted", "features": asdict(features_of(bench.counters.count(work)))}
+
+
 _ANSWERS: dict[str, Answer] = {
     "measure": _measure,
     "load": _load,
     "operators": _operators,
     "check": _check,
+    "count": _count,
 }

@@ -15,13 +15,15 @@ import gapless
 from gapless.api.device import this_device
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.joined import join
+from gapless.executor.progress import Forgetful, silent
 from gapless.formulations.chain import build_chain
 from gapless.formulations.costs import NetworkCosts
 from gapless.formulations.hardware import Platform
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.preparing import Preparer
+from gapless.profiler.measuring import Bench as Timed
+from gapless.profiler.profile import ProfileOptions
 from gapless.profiler.sampling import Effort, TimeBase
-from gapless.profiler.slowdown.contention.bench import ContentionBench
+from gapless.profiler.survey import survey
 
 from ..printing import Part, titled
 from ..processes import descendants, resident_bytes
@@ -39,7 +41,7 @@ _SAMPLE_S = 0.02
 class Bench:
     """Workers of this machine, and whole networks that they can run."""
 
-    bench: ContentionBench
+    bench: Timed
     platform: Platform
     pieces: dict[str, PreparedPiece]
 
@@ -56,14 +58,17 @@ def opened(names: Sequence[str]) -> Iterator[Bench]:
     platform = this_device()
     models = [gapless.open_model(name) for name in names]
     joined = join(models)
-    with ContentionBench(platform, joined, seed=0) as bench:
-        preparer, at, spans = Preparer(joined, get_engine("mnn"), bench.feed), 0, {}
+    engine = get_engine("mnn")
+    with survey(
+        joined, platform, engine, options=ProfileOptions(), ledger=Forgetful(), report=silent
+    ) as found:
+        (preparer,), at, spans = found.preparers.each, 0, {}
         for model in models:
             spans[model.network.name] = (at, at + len(model.network.layers))
             at += len(model.network.layers)
         preparer.prepare(spans.values())
         pieces = {name: preparer.probes(span)[0].prepared for name, span in spans.items()}
-        yield Bench(bench, platform, pieces)
+        yield Bench(found.bench.bench, platform, pieces)
 
 
 def cores(platform: Platform) -> tuple[str, str] | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..profiler.platforms.phone_estimates import EstimatedContention, EstimatedPart
-from ..profiler.slowdown.contention.observations import CoRun
 from ..profiler.slowdown.contention.rank_one import RankOne
 from ..profiler.slowdown.contention.result import Contention
+from ..profiler.slowdown.turns import CoRun
 from .blocks import Block, Column, Section, Sentence, Table, Tone, Unit, matrix, notes, table
 from .words import layers_words, size
 

@@ -7,13 +7,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 
 from ..profiler.slowdown.interference.paper import PRINTED, REMARKS
-from ..profiler.slowdown.interference.ratios import (
-    CoRunRatio,
-    InterferenceRatios,
-    PlanInterference,
-    heat_maps,
-)
 from ..profiler.slowdown.interference.ratios import HeatMap as Ratios
+from ..profiler.slowdown.interference.ratios import InterferenceRatios, PlanInterference, heat_maps
+from ..profiler.slowdown.turns import CoRunRatio
 from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, Value, grid, notes, table
 from .charts import HeatCell, HeatMap, HeatRow
 

@@ -1,10 +1,10 @@
-"""Each layer on each unit while the other units are busy: interference-heavy, as in BetterTogether (III-C).
+"""Which units run beside which, and how much longer layers take then: interference-heavy costs.
 
-While a layer is measured on one unit, the same layer runs in a loop on the others. Single layers may take a
-few microseconds, and ratios of such times are noise; so the ratio is taken of groups of layers, each long
-enough, alone and beside the others in the same session right after each other, and given to all layers of
-the group: `heavy = isolated x ratio`. Copies get one ratio a unit, of all groups together. So both tables
-rest on the same isolated times.
+As in BetterTogether (III-C), while a layer is measured on one unit, the same layer runs in a loop on the
+others. Single layers may take a few microseconds, and ratios of such times are noise; so the ratio is taken
+of groups of layers, each long enough, alone and beside the others in the same session right after each other,
+and given to all layers of the group: `heavy = isolated x ratio`. Copies get one ratio a unit, of all groups
+together. So both tables rest on the same isolated times.
 
 Simplification: the others run the *same* group, and all the time. In a pipeline they run different chunks
 and wait now and then, so the table tells the dear end of what can happen.
@@ -14,14 +14,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from statistics import median
 
+from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
 from ..isolated import ProbeTiming, UnitCosts
 from ..summary import Summary
 
 RATIO_RANGE = (0.2, 10.0)
 """Ratios beyond are taken for mistakes: phones were seen between 0.36 (clocks rise) and 4."""
+
+
+def apart(platform: Platform, names: Sequence[str]) -> bool:
+    """Return whether units are different ones that do not exclude each other."""
+    exclusive = platform.exclusive
+    pairs = combinations(map(platform.unit_names.index, names), 2)
+    return all(u != v and v not in exclusive[u] for u, v in pairs)
+
+
+def unit_pairs(platform: Platform) -> list[tuple[str, str]]:
+    """Return the pairs of units that can run at once: the one that suffers, and the other one."""
+    names, exclusive = platform.unit_names, platform.exclusive
+    return [
+        (name, other)
+        for u, name in enumerate(names)
+        for v, other in enumerate(names)
+        if u != v and v not in exclusive[u]
+    ]
+
+
+def require_pairs(platform: Platform, what: str) -> None:
+    """Require that some two units can run at once (InvalidInputError); `what`: what is to be measured."""
+    if not unit_pairs(platform):
+        raise InvalidInputError(
+            f"no two of the units {', '.join(platform.unit_names)} can run at once (they share cores), so "
+            f"there is no {what} to measure; `gapless device detect` shows the units of this device"
+        )
 
 
 def companions(platform: Platform, unit: str, *, able: Iterable[str]) -> tuple[str, ...]:

@@ -16,11 +16,12 @@ from gapless.executor.comparing import Allowed
 from gapless.executor.engine import Artifact, OperatorTime, PlacementReceipt, Session
 from gapless.executor.model import Piece, TensorSpec
 from gapless.formulations.availability import Availability
-from gapless.formulations.errors import ConversionError, PlacementError
+from gapless.formulations.errors import ConversionError, PlacementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, ModelRef, Network, Tensor
 from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.sampling import Effort, Samples
+from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.summary import Timing, timing
 
 PLATFORM = Platform(
@@ -288,6 +289,9 @@ class FakeBench:
     def error(self, unit: str, prepared: PreparedPiece, *, allowed: Allowed) -> float:
         layers = set(layers_of(prepared.artifact.path))
         return 0.5 if layers & set(self.wrong.get(prepared.artifact.engine, ())) else 1e-6
+
+    def features(self, unit: str, prepared: PreparedPiece, *, runs: int) -> Features:
+        raise ProfilingError("nothing is counted here")
 
     def copy_us(self, specs: Sequence[TensorSpec]) -> float:
         return sum(self.per_tensor_us + self.per_kilobyte_us * spec.bytes / 1024 for spec in specs)

@@ -32,11 +32,11 @@ from ...profiler.profile import Method, Profile
 from ...profiler.slowdown.interference.measure import measure_loads, measure_plans
 from ...profiler.slowdown.interference.ratios import (
     Foretold,
-    InterferenceOptions,
     InterferenceRatios,
     PlanInterference,
     table_ratios,
 )
+from ...profiler.slowdown.turns import CoRunOptions
 from ..device import this_device
 from ..engines import engines_of, resolve_engine
 from ..execution import models_for, open_store, profiled_problem
@@ -49,7 +49,7 @@ def measure_interference(
     platform: Platform | None = None,
     engine: str | Engine | None = None,
     beside: Sequence[Sequence[str]] = (),
-    options: InterferenceOptions = InterferenceOptions(),
+    options: CoRunOptions = CoRunOptions(),
     store: Store | str | Path = ":memory:",
     resume: bool = False,
     report: Report = silent,
@@ -116,7 +116,7 @@ def measure_plan_interference(
     model: Model | None = None,
     engine: str | Engine | None = None,
     measured: Sequence[Measurement] = (),
-    options: InterferenceOptions = InterferenceOptions(),
+    options: CoRunOptions = CoRunOptions(),
     store: Store | str | Path = ":memory:",
     resume: bool = False,
     report: Report = silent,

@@ -78,7 +78,8 @@ def costs_interference(
     """Show how much longer, or less, layers take while other units are busy: a heat map of ratios."""
     from ...answers.interference import interference_blocks, picture_notes, ratio_map
     from ...formulations.files import dump
-    from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, heat_maps
+    from ...profiler.slowdown.interference.ratios import INTERFERENCE, heat_maps
+    from ...profiler.slowdown.turns import CoRunOptions
     from ...view.terminal.heat_map import grid_svg
     from ..tasks.interference import InterferenceChoice
 
@@ -95,7 +96,7 @@ def costs_interference(
         beside=[LIST.read(Place("--beside"), text) for text in beside or ()],
         plans=plan or [],
         measured=measured or [],
-        options=InterferenceOptions(rounds=rounds, seconds_per_item=seconds),
+        options=CoRunOptions(rounds=rounds, seconds_per_item=seconds),
         store=store,
         resume=resume,
     )

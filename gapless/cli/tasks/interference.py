@@ -24,7 +24,8 @@ from ...formulations.nearness import near
 from ...formulations.problem import Problem
 from ...profiler.platforms.catalog import platform_names, shipped_names
 from ...profiler.profile import PROFILE, Profile
-from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceOptions, InterferenceRatios
+from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceRatios
+from ...profiler.slowdown.turns import CoRunOptions
 from ...question.subjects import Machine, Opening
 from ..base.progress import StepLine
 from .measuring import busy_notes, platform_of
@@ -40,7 +41,7 @@ class InterferenceChoice:
     beside: Sequence[tuple[str, ...]]
     plans: Sequence[Path]
     measured: Sequence[Path]
-    options: InterferenceOptions
+    options: CoRunOptions
     store: Path | None
     resume: bool
 

@@ -1,14 +1,11 @@
-"""Measuring contention on this machine: networks beside each other, and beside a memory probe.
+"""Contention on this machine: networks beside each other, and beside a memory probe.
 
-Each co-run is measured between two measurements of the same piece alone, and all co-runs are repeated in
-rounds: what drifts slowly cancels in the ratio, and a disturbance of some seconds hits one round of a few
-co-runs. On processor cores the time that counts is the one for which the cores really worked on the
-piece: what other programs take of a core is not contention. Where they took part of the aggressor's cores
-from it, the slowdown is extrapolated to an aggressor that always runs.
+On processor cores the time that counts is the one for which the cores really worked on the piece: what other
+programs take of a core is not contention. Where they took part of the aggressor's cores from it, the slowdown
+is extrapolated to an aggressor that always runs. How co-runs are measured: `turns`.
 
-Simplification: the aggressor runs in a loop, all the time and all of its layers. In a plan it pauses, and
-only some of its layers run at once. The simulation takes the first into account; where parts of networks are
-measured (`ContentionOptions.parts`), it goes by the slices that run.
+Simplification: all layers of the aggressor run in a loop. In a plan only some of them run at once. Where
+parts of networks are measured (`ContentionOptions.parts`), the simulation goes by the slices that run.
 """
 
 from __future__ import annotations
@@ -16,30 +13,37 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
 from statistics import fmean, median
 
 from ....executor.engine import Engine
 from ....executor.joined import join
 from ....executor.machine.counters import counters_availability
 from ....executor.model import Model
-from ....executor.progress import Report, silent
-from ....formulations.costs import Provenance
-from ....formulations.errors import InvalidInputError, ProfilingError
+from ....executor.progress import Forgetful, Ledger, Report, silent
+from ....formulations.errors import ExecutionError, InvalidInputError, ProfilingError, UnitLostError
 from ....formulations.hardware import Platform
-from ...preparing import Preparer
-from ...records import MeasuringProgress, setting_of
+from ...probes import Probe
+from ...sampling import Effort, TimeBase
 from ...summary import MAX_SPREAD
-from .bench import ContentionBench
+from ...survey import Survey, survey
+from ..corun import require_pairs, unit_pairs
+from ..turns import CoRun, Job, measure_jobs
 from .features import EVENTS
-from .observations import CoRun
-from .parts import PartContention, with_slices
-from .probe import PROBE, sweep_bytes
+from .parts import PartContention, choose_parts, with_slices
+from .probe import PROBE, can_probe, probe_piece, sweep_bytes
 from .rank_one import NetworkFactors, RankOne, drowned, fit_rank_one, judged
 from .result import Calibration, Contention, ContentionOptions, CountedFeatures, Part, high_from
 from .ridge import Form, Ridge, fit_ridge
-from .survey import ContentionSurvey, unit_pairs
+
+COUNTED_RUNS = 20
+"""Runs of a network of which counters are read: together they take longer than the kernel's turns."""
+
+_TURNS = 2
+"""How often in a row a network is measured beside another one."""
+
+_TRIAL = Effort(min_repetitions=1, min_seconds=0.0, warm_up_repetitions=1)
 
 
 def measure_contention(
@@ -49,12 +53,14 @@ def measure_contention(
     *,
     options: ContentionOptions = ContentionOptions(),
     estimated: Sequence[Model] = (),
+    ledger: Ledger = Forgetful(),
     report: Report = silent,
 ) -> Contention:
     """Measure how much networks slow each other down on the units of a platform.
 
     `estimated`: further networks, which run alone only: their intensities follow from performance counters,
-    by Eq. (1) as fitted to the others.
+    by Eq. (1) as fitted to the others. `ledger`: where each finished measurement is kept: what it holds
+    already is not measured again.
     Raises InvalidInputError: no network is given, two have the same name, or no two units can run at once.
     """
     _require(models, platform, estimated)
@@ -62,36 +68,17 @@ def measure_contention(
     if estimated and not counters.ok:
         raise ProfilingError(_no_estimate(estimated[0].network.name, counters.reason))
     everything = [*models, *estimated]
-    joined = join(everything)
-    setting = setting_of(engine)
-    provenance = Provenance(
-        source=" + ".join(f"{ref.locator} ({ref.digest[:16]})" for ref in joined.network.models),
-        engine=setting.engine,
-        device=setting.device,
-        taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
-    )
-    with ContentionBench(platform, joined, seed=options.seed) as bench:
-        survey = ContentionSurvey(
-            platform=platform,
-            options=options,
-            bench=bench,
-            progress=MeasuringProgress(report=report),
-            estimated=tuple(model.network.name for model in estimated),
-        )
-        return take(survey, everything, Preparer(joined, engine, bench.feed), provenance)
-
-
-def take(
-    survey: ContentionSurvey, models: Sequence[Model], preparer: Preparer, provenance: Provenance
-) -> Contention:
-    """Measure everything and conclude; `preparer` cuts the joined models, errors as above."""
-    begin = time.monotonic()
-    survey.progress.say("preparing the networks")
-    survey.prepare(models, preparer)
-    survey.try_out()
-    coruns = survey.coruns()
-    found = _concluded(survey, coruns, survey.counted(), provenance)
-    return replace(found, seconds=time.monotonic() - begin)
+    with survey(
+        join(everything),
+        platform,
+        engine,
+        options=options.profiling,
+        ledger=ledger,
+        report=report,
+        counting=True,
+    ) as profiling:
+        names = tuple(model.network.name for model in estimated)
+        return ContentionSurvey(profiling=profiling, options=options, estimated=names).take(everything)
 
 
 def _require(models: Sequence[Model], platform: Platform, estimated: Sequence[Model]) -> None:
@@ -104,18 +91,158 @@ def _require(models: Sequence[Model], platform: Platform, estimated: Sequence[Mo
             f"each network needs a name of its own, which {', '.join(map(repr, taken))} is not; "
             "NAME=... before a model gives it one"
         )
-    if not unit_pairs(platform):
-        raise InvalidInputError(
-            f"no two of the units {', '.join(platform.unit_names)} can run at once (they share cores), so "
-            "there is no contention to measure; `gapless device detect` shows the units of this device"
-        )
+    require_pairs(platform, "contention")
+
+
+@dataclass(slots=True, kw_only=True)
+class ContentionSurvey:
+    """Contention in the making."""
+
+    profiling: Survey  # makes pieces of the joined networks, and times them
+    options: ContentionOptions
+    estimated: tuple[str, ...] = ()  # networks that run alone only, to be counted
+    pieces: dict[str, Probe] = field(default_factory=dict)
+    """Everything that runs, by name: networks, parts, the memory probe."""
+    networks: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    able: dict[str, list[str]] = field(default_factory=dict)  # units that can run a piece, by its name
+    warnings: list[str] = field(default_factory=list)  # what a reader should know; grows
+
+    @property
+    def platform(self) -> Platform:
+        """The units."""
+        return self.profiling.platform
+
+    def take(self, models: Sequence[Model]) -> Contention:
+        """Measure everything and conclude; errors as for `measure_contention`."""
+        begin = time.monotonic()
+        bench = self.profiling.bench
+        bench.effort = replace(bench.effort, time_base=TimeBase.BUSY)
+        bench.progress.say("preparing the networks")
+        self.prepare(models)
+        self.try_out()
+        coruns = self.coruns()
+        found = _concluded(self, coruns, self.counted())
+        return replace(found, seconds=time.monotonic() - begin)
+
+    def prepare(self, models: Sequence[Model]) -> None:
+        """Have everything converted that will run.
+
+        Raises ConversionError: the engine cannot convert a network or a part.
+        """
+        (preparer,) = self.profiling.preparers.each
+        spans: dict[str, tuple[int, int]] = {}
+        offset = 0
+        for model in models:
+            network = model.network
+            count = 0 if network.name in self.estimated else self.options.parts
+            parts = choose_parts(network, count=count)
+            spans[network.name] = (offset, offset + len(network.layers))
+            spans |= {part.label: (offset + part.start, offset + part.stop) for part in parts}
+            offset += len(network.layers)
+            self.parts += parts
+        names = (model.network.name for model in models)
+        self.networks = tuple(name for name in names if name not in self.estimated)
+        preparer.prepare(spans.values())
+        for name, span in spans.items():
+            probes = preparer.probes(span)
+            if len(probes) != 1:
+                raise InvalidInputError(f"{name!r} joins several models; name each of them by itself")
+            self.pieces[name] = probes[0]
+        self.pieces[PROBE] = Probe(span=(0, 0), prepared=probe_piece())
+
+    def try_out(self) -> None:
+        """Find out which unit can run what.
+
+        Raises PlacementError: this machine does not grant what a unit stands for.
+        """
+        used = set(chain.from_iterable(unit_pairs(self.platform)))
+        units = [unit for unit in self.platform.units if unit.name in used]
+        for unit in units:
+            self.profiling.bench.start(unit.name)
+        for name in self.pieces:
+            self.able[name] = [
+                unit.name
+                for unit in units
+                if (name != PROBE or can_probe(unit)) and self._runs(name, unit.name)
+            ]
+        if not any(self._each()):
+            raise ProfilingError("; ".join(self.warnings) or "no two units can run anything at once")
+
+    def coruns(self) -> tuple[CoRun, ...]:
+        """Measure all co-runs, in rounds."""
+        jobs: dict[tuple[str, str], Job] = {}  # each victim stays open while its aggressors change
+        for victim, unit, aggressor, other in self._each():
+            new = Job(unit=unit, probes=(self.pieces[victim],), loads={}, occasion=victim)
+            job = jobs.setdefault((victim, unit), new)
+            job.loads[f"{aggressor} on {other}"] = {other: self.pieces[aggressor]}
+        rounds = self.options.rounds
+        thieves = measure_jobs(self.profiling.bench, [*jobs.values()], rounds=rounds, turns=_TURNS)
+        self.warnings += [f"{warning}; slowdowns are extrapolated" for warning in thieves]
+        found = []
+        for victim, unit, aggressor, other in self._each():
+            times = jobs[victim, unit].times[f"{aggressor} on {other}"]
+            found.append(
+                CoRun(
+                    victim=victim,
+                    victim_unit=unit,
+                    aggressor=aggressor,
+                    aggressor_unit=other,
+                    alone_us=tuple(times.alone_us),
+                    beside_us=tuple(times.beside_us),
+                    shares=tuple(times.shares),
+                )
+            )
+        return tuple(found)
+
+    def counted(self) -> tuple[CountedFeatures, ...]:
+        """Read the counters of each network on each unit; none where there are no counters."""
+        found: list[CountedFeatures] = []
+        refused: dict[str, list[str]] = {}
+        raw = self.profiling.bench.bench
+        for unit in [unit.name for unit in self.platform.units if unit.cores]:
+            names = [name for name in (*self.networks, *self.estimated) if unit in self.able[name]]
+            try:
+                for name in names:
+                    features = raw.features(unit, self.pieces[name].prepared, runs=COUNTED_RUNS)
+                    found.append(CountedFeatures(network=name, unit=unit, features=features))
+            except ProfilingError as error:
+                refused.setdefault(str(error), []).append(unit)
+        self.warnings += [
+            f"performance counters are not used on {', '.join(units)}: {reason}"
+            for reason, units in refused.items()
+        ]
+        return tuple(found)
+
+    def _each(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield what is measured: what runs where, beside what where."""
+        for unit, other in unit_pairs(self.platform):
+            for victim, aggressor in self._combinations():
+                if unit in self.able[victim] and other in self.able[aggressor]:
+                    yield victim, unit, aggressor, other
+
+    def _combinations(self) -> Iterator[tuple[str, str]]:
+        networks = self.networks
+        yield from product(networks, networks) if self.options.pairs else zip(networks, networks, strict=True)
+        parts = tuple(part.label for part in self.parts)
+        yield from product((*networks, *parts), [PROBE])
+        yield from product([PROBE], (*networks, PROBE, *parts))
+
+    def _runs(self, name: str, unit: str) -> bool:
+        try:
+            self.profiling.bench.bench.timing(unit, self.pieces[name].prepared, effort=_TRIAL)
+        except UnitLostError:
+            raise
+        except ExecutionError as error:
+            self.warnings.append(f"unit {unit!r} cannot run {name!r}: {error}")
+            return False
+        return True
 
 
 def _concluded(
     survey: ContentionSurvey,
     coruns: tuple[CoRun, ...],
     counted: tuple[CountedFeatures, ...],
-    provenance: Provenance,
 ) -> Contention:
     """Return what follows from the measurements."""
     among = [one for one in coruns if PROBE not in (one.victim, one.aggressor)]
@@ -136,10 +263,10 @@ def _concluded(
     clipped = [f"{label}: the slowdown does not stand out from the noise" for label in used.clipped]
     by_network = with_estimated(used, survey, coruns, counted, regression).interference(
         survey.platform.unit_names,
-        provenance=replace(
-            provenance,
-            method="co-runs of networks" if pair_fit else "co-runs with a memory probe",
-            notes=_notes(survey.options, used),
+        provenance=survey.profiling.provenance(
+            "co-runs of networks" if pair_fit else "co-runs with a memory probe",
+            _notes(survey.options, used),
+            survey.profiling.bench.kept_words,
         ),
         high_from_permille=high_from(
             [round(1000 * factors.intensity) for factors in used.networks],
@@ -244,7 +371,7 @@ def _probe_fit(networks: Sequence[str], coruns: Sequence[CoRun], among: Sequence
 def _notes(options: ContentionOptions, fit: RankOne) -> str:
     explained = "" if fit.explained is None else f"explains {fit.explained:.0%} of the variance, "
     return (
-        f"medians of {2 * options.rounds} co-runs of at least {options.seconds_per_item:g} s; "
+        f"medians of {_TURNS * options.rounds} co-runs of at least {options.seconds_per_item:g} s; "
         f"rank-one model {explained}mean error {fit.mean_error:.1%} of the time alone"
     )
 

@@ -15,7 +15,7 @@ from math import prod
 from ....formulations.costs import Interference, Provenance
 from ....formulations.files import Schema, parse
 from ....formulations.validation import FileContent
-from .observations import CoRun
+from ..turns import CoRun
 from .rank_one import RankOne, UnitPair, fit_rank_one
 
 PAPER_UNITS = ("npu", "cpu_big", "gpu")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ....executor.engine import Artifact, OperatorTime, PlacementReceipt, Session
+from ....executor.engine import Artifact, OperatorTime, PlacementReceipt
 from ....executor.engines.placement import receipt_of, require_match
 from ....executor.machine.cores import Topology, read_topology
 from ....executor.machine.memory import usable_bytes
@@ -20,7 +20,6 @@ from ....executor.model import Piece
 from ....formulations.errors import ExecutionError
 from ....formulations.hardware import ProcessingUnit
 from ...measuring import PreparedPiece
-from ...worker import open_artifact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +66,7 @@ class _Nothing:
 
 
 def probe_piece() -> PreparedPiece:
-    """Return the probe as a piece for a bench whose workers open `open_piece`."""
+    """Return the probe as a piece of a bench."""
     piece = Piece(name=PROBE, digest=PROBE, inputs=(), outputs=(), content=_Nothing())
     artifact = Artifact(engine=PROBE, piece=PROBE, digest=PROBE, path="", inputs=(), outputs=())
     return PreparedPiece(piece=piece, artifact=artifact)
@@ -76,13 +75,6 @@ def probe_piece() -> PreparedPiece:
 def can_probe(unit: ProcessingUnit) -> bool:
     """Return whether the probe can run on a unit: on processor cores."""
     return bool(unit.cores)
-
-
-def open_piece(artifact: Artifact, unit: ProcessingUnit) -> Session:
-    """Open the probe, or a piece of a network with the engine that made it; errors as for `Engine.open`."""
-    if artifact.engine != PROBE:
-        return open_artifact(artifact, unit)
-    return ProbeSession(artifact, unit, bytes_a_sweep=sweep_bytes())
 
 
 class ProbeSession:

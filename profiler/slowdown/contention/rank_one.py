@@ -23,7 +23,7 @@ from statistics import fmean
 from ....formulations.costs import Interference, NetworkContention, Provenance
 from ....formulations.errors import InvalidInputError
 from ....formulations.validation import FileContent
-from .observations import CoRun
+from ..turns import CoRun
 
 MODEL_ERROR = 0.1
 """Relative error that the model itself is credited with: no observation counts as better known than this."""

@@ -11,10 +11,8 @@ from ....formulations.errors import InvalidInputError
 from ....formulations.files import Schema
 from ....formulations.hardware import Platform
 from ....formulations.validation import Defects, FileContent
-from ...profile import check_rounds
-from ...sampling import Effort
+from ..turns import CoRun, CoRunOptions
 from .features import Features
-from .observations import CoRun
 from .probe import PROBE
 from .rank_one import RankOne
 from .ridge import Form, Ridge
@@ -45,16 +43,11 @@ def high_from(intensities: Sequence[int], *, percentile: int = DEFAULT_PERCENTIL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentionOptions(FileContent):
-    """How contention is measured.
+class ContentionOptions(CoRunOptions):
+    """How contention is measured; each round, each co-run is measured twice.
 
     Attributes
     ----------
-    rounds
-        How often each co-run is measured, each time twice between two measurements of the same network
-        alone.
-    seconds_per_item
-        Least time of one measurement; slow networks take longer, because they run at least three times.
     pairs
         Whether every network is measured beside every other one. Without, each is measured beside the
         probe and beside itself only: that takes time in proportion to their number, not to its square.
@@ -65,8 +58,6 @@ class ContentionOptions(FileContent):
         Networks with an intensity above this percentile are high.
     form
         What Eq. (1) is applied to where performance counters can be read.
-    seed
-        Of the inputs.
 
     Raises
     ------
@@ -74,31 +65,16 @@ class ContentionOptions(FileContent):
         A number is out of range.
     """
 
-    rounds: int = 3
-    seconds_per_item: float = 0.1
     pairs: bool = True
     parts: int = 0
     percentile: int = DEFAULT_PERCENTILE
     form: Form = Form.CENTRED
-    seed: int = 0
 
-    def __post_init__(self) -> None:
-        defects = Defects("contention options")
-        check_rounds(defects, rounds=self.rounds, seconds_per_item=self.seconds_per_item)
+    def check(self, defects: Defects) -> None:
+        """Add what is wrong with the options of contention."""
         defects.check_count("parts", self.parts)
         if not 0 <= self.percentile <= 100:
             defects.add(f"percentile is {self.percentile}, must be between 0 and 100")
-        defects.raise_as(InvalidInputError)
-
-    @property
-    def effort(self) -> Effort:
-        """How long one thing is measured."""
-        return Effort(
-            min_repetitions=3,
-            min_seconds=self.seconds_per_item,
-            max_seconds=max(1.0, self.seconds_per_item),
-            warm_up_repetitions=1,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,36 +1,29 @@
 """Measuring interference on this machine: groups of layers, or chunks of a plan, beside chosen units.
 
 As in BetterTogether (IISWC 2025, III-C), the units that make load run in a loop what is measured on the
-unit in question; or, for a plan, each the chunk that the plan has there. Everything is measured in rounds,
-and each time beside load lies between two times alone: what drifts slowly cancels in the ratio, and a
-disturbance of some seconds hits one round of a few.
-
-Simplification: load runs all the time. In a pipeline, chunks that are shorter than the longest one pause,
-so what is measured beside the rest of a plan tells the dear end of what can happen.
+unit in question; or, for a plan, each the chunk that the plan has there. How that is measured: `turns`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from itertools import combinations
 
-from ....executor.engine import Engine, PlacementReceipt
+from ....executor.engine import Engine
 from ....executor.model import Model
 from ....executor.progress import Forgetful, Ledger, Report, silent
-from ....formulations.costs import Provenance
 from ....formulations.errors import InvalidInputError
 from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
 from ...isolated import RawTimes, seams, slowest_us
 from ...probes import Probe, Span, choose_groups
-from ...records import ALONE
 from ...summary import MAX_SPREAD
 from ...survey import Survey, survey
-from ..corun import companions
-from .ratios import ALL_OTHERS, CoRunRatio, InterferenceOptions, InterferenceRatios, PlanInterference
+from ..corun import apart, companions, require_pairs
+from ..turns import CoRunOptions, CoRunRatio, Job, measure_jobs
+from .ratios import ALL_OTHERS, InterferenceRatios, PlanInterference
 
 UnitSet = tuple[str, ...]
 """Units that make load together."""
@@ -38,7 +31,7 @@ UnitSet = tuple[str, ...]
 
 def default_loads(platform: Platform, unit: str, *, able: Sequence[str]) -> dict[str, UnitSet]:
     """Return each other unit that can run beside a unit, and all of them that can run at once."""
-    found: dict[str, UnitSet] = {other: (other,) for other in able if _apart(platform, (unit, other))}
+    found: dict[str, UnitSet] = {other: (other,) for other in able if apart(platform, (unit, other))}
     together = companions(platform, unit, able=able)
     return {**found, ALL_OTHERS: together} if len(together) > 1 else found
 
@@ -50,18 +43,13 @@ def chosen_loads(
     return {
         ", ".join(names): names
         for names in wanted
-        if set(names) <= set(able) and _apart(platform, (unit, *names))
+        if set(names) <= set(able) and apart(platform, (unit, *names))
     }
 
 
 def check_loads(platform: Platform, wanted: Sequence[UnitSet]) -> None:
     """Require that there is some load, and that each set of units can make load beside some other unit."""
-    names = platform.unit_names
-    if not any(_apart(platform, pair) for pair in combinations(names, 2)):
-        raise InvalidInputError(
-            f"no two of the units {', '.join(names)} can run at once (they share cores), so there is no "
-            "interference to measure; `gapless device detect` shows the units of this device"
-        )
+    require_pairs(platform, "interference")
     problems = [
         f"beside {','.join(chosen) or '(nothing)'}: {text}"
         for chosen in wanted
@@ -81,18 +69,11 @@ def _defect(platform: Platform, chosen: UnitSet) -> str:
     if len(set(chosen)) < len(chosen):
         return "a unit is named twice"
     for pair in combinations(chosen, 2):
-        if not _apart(platform, pair):
+        if not apart(platform, pair):
             return f"{pair[0]} and {pair[1]} share cores, so they never run at once; name one of them"
-    if not any(_apart(platform, (unit, *chosen)) for unit in names):
+    if not any(apart(platform, (unit, *chosen)) for unit in names):
         return "no further unit is left that shares no core with them, and could be measured"
     return ""
-
-
-def _apart(platform: Platform, names: Sequence[str]) -> bool:
-    """Return whether units are different ones that do not exclude each other."""
-    exclusive = platform.exclusive
-    pairs = combinations(map(platform.unit_names.index, names), 2)
-    return all(u != v and v not in exclusive[u] for u, v in pairs)
 
 
 REST = "the rest of the plan"
@@ -105,7 +86,7 @@ def measure_loads(
     engine: Engine,
     *,
     beside: Sequence[UnitSet] = (),
-    options: InterferenceOptions = InterferenceOptions(),
+    options: CoRunOptions = CoRunOptions(),
     ledger: Ledger = Forgetful(),
     report: Report = silent,
 ) -> InterferenceRatios:
@@ -129,7 +110,7 @@ def measure_plans(
     platform: Platform,
     engine: Engine,
     *,
-    options: InterferenceOptions = InterferenceOptions(),
+    options: CoRunOptions = CoRunOptions(),
     ledger: Ledger = Forgetful(),
     report: Report = silent,
 ) -> InterferenceRatios:
@@ -143,29 +124,8 @@ def measure_plans(
         return InterferenceSurvey(profiling=profiling, options=options).plans(plans)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Job:
-    """A chunk on its unit, all that it is to be measured beside, and the times so far."""
-
-    chunk: Chunk
-    probes: tuple[Probe, ...]
-    loads: dict[str, dict[str, Probe]]
-    occasion: str
-    alone_us: dict[str, list[float]] = field(default_factory=dict)
-    beside_us: dict[str, list[float]] = field(default_factory=dict)
-
-    @property
-    def ratios(self) -> tuple[CoRunRatio, ...]:
-        return tuple(
-            CoRunRatio(
-                chunk=self.chunk,
-                load=name,
-                beside=tuple(load),
-                alone_us=tuple(self.alone_us[name]),
-                beside_us=tuple(self.beside_us[name]),
-            )
-            for name, load in self.loads.items()
-        )
+_ChunkJob = tuple[Chunk, Job]
+"""Layers on a unit, and how they are measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,9 +133,7 @@ class InterferenceSurvey:
     """Interference in the making."""
 
     profiling: Survey  # who makes pieces of the model, and times them
-    options: InterferenceOptions  # how often
-    receipts: dict[str, PlacementReceipt] = field(default_factory=dict)
-    """What was granted to each unit; grows."""
+    options: CoRunOptions  # how often
 
     def loads(self, beside: Sequence[UnitSet]) -> InterferenceRatios:
         """Measure groups of layers; see `measure_loads`."""
@@ -186,8 +144,8 @@ class InterferenceSurvey:
         for preparer in profiling.preparers.each:
             preparer.attempt(groups)  # all in one go
         jobs = [job for span in groups for job in self._group_jobs(span, raws, beside)]
-        self._measure(jobs)
-        return self._found(tuple(ratio for job in jobs for ratio in job.ratios), begin=begin)
+        warnings = self._measure(jobs)
+        return self._found(jobs, warnings, ratios=_ratios(jobs), begin=begin)
 
     def plans(self, plans: Sequence[Plan]) -> InterferenceRatios:
         """Measure chunks of plans; see `measure_plans`."""
@@ -199,14 +157,19 @@ class InterferenceSurvey:
             own = {(c.start, c.stop) for c in chunks if preparers.of(c.unit) is preparer}
             preparer.prepare(own)
         by_plan = [self._plan_jobs(plan) for plan in plans]
-        self._measure([job for jobs in by_plan for job in jobs])
-        apart = tuple(
-            PlanInterference(plan=plan, chunks=tuple(ratio for job in jobs for ratio in job.ratios))
-            for plan, jobs in zip(plans, by_plan, strict=True)
+        jobs = [job for own in by_plan for job in own]
+        warnings = self._measure(jobs)
+        found = tuple(
+            PlanInterference(plan=plan, chunks=_ratios(own)) for plan, own in zip(plans, by_plan, strict=True)
         )
-        return self._found((), plans=apart, begin=begin)
+        return self._found(jobs, warnings, plans=found, begin=begin)
 
-    def _group_jobs(self, span: Span, raws: Mapping[str, RawTimes], beside: Sequence[UnitSet]) -> list[_Job]:
+    def _measure(self, jobs: Sequence[_ChunkJob]) -> tuple[str, ...]:
+        return measure_jobs(self.profiling.bench, [job for _, job in jobs], rounds=self.options.rounds)
+
+    def _group_jobs(
+        self, span: Span, raws: Mapping[str, RawTimes], beside: Sequence[UnitSet]
+    ) -> list[_ChunkJob]:
         """Return what is to be measured of one group of layers: on each unit that can run it."""
         platform, able = self.profiling.platform, self.profiling.able(raws, span)
         probes = {unit: self.profiling.probes(unit, span) for unit in able}
@@ -219,14 +182,12 @@ class InterferenceSurvey:
             )
             if sets:
                 loads = {name: {one: probes[one][0] for one in units} for name, units in sets.items()}
-                chunk = self._chunk(span, unit)
-                jobs.append(_Job(chunk=chunk, probes=probes[unit], loads=loads, occasion="; ".join(sets)))
+                job = Job(unit=unit, probes=probes[unit], loads=loads, occasion="; ".join(sets))
+                name = self.profiling.network.name
+                jobs.append((Chunk(network=name, start=span[0], stop=span[1], unit=unit), job))
         return jobs
 
-    def _chunk(self, span: Span, unit: str) -> Chunk:
-        return Chunk(network=self.profiling.network.name, start=span[0], stop=span[1], unit=unit)
-
-    def _plan_jobs(self, plan: Plan) -> list[_Job]:
+    def _plan_jobs(self, plan: Plan) -> list[_ChunkJob]:
         """Return what is to be measured of a plan: each chunk beside all others."""
         profiling = self.profiling
         probes = {chunk: profiling.probes(chunk.unit, (chunk.start, chunk.stop)) for chunk in plan.chunks}
@@ -235,11 +196,14 @@ class InterferenceSurvey:
             parts.setdefault(chunk.unit, []).extend(own)
         longest = {unit: self._longest(unit, own) for unit, own in parts.items()}
         return [
-            _Job(
-                chunk=chunk,
-                probes=probes[chunk],
-                loads={REST: {unit: probe for unit, probe in longest.items() if unit != chunk.unit}},
-                occasion=f"plan {plan.plan_id}",
+            (
+                chunk,
+                Job(
+                    unit=chunk.unit,
+                    probes=probes[chunk],
+                    loads={REST: {unit: probe for unit, probe in longest.items() if unit != chunk.unit}},
+                    occasion=f"plan {plan.plan_id}",
+                ),
             )
             for chunk in plan.chunks
         ]
@@ -248,63 +212,53 @@ class InterferenceSurvey:
         """Return what makes the load of a chunk: the longest part where it goes on from model to model."""
         if len(probes) == 1:
             return probes[0]
-        return max(probes, key=lambda probe: self._time_us(unit, (probe,), ALONE, "load"))
-
-    def _measure(self, jobs: Sequence[_Job]) -> None:
-        """Time all jobs round after round."""
-        progress = self.profiling.bench.progress
-        pieces = sum(len(job.probes) * (1 + 2 * len(job.loads)) for job in jobs)
-        progress.total = progress.done + self.options.rounds * pieces
-        for number in range(self.options.rounds):
-            for job in jobs:
-                self._measure_once(job, f"{job.occasion}, round {number}")
-
-    def _measure_once(self, job: _Job, occasion: str) -> None:
-        """Time a job beside each of its loads, and alone before, between and after them."""
-        unit = job.chunk.unit
-        before_us = self._time_us(unit, job.probes, ALONE, occasion)
-        for name, load in job.loads.items():
-            beside_us = self._time_us(unit, job.probes, load, f"{occasion} beside {name}")
-            after_us = self._time_us(unit, job.probes, ALONE, f"{occasion} after {name}")
-            job.alone_us.setdefault(name, []).append((before_us + after_us) / 2)
-            job.beside_us.setdefault(name, []).append(beside_us)
-            before_us = after_us
-
-    def _time_us(self, unit: str, probes: Sequence[Probe], load: Mapping[str, Probe], occasion: str) -> float:
-        """Return the busy time of pieces that run one after the other."""
-        found = [self.profiling.bench.timing(unit, probe, beside=load, occasion=occasion) for probe in probes]
-        self.receipts[unit] = found[0].receipt
-        return sum(timing.busy.typical_us for timing in found)
+        bench = self.profiling.bench
+        return max(probes, key=lambda probe: bench.timing(unit, probe, occasion="load").busy.typical_us)
 
     def _found(
-        self, ratios: tuple[CoRunRatio, ...], *, plans: tuple[PlanInterference, ...] = (), begin: float
+        self,
+        jobs: Sequence[_ChunkJob],
+        warnings: Sequence[str],
+        *,
+        ratios: tuple[CoRunRatio, ...] = (),
+        plans: tuple[PlanInterference, ...] = (),
+        begin: float,
     ) -> InterferenceRatios:
         profiling, options = self.profiling, self.options
-        setting, models = profiling.bench.setting, profiling.model.network.models
-        reused = profiling.bench.reused
-        notes = [
+        note = (
             f"medians of {options.rounds} rounds, each beside load between two alone, of at least "
-            f"{options.seconds_per_item:g} s",
-            f"{reused} measurements kept from earlier" if reused else "",
-        ]
-        every = [*ratios, *(chunk for plan in plans for chunk in plan.chunks)]
+            f"{options.seconds_per_item:g} s"
+        )
         return InterferenceRatios(
             platform=profiling.platform,
             ratios=ratios,
             plans=plans,
             options=options,
-            provenance=Provenance(
-                source=" + ".join(f"{model.locator} ({model.digest[:16]})" for model in models),
-                method="alone, beside load, alone",
-                notes="; ".join(filter(None, notes)),
-                engine=setting.engine,
-                device=setting.device,
-                taken_at=datetime.now().astimezone().isoformat(timespec="seconds"),
+            provenance=profiling.provenance("alone, beside load, alone", note, profiling.bench.kept_words),
+            receipts=tuple({job.unit: job.receipt for _, job in jobs if job.receipt}.values()),
+            warnings=(
+                *profiling.notes,
+                *warnings,
+                *(text for one in _ratios(jobs) for text in _unsteady(one)),
             ),
-            receipts=tuple(self.receipts.values()),
-            warnings=(*profiling.notes, *(text for one in every for text in _unsteady(one))),
             seconds=time.monotonic() - begin,
         )
+
+
+def _ratios(jobs: Sequence[_ChunkJob]) -> tuple[CoRunRatio, ...]:
+    return tuple(
+        CoRunRatio(
+            chunk=chunk,
+            load=name,
+            beside=tuple(load),
+            alone_us=tuple(times.alone_us),
+            beside_us=tuple(times.beside_us),
+            shares=tuple(times.shares),
+        )
+        for chunk, job in jobs
+        for name, load in job.loads.items()
+        for times in [job.times[name]]
+    )
 
 
 def _unsteady(one: CoRunRatio) -> tuple[str, ...]:

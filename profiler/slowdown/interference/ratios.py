@@ -8,114 +8,15 @@ from statistics import mean, median
 
 from ....executor.engine import PlacementReceipt
 from ....formulations.costs import CostTable, Provenance
-from ....formulations.errors import InvalidInputError
 from ....formulations.files import Schema
 from ....formulations.hardware import Platform
 from ....formulations.plan import Chunk, Plan
-from ....formulations.validation import Defects, FileContent
-from ...profile import ProfileOptions, check_rounds
+from ....formulations.validation import FileContent
 from ..corun import companions
+from ..turns import CoRunOptions, CoRunRatio
 
 ALL_OTHERS = "all others"
 """The load of as many other units as can run at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterferenceOptions(FileContent):
-    """How interference is measured.
-
-    Attributes
-    ----------
-    rounds
-        How often each thing is measured beside each load, between two measurements of it alone.
-    seconds_per_item
-        Least time of one measurement; what is slow takes longer, because it runs at least three times.
-    seed
-        Of the inputs.
-
-    Raises
-    ------
-    InvalidInputError
-        A number is out of range.
-    """
-
-    rounds: int = 3
-    seconds_per_item: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        defects = Defects("interference options")
-        check_rounds(defects, rounds=self.rounds, seconds_per_item=self.seconds_per_item)
-        defects.raise_as(InvalidInputError)
-
-    @property
-    def profiling(self) -> ProfileOptions:
-        """The same for the profiler: nothing twice, because everything comes in rounds."""
-        return ProfileOptions(
-            min_repetitions=3,
-            min_seconds_per_item=self.seconds_per_item,
-            max_seconds_per_item=max(1.0, self.seconds_per_item),
-            warm_up_repetitions=1,
-            retries=0,
-            checks=0,
-            seed=self.seed,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoRunRatio(FileContent):
-    """Consecutive layers on one unit, timed alone and beside load, in turn.
-
-    Attributes
-    ----------
-    chunk
-        Which layers, and where.
-    load
-        What the load is called: the units that make it, or `ALL_OTHERS`.
-    beside
-        The units that make it; none: it stayed alone.
-    alone_us, beside_us
-        Time without and with the load, one entry a round, microseconds: copies and run. Each `alone_us` is
-        the mean of what was measured right before and right after its `beside_us`, so that what drifts
-        slowly cancels.
-
-    Raises
-    ------
-    InvalidInputError
-        Nothing was timed, or a time is not above zero.
-    """
-
-    chunk: Chunk
-    load: str
-    beside: tuple[str, ...]
-    alone_us: tuple[float, ...]
-    beside_us: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        chunk = self.chunk
-        defects = Defects(f"layers [{chunk.start}, {chunk.stop}) on {chunk.unit!r} beside {self.load}")
-        if not self.alone_us or len(self.alone_us) != len(self.beside_us):
-            defects.add(
-                f"{len(self.alone_us)} times alone and {len(self.beside_us)} beside load: both need one for "
-                "each round"
-            )
-        if not all(0 < time_us < float("inf") for time_us in (*self.alone_us, *self.beside_us)):
-            defects.add("a time is not above 0")
-        defects.raise_as(InvalidInputError)
-
-    @property
-    def ratio(self) -> float:
-        """Time beside the load over time alone: the median over the rounds."""
-        return median(self._ratios())
-
-    @property
-    def spread(self) -> float:
-        """Largest minus smallest ratio of the rounds, relative to their median."""
-        ratios = self._ratios()
-        return (max(ratios) - min(ratios)) / median(ratios)
-
-    def _ratios(self) -> list[float]:
-        return [beside / alone for alone, beside in zip(self.alone_us, self.beside_us, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +64,7 @@ class InterferenceRatios(FileContent):
     """Groups of layers beside each load, by network."""
     plans: tuple[PlanInterference, ...] = ()
     """Plans whose chunks were measured beside each other."""
-    options: InterferenceOptions | None = None
+    options: CoRunOptions | None = None
     """How it was measured; None: the ratios are those of two tables of costs."""
     provenance: Provenance = Provenance()
     """Where the numbers come from."""

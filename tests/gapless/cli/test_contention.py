@@ -20,7 +20,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import INTERFERENCE, load
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.slowdown.contention.result import CONTENTION, ContentionOptions
-from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.profiler.slowdown.corun import unit_pairs
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import blocks_view
 from tests.executor.graph.models import residual

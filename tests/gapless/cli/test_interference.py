@@ -30,13 +30,9 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.workload import Request, Workload
 from gapless.profiler import records
 from gapless.profiler.profile import PROFILE, Profile, ProfileOptions
-from gapless.profiler.slowdown.contention.survey import unit_pairs
-from gapless.profiler.slowdown.interference.ratios import (
-    INTERFERENCE,
-    HeatMap,
-    InterferenceOptions,
-    InterferenceRatios,
-)
+from gapless.profiler.slowdown.corun import unit_pairs
+from gapless.profiler.slowdown.interference.ratios import INTERFERENCE, HeatMap, InterferenceRatios
+from gapless.profiler.slowdown.turns import CoRunOptions
 from gapless.view.terminal.heat_map import blend, grid_svg
 
 from ..conftest import Cli
@@ -45,7 +41,7 @@ pytestmark = pytest.mark.measures
 
 EDGES = f"{Path(__file__).parents[3] / 'docs' / 'examples' / 'edges.py'}:EDGES"
 PAIRS = unit_pairs(this_device(engine="callable"))
-QUICK = InterferenceOptions(rounds=1, seconds_per_item=0.003)
+QUICK = CoRunOptions(rounds=1, seconds_per_item=0.003)
 WORDS = ("--rounds", "1", "--seconds", "3ms")
 
 needs_two_units = pytest.mark.skipif(not PAIRS, reason="no two units of this machine can run at once")

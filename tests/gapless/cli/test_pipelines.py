@@ -10,7 +10,7 @@ import pytest
 
 from gapless.api.device import this_device
 from gapless.formulations.files import dump_plan, dump_problem
-from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.profiler.slowdown.corun import unit_pairs
 from tests.executor.graph.models import residual
 from tests.pipeline_boards import TWO, one_board, six_devices
 

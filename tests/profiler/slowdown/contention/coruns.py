@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from gapless.profiler.slowdown.contention.observations import CoRun
+from gapless.profiler.slowdown.turns import CoRun
 
 Units = tuple[str, str]
 

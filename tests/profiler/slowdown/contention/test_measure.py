@@ -13,12 +13,12 @@ from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform
 from gapless.profiler.sampling import TimeBase
 from gapless.profiler.slowdown.contention.measure import _measured_parts, measure_contention
-from gapless.profiler.slowdown.contention.observations import CoRun
 from gapless.profiler.slowdown.contention.parts import PartContention, choose_parts, with_slices
 from gapless.profiler.slowdown.contention.probe import PROBE
 from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration, ContentionOptions, Part
 from gapless.profiler.slowdown.contention.ridge import Form
-from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.profiler.slowdown.corun import unit_pairs
+from gapless.profiler.slowdown.turns import CoRun
 from tests.profiler.fakes import FakeEngine, FakeModel
 
 from .worlds import INTENSITY, SENSITIVITY, THREE, WorldBench, measured, network
@@ -77,12 +77,11 @@ def test_each_corun_is_measured_between_two_measurements_alone() -> None:
     found = measured(bench, replace(OPTIONS, rounds=3), platform=ON_CORES)
     assert {len(one.alone_us) for one in found.coruns} == {6}
     jobs = bench.asked[len(ON_CORES.units) * 3 :]  # the first ones try out who can run what
-    for start in range(0, len(jobs), 4):
-        alone, beside, again, last = jobs[start : start + 4]
-        assert alone == last == (*beside[:2], ())
-        assert beside == again
-        assert beside[2]
-    assert len(jobs) == 4 * 3 * len(found.coruns)
+    beside = [index for index, (_, _, load) in enumerate(jobs) if load]
+    assert all(jobs[index - 1] == jobs[index + 1] == (*jobs[index][:2], ()) for index in beside)
+    assert len(beside) == 2 * 3 * len(found.coruns)
+    victims = {(one.victim, one.victim_unit) for one in found.coruns}
+    assert len(jobs) == 2 * len(beside) + 3 * len(victims)  # times alone serve on both sides
 
 
 def test_cores_are_timed_by_the_time_that_they_worked() -> None:
@@ -231,8 +230,9 @@ def test_without_counters_it_says_why_once() -> None:
 def test_progress_is_told_and_counts_to_its_end() -> None:
     steps: list[Step] = []
     found = measured(WorldBench(), OPTIONS, platform=ON_CORES, steps=steps)
-    assert steps[-1].done == steps[-1].total == 2 * len(found.coruns)
-    assert steps[1].text == found.coruns[0].label
+    victims = {(one.victim, one.victim_unit) for one in found.coruns}
+    assert steps[-1].done == steps[-1].total == 2 * (len(victims) + 4 * len(found.coruns))
+    assert steps[2].text.endswith("on big beside little")
 
 
 def test_an_aggressor_that_others_hold_up_counts_as_if_it_always_ran() -> None:
@@ -240,7 +240,7 @@ def test_an_aggressor_that_others_hold_up_counts_as_if_it_always_ran() -> None:
     held_up = measured(WorldBench(shares=(0.4, 0.9, 0.25)), OPTIONS, platform=ON_CORES)
     for one, other in zip(right.coruns, held_up.coruns, strict=True):
         assert other.slowdown == pytest.approx(0.9 * one.slowdown, rel=0.01)  # 0.9 is all it can have here
-    assert any("of the cores of the networks that ran in a loop" in words for words in held_up.warnings)
+    assert any("of the cores of what ran in a loop" in words for words in held_up.warnings)
     assert not any("in a loop" in words for words in right.warnings)
 
 

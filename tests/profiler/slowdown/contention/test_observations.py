@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.profiler.slowdown.contention.observations import CoRun
+from gapless.profiler.slowdown.turns import CoRun
 
 from .coruns import corun
 

@@ -17,10 +17,10 @@ from gapless.profiler.slowdown.contention.probe import (
     UNKNOWN_CACHE_BYTES,
     ProbeSession,
     can_probe,
-    open_piece,
     probe_piece,
     sweep_bytes,
 )
+from gapless.profiler.worker import open_artifact
 
 MIB = 2**20
 ITEM = 8 * ARRAYS
@@ -91,6 +91,6 @@ def test_the_probe_is_a_piece_without_inputs(
     monkeypatch.setattr("gapless.profiler.slowdown.contention.probe.sweep_bytes", lambda: ITEM)
     prepared = probe_piece()
     assert prepared.piece.inputs == prepared.piece.outputs == ()
-    session = open_piece(prepared.artifact, ProcessingUnit(name="here", cores=pinned, threads=1))
+    session = open_artifact(prepared.artifact, ProcessingUnit(name="here", cores=pinned, threads=1))
     assert session.artifact.piece == PROBE
     session.close()

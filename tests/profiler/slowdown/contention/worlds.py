@@ -8,21 +8,20 @@ from dataclasses import dataclass, field, replace
 from gapless.executor.comparing import Allowed
 from gapless.executor.engine import OperatorTime
 from gapless.executor.joined import join
-from gapless.executor.progress import Step
-from gapless.formulations.costs import Provenance
+from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.errors import PlacementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.preparing import Preparer
-from gapless.profiler.records import MeasuringProgress
+from gapless.profiler.preparing import Preparers
+from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
-from gapless.profiler.slowdown.contention.measure import take
+from gapless.profiler.slowdown.contention.measure import ContentionSurvey
 from gapless.profiler.slowdown.contention.probe import PROBE
 from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions
-from gapless.profiler.slowdown.contention.survey import ContentionSurvey
 from gapless.profiler.summary import Timing, timing
+from gapless.profiler.survey import Survey
 from tests.profiler.fakes import FakeEngine, FakeModel, receipt_for
 
 THREE = Platform(
@@ -113,20 +112,30 @@ def measured(
     platform: Platform = THREE,
     steps: list[Step] | None = None,
     estimated: Sequence[str] = (),
+    ledger: Ledger = Forgetful(),
 ) -> Contention:
     """Return the contention of two networks on a bench."""
     models = [network("one", 5), network("two", 3), *(network(name, 4) for name in estimated)]
     joined = join(models)
-    report = (lambda step: None) if steps is None else steps.append
-    survey = ContentionSurvey(
-        platform=platform,
-        options=options,
-        bench=bench,
-        progress=MeasuringProgress(report=report),
-        estimated=tuple(estimated),
-    )
     feed = Feed(joined, seed=0)
+    recorded = RecordedBench(
+        bench=bench,
+        platform=platform,
+        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
+        ledger=ledger,
+        effort=options.profiling.effort,
+        retries=0,
+        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
+    )
+    profiling = Survey(
+        model=joined,
+        platform=platform,
+        preparers=Preparers(joined, dict.fromkeys(platform.unit_names, FakeEngine()), feed),
+        bench=recorded,
+        options=options.profiling,
+    )
+    survey = ContentionSurvey(profiling=profiling, options=options, estimated=tuple(estimated))
     try:
-        return take(survey, models, Preparer(joined, FakeEngine(), feed), Provenance(source="a test"))
+        return survey.take(models)
     finally:
         feed.close()

@@ -21,9 +21,10 @@ from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.preparing import Preparers
 from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort
-from gapless.profiler.slowdown.contention.survey import unit_pairs
+from gapless.profiler.slowdown.corun import unit_pairs
 from gapless.profiler.slowdown.interference.measure import REST, InterferenceSurvey, measure_loads
-from gapless.profiler.slowdown.interference.ratios import CoRunRatio, InterferenceOptions, InterferenceRatios
+from gapless.profiler.slowdown.interference.ratios import InterferenceRatios
+from gapless.profiler.slowdown.turns import CoRunOptions, CoRunRatio
 from gapless.profiler.summary import Timing
 from gapless.profiler.survey import Survey
 from tests.profiler.fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, layers_of
@@ -83,7 +84,7 @@ def surveyed(
 ) -> InterferenceRatios:
     """Measure on a fake bench: plans, or all groups of layers."""
     model = model or FakeModel([64] * (LAYERS + 1))
-    options = InterferenceOptions(rounds=rounds, seconds_per_item=0.01)
+    options = CoRunOptions(rounds=rounds, seconds_per_item=0.01)
     feed = Feed(model, seed=0)
     recorded = RecordedBench(
         bench=fake,
@@ -232,7 +233,7 @@ def test_python_functions_really_run_beside_each_other() -> None:
     if not pairs:
         pytest.skip("no two units of this machine can run at once")
     platform = this_device(units=pairs[0], engine="callable")
-    options = InterferenceOptions(rounds=1, seconds_per_item=0.005)
+    options = CoRunOptions(rounds=1, seconds_per_item=0.005)
     found = measure_loads(open_model(f"{EDGES}:EDGES"), platform, get_engine("callable"), options=options)
     assert {(one.chunk.unit, one.beside[0]) for one in found.ratios} == {pairs[0], pairs[0][::-1]}
     assert {receipt.mismatches for receipt in found.receipts} == {()}

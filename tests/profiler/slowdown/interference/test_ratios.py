@@ -20,14 +20,13 @@ from gapless.profiler.slowdown.interference.paper import PRINTED
 from gapless.profiler.slowdown.interference.ratios import (
     ALL_OTHERS,
     INTERFERENCE,
-    CoRunRatio,
     Foretold,
-    InterferenceOptions,
     InterferenceRatios,
     PlanInterference,
     heat_maps,
     table_ratios,
 )
+from gapless.profiler.slowdown.turns import CoRunOptions, CoRunRatio
 from tests.profiler.fakes import PLATFORM
 
 US = st.floats(1e-2, 1e9)
@@ -73,7 +72,7 @@ def test_times_have_to_be_times(beside_us: tuple[float, ...]) -> None:
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"rounds": 1001}, {"seconds_per_item": 0.0}])
 def test_options_are_checked(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-        InterferenceOptions(**wrong)
+        CoRunOptions(**wrong)
 
 
 def test_one_load_is_shown_by_network() -> None:
@@ -140,7 +139,7 @@ def test_a_plan_foretells_its_longest_chunk() -> None:
         ("chunks alone", 120.0),
         ("heavy", 140.0),
     ]
-    found = InterferenceRatios(platform=PLATFORM, ratios=chunks, plans=(one,), options=InterferenceOptions())
+    found = InterferenceRatios(platform=PLATFORM, ratios=chunks, plans=(one,), options=CoRunOptions())
     assert parse(dump(found, INTERFERENCE).encode(), INTERFERENCE, name="it") == found
 
 
