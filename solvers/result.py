@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Any
 
 from ..formulations.objective import Objective
 from ..formulations.plan import Plan
@@ -65,7 +66,49 @@ class Milestone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolveResult:
+class Answer:
+    """The figures of an answer: results, their documents, tables and sweeps all have them from here."""
+
+    backend: str = ""
+    """Who answered."""
+    status: str = ""
+    """What is known (`SolveStatus`); empty: there is no answer."""
+    stop: str = ""
+    """Why the backend stopped (`StopReason`)."""
+    bound: int | None = None
+    """No plan of the class has a lower value of the first term; None: nothing is known."""
+    start: StartMode | None = None
+    """What it was given to begin with; None where it begins with nothing in any case."""
+    plan_source: Source | None = None
+    bound_source: Source | None = None
+    """Where the best plan and the bound come from; None without one."""
+    runtime_s: float = 0.0
+    """Seconds of the search."""
+    startup_s: float = 0.0
+    """Seconds before it: starting a child process, loading the backend and warming it up."""
+    start_s: float = 0.0
+    """Seconds of the search that making the start took."""
+    plan_class: str = ""
+    """Which plans status and bound are about (`Problem.plan_class`); empty: not known."""
+    course: tuple[Milestone, ...] = ()
+    """Which plan and which bound it had when; empty: not known."""
+
+    @property
+    def label(self) -> str:
+        """Who answered, and that it began with nothing where it might have begun with something."""
+        return label_of(self.backend, self.start)
+
+
+def figures(answer: Answer, kind: type[Answer] = Answer) -> dict[str, Any]:
+    """Return the figures of an answer by name: what another record of the same answer begins with.
+
+    `kind`: whose fields are taken.
+    """
+    return {each.name: getattr(answer, each.name) for each in fields(kind)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveResult(Answer):
     """The answer to one problem by one backend.
 
     Attributes
@@ -136,21 +179,16 @@ class SolveResult:
     candidates: tuple[Candidate, ...] = ()
     objective: int | None = None
     values: tuple[int, ...] | None = None
-    startup_s: float = 0.0
-    start_s: float = 0.0
-    bound: int | None = None
     plan_source: Source | None = Source.OWN
     bound_source: Source | None = Source.OWN
     proven: int = 0
     exhausted: bool = False
     version: str = ""
-    start: StartMode | None = None
     distance: int = 1
     handling: Mapping[str, RuleHandling] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
     conflict: Conflict | None = None
     unfiltered: Candidate | None = None
-    course: tuple[Milestone, ...] = ()
     searches: str = ""
 
     def __post_init__(self) -> None:
@@ -215,11 +253,6 @@ class SolveResult:
     def best(self) -> Candidate | None:
         """The first candidate, or None."""
         return self.candidates[0] if self.candidates else None
-
-    @property
-    def label(self) -> str:
-        """Who answered, and that it began with nothing where it might have begun with something."""
-        return label_of(self.backend, self.start)
 
     @property
     def plan(self) -> Plan | None:

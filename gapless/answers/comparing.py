@@ -15,8 +15,8 @@ from ..formulations.terms import TermInfo
 from ..solvers.course import NEAR, Pace, credited, primal_gap
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.registry import support_of
-from ..solvers.result import Milestone, SolveResult
-from ..solvers.sources import Source, StartMode, label_of
+from ..solvers.result import Answer, Milestone, SolveResult, figures
+from ..solvers.sources import Source, StartMode
 from .blocks import Block, Cell, Column, Sentence, Shown, Table, Tone, Unit, table
 from .words import SOURCES, amount, seconds, start_words
 
@@ -42,69 +42,20 @@ _STATUS: dict[str, tuple[str, Tone, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolverAnswer:
-    """What one backend answered to the problem, or why it gave no answer.
+class SolverAnswer(Answer):
+    """What tables show of the answer of one backend, or why it gave none."""
 
-    Attributes
-    ----------
-    backend, version
-        Who answered.
-    guarantee
-        What its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`).
-    searches
-        The plans that it looks at, in words, where these are not all of the class.
-    status, stop
-        What is known, and why it stopped (`SolveStatus`, `StopReason`); `status` is empty for a failure.
-    objective, bound
-        Of the first objective term; None: not known. The bound is its own.
-    values
-        Of all objective terms; empty: not known.
-    plans
-        How many it gave.
-    gap, gap_to_best_bound
-        How far the objective may be from the optimum, by its own bound and by the best one of all answers;
-        None: not known.
-    start, plan_source, bound_source
-        As in `SolveResult`.
-    runtime_s, startup_s, start_s
-        As in `SolveResult`.
-    plan
-        Its best plan in words; empty without one.
-    course
-        Which plan and which bound it had when; empty: not known.
-    pace
-        How fast it came to a good plan, by the best plan of all answers.
-    failure
-        Why it gave no answer; empty if it did.
-    """
-
-    backend: str
-    version: str
-    guarantee: str
-    status: str
-    stop: str
-    objective: int | None
-    bound: int | None
-    gap: float | None
-    runtime_s: float
-    startup_s: float
-    plan: str
-    course: tuple[Milestone, ...] = ()
-    pace: Pace = Pace()
-    failure: str = ""
-    start: StartMode | None = None
-    plan_source: Source | None = None
-    bound_source: Source | None = None
-    gap_to_best_bound: float | None = None
-    start_s: float = 0.0
-    searches: str = ""
-    values: tuple[int, ...] = ()
-    plans: int = 0
-
-    @property
-    def label(self) -> str:
-        """As that of a `SolveResult`."""
-        return label_of(self.backend, self.start)
+    version: str = ""
+    guarantee: str = ""  # what its answers are: "exact", "heuristic", ... (`solvers.protocol.Guarantee`)
+    searches: str = ""  # the plans that it looks at, in words, where these are not all of the class
+    objective: int | None = None  # of the first term; None: not known
+    values: tuple[int, ...] = ()  # of all terms of the objective; empty: not known
+    plans: int = 0  # how many it gave
+    plan: str = ""  # its best plan in words; empty without one
+    gap: float | None = None  # how far the objective may be from the optimum, by its own bound
+    gap_to_best_bound: float | None = None  # the same, by the best bound of all answers
+    pace: Pace = Pace()  # how fast it came to a good plan, by the best plan of all answers
+    failure: str = ""  # why it gave no answer; empty if it did
 
 
 def answers_of(comparison: Comparison) -> tuple[SolverAnswer, ...]:
@@ -138,24 +89,14 @@ def answer_of(result: SolveResult | WrittenResult, problem: Problem | None) -> S
     """Return the answer of one backend, as it was given or as a comparison file has it."""
     support = None if problem is None else support_of(result.backend, problem)
     return SolverAnswer(
-        backend=result.backend,
+        **figures(result),
         version=result.version,
         guarantee=support.guarantee if support else "",
         searches=(result.searches or "") if problem is None else searches_of(result, problem),
-        status=str(result.status),
-        stop=str(result.stop),
         objective=result.objective,
-        bound=result.bound,
         gap=result.gap,
-        runtime_s=result.runtime_s,
-        startup_s=result.startup_s,
-        start_s=result.start_s,
         plan="" if result.plan is None else str(result.plan),
         plans=len(result.candidates),
-        course=result.course,
-        start=result.start,
-        plan_source=result.plan_source,
-        bound_source=result.bound_source,
     )
 
 
@@ -166,19 +107,10 @@ def no_answer(
     support = None if problem is None else support_of(backend, problem)
     return SolverAnswer(
         backend=backend,
-        version="",
+        start=start,
         guarantee=support.guarantee if support else "",
         searches=support.searches if support else "",
-        status="",
-        stop="",
-        objective=None,
-        bound=None,
-        gap=None,
-        runtime_s=0.0,
-        startup_s=0.0,
-        plan="",
         failure=reason,
-        start=start,
     )
 
 

@@ -126,7 +126,7 @@ def answers(found: InstanceComparison) -> Table:
     Answer = tuple[Case, InstanceAnswer]
     terms = all_terms()
 
-    def amount(value: int | None, one: InstanceAnswer, source: str) -> Cell:
+    def amount(value: int | None, one: InstanceAnswer, source: Source | None) -> Cell:
         unit = Unit(terms[one.row.term].dimension) if one.row.term else Unit.COUNT
         return Cell(value, unit=unit, note="(given)" if source == Source.START else "")
 

@@ -17,8 +17,8 @@ from ..formulations.rule_files import RuleDocument
 from ..solvers.course import Pace
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.registry import support_of
-from ..solvers.result import Candidate, Milestone, SolveResult, relative_gap
-from ..solvers.sources import Source, StartMode, label_of
+from ..solvers.result import Answer, Candidate, SolveResult, figures, relative_gap
+from ..solvers.sources import StartMode
 
 _LENIENT: dict[str, Any] = {"extra": "ignore"}
 """The document says more than is read here."""
@@ -58,70 +58,38 @@ class WrittenCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenResult:
+class WrittenResult(Answer):
     """The answer of one backend.
 
-    Attributes
-    ----------
-    backend
-        Who answered.
-    backend_version
-        Of the solver; null where it has none.
-    status
-        What was found, and what is proved.
-    stop
-        Why it ended.
-    objective
-        Value of the first term for the best plan; null without a plan.
-    bound
-        No plan of the class has a lower value of the first term; null: nothing is known.
-    gap_to_best_bound
-        How far the objective can be from the optimum, as a share of the objective, by the best bound of all
-        backends; null: not known (older files do not say it).
-    runtime_s, startup_s, start_s
-        As in `SolveResult` (older files count the startup in the times of the course).
-    candidates
-        Its plans, best first.
-    proven, exhausted, start, plan_source, bound_source
-        As in `SolveResult` (older files do not say the last three).
-    plan_class, searches
-        Which plans status and bound are about, and at which of them the backend looks; empty: at all of them;
-        null: not known (older files do not say it, `searches_of` does).
-    course
-        Which plan and which bound it had when (older files do not say it).
-    first_plan_s, near_best_s, primal_integral_s
-        As in `Pace`; null: not known.
+    Older files do not say the start, the sources and the course, and count the startup in its times.
     """
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     backend: str
     backend_version: str | None
+    """Of the solver; None where it has none."""
     status: SolveStatus
     stop: StopReason
     objective: int | None
+    """Value of the first term for the best plan; None without a plan."""
     bound: int | None
     runtime_s: float
     candidates: tuple[WrittenCandidate, ...]
-    startup_s: float = 0.0
-    start_s: float = 0.0
+    """Its plans, best first."""
     gap_to_best_bound: float | None = None
+    """How far the objective can be from the optimum, as a share of the objective, by the best bound of all
+    backends; None: not known (older files do not say it)."""
     proven: int = 0
     exhausted: bool = False
-    start: StartMode | None = None
-    plan_source: Source | None = None
-    bound_source: Source | None = None
-    plan_class: str = ""
+    """As in `SolveResult`."""
     searches: str | None = None
-    course: tuple[Milestone, ...] = ()
+    """At which plans of the class the backend looks; empty: at all of them; None: not known (older files do
+    not say it, `searches_of` does)."""
     first_plan_s: float | None = None
     near_best_s: float | None = None
     primal_integral_s: float | None = None
-
-    @property
-    def label(self) -> str:
-        """As that of a `SolveResult`."""
-        return label_of(self.backend, self.start)
+    """As in `Pace`; None: not known."""
 
     @property
     def gap(self) -> float | None:
@@ -262,28 +230,18 @@ def searches_of(result: SolveResult | WrittenResult, problem: Problem) -> str:
 def _answer(problem: Problem, written: WrittenResult) -> SolveResult:
     candidates = tuple(Candidate(plan=plan, score=score(problem, plan)) for plan in written.plans)
     terms = problem.objective.terms
+    known = figures(written) | {"plan_class": written.plan_class or problem.plan_class}
     return SolveResult(
-        status=written.status,
-        stop=written.stop,
-        backend=written.backend,
+        **known,
         version=written.version,
         asked=problem.objective,
         fingerprint=problem.fingerprint,
-        plan_class=written.plan_class or problem.plan_class,
         searches=searches_of(written, problem),
-        runtime_s=written.runtime_s,
-        startup_s=written.startup_s,
-        start_s=written.start_s,
         candidates=candidates,
         objective=written.objective,
         values=min((each.score.values(terms) for each in candidates), default=None),
-        bound=written.bound,
-        start=written.start,
-        plan_source=written.plan_source,
-        bound_source=written.bound_source,
         proven=written.proven,
         exhausted=written.exhausted,
-        course=written.course,
     )
 
 

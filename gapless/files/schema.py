@@ -14,6 +14,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from itertools import chain
 from typing import Any, get_args, get_type_hints, is_typeddict
 
 from ..formulations.json_files import content_schema
@@ -98,7 +99,7 @@ def _texts_behind_fields(content: type[Any]) -> dict[str, dict[str, str]]:
         left += [part for hint in get_type_hints(kind).values() for part in _file_types(hint)]
         left = [part for part in left if part.__name__ not in found]
         texts, waiting = found.setdefault(kind.__name__, {}), list[str]()
-        for node in _body(kind):
+        for node in chain.from_iterable(map(_body, reversed(kind.__mro__[:-1]))):
             match node:
                 case ast.AnnAssign(target=ast.Name(id=name)):
                     waiting.append(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from ..api.asked import Subject, settled
@@ -22,94 +22,54 @@ from ..formulations.validation import STRICT
 from ..question.question import Question
 from ..solvers.course import Recorder
 from ..solvers.protocol import SolveOptions
-from ..solvers.result import Milestone, SolveResult
+from ..solvers.result import Answer, SolveResult, figures
 from ..solvers.session import solve
-from ..solvers.sources import Source, StartMode, start_mode
+from ..solvers.sources import start_mode
 from .tasks import Solving, SweepTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAnswer:
-    """What came of one task; a task that failed has an error, and no status.
-
-    Attributes
-    ----------
-    error
-        Why there is no answer, in words; empty: there is one.
-    failure
-        The kind of the error.
-    worker
-        Host and process that answered.
-    attempts
-        How often the task was tried.
-    total_s
-        Seconds from the task to the answer: the problem made, planned, and its plan judged.
-    backend, backend_version
-        Who planned.
-    status, stop
-        As in `SolveResult`.
-    platform, networks
-        Names in the problem.
-    layers, units
-        How many the problem has.
-    fingerprint
-        Of the problem.
-    estimated
-        Whether its costs are estimates.
-    objective, term
-        What was minimised, and its first term.
-    value, bound
-        Of the first term; null: none.
-    start, plan_source, bound_source
-        As in `SolveResult`.
-    score
-        All terms of the plan, by name with unit.
-    per_second
-        Inferences a second; null: has no meaning.
-    runtime_s, startup_s, start_s
-        As in `SolveResult`.
-    plan, plan_id
-        The plan in words, and its digest.
-    plan_file
-        The plan as the text of a plan file.
-    course, plan_class
-        As in `SolveResult` (older files do not say the latter).
-    """
+class TaskAnswer(Answer):
+    """What came of one task; a task that failed has an error, and no status."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     error: str = ""
+    """Why there is no answer, in words; empty: there is one."""
     failure: str = ""
+    """The kind of the error."""
     worker: str = ""
-    total_s: float = 0.0
+    """Host and process that answered."""
     attempts: int = 1
-    backend: str = ""
+    """How often the task was tried."""
+    total_s: float = 0.0
+    """Seconds from the task to the answer: the problem made, planned, and its plan judged."""
     backend_version: str = ""
-    status: str = ""
-    stop: str = ""
+    """Of the solver; empty where it has none."""
     platform: str = ""
     networks: tuple[str, ...] = ()
+    """Names in the problem."""
     layers: int = 0
     units: int = 0
+    """How many the problem has."""
     fingerprint: str = ""
+    """Of the problem."""
     estimated: bool = False
+    """Whether its costs are estimates."""
     objective: str = ""
     term: str = ""
+    """What was minimised, and its first term."""
     value: int | None = None
-    bound: int | None = None
-    start: StartMode | None = None
-    plan_source: Source | None = None
-    bound_source: Source | None = None
+    """Of the first term; None: there is no plan."""
     score: dict[str, int] = field(default_factory=dict)
+    """All terms of the plan, by name with unit."""
     per_second: float | None = None
-    runtime_s: float = 0.0
-    startup_s: float = 0.0
-    start_s: float = 0.0
+    """Inferences a second; None: has no meaning."""
     plan: str = ""
     plan_id: str = ""
+    """The plan in words, and its digest."""
     plan_file: str = ""
-    course: tuple[Milestone, ...] = ()
-    plan_class: str = ""
+    """The plan as the text of a plan file."""
 
     @property
     def lost(self) -> bool:
@@ -166,11 +126,9 @@ def solved(problem: Problem, solving: Solving, asked: Question, *, started: floa
     )
     result = solve(problem, backend, options, isolate=solving.isolate, explain=False)
     return TaskAnswer(
+        **figures(replace(result, course=recorder.course(result))),
         worker=_this_worker(),
-        backend=result.backend,
         backend_version=result.version,
-        status=str(result.status),
-        stop=str(result.stop),
         platform=problem.platform.name,
         networks=tuple(network.name for network in problem.networks),
         layers=sum(len(network.layers) for network in problem.networks),
@@ -180,15 +138,6 @@ def solved(problem: Problem, solving: Solving, asked: Question, *, started: floa
         objective=str(problem.objective),
         term=problem.objective.terms[0],
         value=result.objective,
-        bound=result.bound,
-        start=result.start,
-        plan_source=result.plan_source,
-        bound_source=result.bound_source,
-        plan_class=result.plan_class,
-        runtime_s=result.runtime_s,
-        startup_s=result.startup_s,
-        start_s=result.start_s,
-        course=recorder.course(result),
         **_of_plan(problem, result, asked),
         total_s=time.perf_counter() - started,
     )

@@ -17,7 +17,6 @@ from ..solvers.protocol import SolveOptions
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import Milestone
 from ..solvers.sources import StartMode, label_of, start_mode
-from .answers import TaskAnswer
 from .bases import Base
 from .findings import disagreements
 from .folder import COMPARE, CSV_FILE, SweepOptions, opened
@@ -41,14 +40,16 @@ class InstanceAnswer:
         Who answered, "(cold)" behind it where it began with nothing by choice.
     row
         The answer, as in the table of a sweep; its `model` is the name of the problem.
-    course
-        Which plan and which bound it had when.
     """
 
     instance: str
     backend: str
     row: SweepRow
-    course: tuple[Milestone, ...]
+
+    @property
+    def course(self) -> tuple[Milestone, ...]:
+        """Which plan and which bound it had when."""
+        return self.row.course
 
     @property
     def end_s(self) -> float:
@@ -216,7 +217,8 @@ def run_contest(
         for number, (instance, backend, task) in enumerate(tasks, start=1):
             found = work.answer(task)
             if found is not None:
-                answers.append(_answer(number, instance, backend, task, found))
+                row = row_of(number, task, found, {})
+                answers.append(InstanceAnswer(instance=instance, backend=backend, row=row))
         result = InstanceComparison(
             title=instances.title,
             instances=tuple(name for name, _ in instances.problems),
@@ -279,9 +281,3 @@ def _tasks(
                 )
             ),
         )
-
-
-def _answer(number: int, instance: str, backend: str, task: SweepTask, found: TaskAnswer) -> InstanceAnswer:
-    return InstanceAnswer(
-        instance=instance, backend=backend, row=row_of(number, task, found, {}), course=found.course
-    )

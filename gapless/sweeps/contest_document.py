@@ -22,5 +22,13 @@ def contest_document(found: InstanceComparison) -> documents.Document:
         "shift_s": SHIFT_S,
         "standings": [documents.plain_data(one) for one in standings(found)],
         "profiles": [documents.plain_data(one) for one in profiles(found)],
-        "answers": [documents.plain_data(one) for one in found.answers],
+        "answers": [
+            {
+                "instance": one.instance,
+                "backend": one.backend,
+                "row": one.row.columns,
+                "course": documents.plain_data(one.course),
+            }
+            for one in found.answers
+        ],
     }

@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import save
-from ..solvers.result import relative_gap
+from ..solvers.result import figures, relative_gap
 from ..view.text import lines_csv
 from .answers import TaskAnswer
 from .tasks import SweepTask
 
+COLUMNS = (
+    *("task", "model", "platform", "devices", "available", "batch", "price", "objective", "limits"),
+    *("backend", "backend_version", "status", "stop", "term", "value", "bound", "gap", "per_second"),
+    *("period_us", "latency_us", "energy_nj", "peak_bytes", "runtime_s", "startup_s", "total_s"),
+    *("layers", "units", "estimated", "plan", "plan_id", "plan_file", "fingerprint", "worker", "attempts"),
+    *("error", "plan_source", "bound_source", "plan_class", "start_s"),
+)
+"""What tables have of a row, in this order."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRow:
+class SweepRow(TaskAnswer):
     """One task and its answer; the columns of the table.
 
     Attributes
@@ -63,7 +72,7 @@ class SweepRow:
     error
         Why there is no answer.
     plan_source, bound_source
-        Where the plan and the bound come from (`Source`); empty without one.
+        Where the plan and the bound come from (`Source`); None without one.
     plan_class
         Which plans status and bound are about (`Problem.plan_class`); empty without an answer.
     start_s
@@ -72,43 +81,21 @@ class SweepRow:
 
     task: int
     model: str
-    platform: str
     devices: str
     available: int
     batch: int
     price: float | None
-    objective: str
     limits: str
-    backend: str
-    backend_version: str
-    status: str
-    stop: str
-    term: str
-    value: int | None
-    bound: int | None
     gap: float | None
-    per_second: float | None
     period_us: int | None
     latency_us: int | None
     energy_nj: int | None
     peak_bytes: int | None
-    runtime_s: float
-    startup_s: float
-    total_s: float
-    layers: int
-    units: int
-    estimated: bool
-    plan: str
-    plan_id: str
-    plan_file: str
-    fingerprint: str
-    worker: str
-    attempts: int
-    error: str
-    plan_source: str = ""
-    bound_source: str = ""
-    plan_class: str = ""
-    start_s: float = 0.0
+
+    @property
+    def columns(self) -> dict[str, str | int | float | None]:
+        """What the table has of it, by name."""
+        return {name: getattr(self, name) for name in COLUMNS}
 
     @property
     def failed(self) -> bool:
@@ -126,51 +113,30 @@ def row_of(
     """
     platform = task.base.board or answer.platform or task.base.asked.platform or ""
     wanted = task.base.asked.limits.max_units
-    price = prices.get(platform) if task.base.price is None else task.base.price
+    own = {
+        "platform": platform,
+        "objective": answer.objective or task.objective,
+        "backend": answer.backend or task.solving.backend,
+        "status": answer.status or "failed",
+        "plan_file": plan_file,
+    }
+    terms = {name: answer.score.get(name) for name in ("period_us", "latency_us", "energy_nj", "peak_bytes")}
     return SweepRow(
+        **figures(answer, TaskAnswer) | own | terms,
         task=number,
         model=task.base.model or ", ".join(answer.networks) or (task.base.asked.problem or ""),
-        platform=platform,
         devices=task.base.devices,
         available=min(answer.units, wanted) if wanted else answer.units,
         batch=task.base.asked.batch or 1,
-        price=price,
-        objective=answer.objective or task.objective,
+        price=prices.get(platform) if task.base.price is None else task.base.price,
         limits=task.limits,
-        backend=answer.backend or task.solving.backend,
-        backend_version=answer.backend_version,
-        status=answer.status or "failed",
-        stop=answer.stop,
-        term=answer.term,
-        value=answer.value,
-        bound=answer.bound,
         gap=relative_gap(answer.value, answer.bound),
-        per_second=answer.per_second,
-        **{name: answer.score.get(name) for name in ("period_us", "latency_us", "energy_nj", "peak_bytes")},
-        runtime_s=answer.runtime_s,
-        startup_s=answer.startup_s,
-        total_s=answer.total_s,
-        layers=answer.layers,
-        units=answer.units,
-        estimated=answer.estimated,
-        plan=answer.plan,
-        plan_id=answer.plan_id,
-        plan_file=plan_file,
-        fingerprint=answer.fingerprint,
-        worker=answer.worker,
-        attempts=answer.attempts,
-        error=answer.error,
-        plan_source=str(answer.plan_source or ""),
-        bound_source=str(answer.bound_source or ""),
-        plan_class=answer.plan_class,
-        start_s=answer.start_s,
     )
 
 
 def csv_text(rows: Sequence[SweepRow]) -> str:
     """Return rows as CSV with a header; what is not known is empty."""
-    header = [field.name for field in fields(SweepRow)]
-    return lines_csv([header, *(list(asdict(row).values()) for row in rows)])
+    return lines_csv([COLUMNS, *(list(row.columns.values()) for row in rows)])
 
 
 def save_csv(rows: Sequence[SweepRow], path: str | Path) -> None:
@@ -193,14 +159,12 @@ def save_parquet(rows: Sequence[SweepRow], path: str | Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    kinds = {
-        "str": pyarrow.string(),
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "bool": pyarrow.bool_(),
+    kinds = {"int": pyarrow.int64(), "float": pyarrow.float64(), "bool": pyarrow.bool_()}
+    types = {
+        each.name: kinds.get(str(each.type).split(" ")[0], pyarrow.string()) for each in fields(SweepRow)
     }
-    schema = pyarrow.schema([(each.name, kinds[str(each.type).split(" ")[0]]) for each in fields(SweepRow)])
-    table = pyarrow.Table.from_pylist([asdict(row) for row in rows], schema=schema)
+    schema = pyarrow.schema([(name, types[name]) for name in COLUMNS])
+    table = pyarrow.Table.from_pylist([row.columns for row in rows], schema=schema)
     target = Path(path)
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".sweep-") as folder:

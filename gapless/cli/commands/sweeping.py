@@ -73,7 +73,7 @@ def _document(found: SweepResult, wrong: Sequence[str]) -> documents.Document:
         "resumed": found.resumed,
         "interrupted": found.interrupted,
         "disagreements": list(wrong),
-        "rows": [documents.plain_data(row) for row in found.rows],
+        "rows": [row.columns for row in found.rows],
     }
 
 

@@ -57,7 +57,7 @@ def answer(
         course=course,
         error=error,
     )
-    return InstanceAnswer(instance=instance, backend=backend, row=row_of(1, task, found, {}), course=course)
+    return InstanceAnswer(instance=instance, backend=backend, row=row_of(1, task, found, {}))
 
 
 EXACT, HEURISTIC = "exact", "mine <b>"

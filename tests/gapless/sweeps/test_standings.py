@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.solvers.sources import Source
 from gapless.sweeps.standings import LEAST_S, cases, profiles, shifted_mean, standings
 
 from .answers import EXACT, FOUND, HEURISTIC, answer
@@ -85,7 +86,7 @@ def test_without_a_time_limit_the_last_answer_is_the_horizon() -> None:
 
 def test_a_plan_that_was_given_counts_for_nobody() -> None:
     given = [
-        replace(one, row=replace(one.row, plan_source="start")) if one.backend == HEURISTIC else one
+        replace(one, row=replace(one.row, plan_source=Source.START)) if one.backend == HEURISTIC else one
         for one in FOUND.answers
     ]
     found = standings(replace(FOUND, answers=tuple(given)))[1]
