@@ -162,7 +162,7 @@ def _many_compared(
     from ...files.run import Entry
     from ...sweeps.contest_document import contest_document
     from ...sweeps.folder import CONTEST_FILE, CSV_FILE, SweepOptions
-    from ...view.page.contest import write_instance_report
+    from ...view.page.results import write_page
     from ..tasks.contest import contest_watched
 
     stray = [name for name in options.names if name != "--objective"]
@@ -187,7 +187,7 @@ def _many_compared(
         ),
     )
     page, table = folder / CONTEST_FILE, folder / CSV_FILE
-    write_instance_report(found, page, command=shlex.join(["gapless", *sys.argv[1:]]))
+    write_page(found, page, command=shlex.join(["gapless", *sys.argv[1:]]))
     notes = [*found.notes, f"wrote {table}, {page}"]
     code = ExitCode.FAILURE if found.failed else ExitCode.OK
     if found.interrupted:

@@ -98,7 +98,7 @@ def sweep(
     from ...sweeps.folder import CSV_FILE, PAGE_FILE, PARQUET_FILE, PLANS_FOLDER, SweepOptions
     from ...sweeps.run import run_sweep
     from ...sweeps.spec_file import load_sweep
-    from ...view.page.sweep import write_sweep_report
+    from ...view.page.results import write_page
     from ...view.terminal.blocks import blocks_view
     from ..base.progress import StepLine
 
@@ -114,7 +114,7 @@ def sweep(
     asked = load_sweep(spec)
     with StepLine() as line:
         found = run_sweep(asked, options, line.report)
-    write_sweep_report(found, out / PAGE_FILE, command=shlex.join(["gapless", *sys.argv[1:]]))
+    write_page(found, out / PAGE_FILE, command=shlex.join(["gapless", *sys.argv[1:]]))
     written = [
         CSV_FILE,
         PAGE_FILE,

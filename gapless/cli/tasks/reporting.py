@@ -25,7 +25,7 @@ from ...question.question import Question
 from ...solvers.protocol import SolveOptions
 from ...solvers.result import SolveResult
 from ...solvers.sources import StartMode
-from ...view.page.front import write_front_report
+from ...view.page.results import write_page
 from ...view.page.sources import Known, sort_files
 from ...view.page.subject import Subject
 from ...view.page.subjects import EXPLAIN_S, subject, write_report
@@ -124,7 +124,7 @@ def front_reported(
     problem, notes = problem_of_plan(named, Question(problem=None if len(given) == 1 else given[0]))
     document, _ = load_front(given[-1])
     front = front_of(document, problem, given[-1])
-    write_front_report(front, problem, out, title=title, command=command)
+    write_page(front, out, problem=problem, title=title, command=command)
     subjects = tuple((str(rank), str(one.candidate.plan)) for rank, one in enumerate(front.points, start=1))
     return WrittenReport(path=str(out), size_bytes=out.stat().st_size, subjects=subjects), list(notes)
 

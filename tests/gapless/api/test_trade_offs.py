@@ -18,7 +18,7 @@ from gapless.formulations.energy import powers_of
 from gapless.formulations.errors import InvalidInputError
 from gapless.plots import plot_front
 from gapless.solvers.chunking.samples import powered
-from gapless.view.page.front import front_page
+from gapless.view.page.results import front_page
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import blocks_view
 

@@ -16,7 +16,7 @@ import pytest
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
 from gapless.view.page.page import report_page
-from gapless.view.page.sweep import sweep_page
+from gapless.view.page.results import sweep_page
 from tests.gapless.view.page import samples
 from tests.gapless.view.page.test_sweep import ROWS
 

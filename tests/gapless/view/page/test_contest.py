@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from gapless.view.page.contest import contest_page
+import pytest
+
+from gapless import load_problem, pareto
+from gapless.formulations.errors import InvalidInputError
+from gapless.view.page.results import contest_page, write_page
 
 from ...sweeps.answers import FOUND
 
@@ -27,3 +32,14 @@ def test_what_was_not_done_is_said() -> None:
     assert "1 of 6 answers" in page
     empty = contest_page(replace(FOUND, answers=()))
     assert 'id="profiles"' not in empty
+
+
+def test_each_result_has_its_page(tmp_path: Path) -> None:
+    front = pareto(load_problem("pixel7a/octree"), "period,latency")
+    written = write_page(FOUND, tmp_path / "contest.html", title="Who is best?")
+    assert "Who is best?" in written.read_text()
+    with pytest.raises(InvalidInputError, match="problem="):
+        write_page(front, tmp_path / "front.html")
+    with pytest.raises(InvalidInputError, match="a Problem has no page"):
+        write_page(load_problem("pixel7a/octree"), tmp_path / "front.html")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["contest.html"]

@@ -11,7 +11,7 @@ import pytest
 from gapless.answers.sweeps import proofs_chart, sizes
 from gapless.sweeps.run import SweepResult
 from gapless.sweeps.spec import Sweep
-from gapless.view.page.sweep import sweep_page
+from gapless.view.page.results import sweep_page
 from tests.gapless.sweeps.rows import row
 from tests.gapless.view.page.markup import Markup, texts
 
@@ -73,6 +73,16 @@ def test_bars_are_as_long_as_their_share() -> None:
         r'<rect x="0.0%" width="([\d.]+)%" height="12" y="3" rx="2" class="measured"/>', text
     )
     assert lengths == ["100.0", "25.0"], "percent"
+
+
+def test_a_chart_and_its_table_have_one_title() -> None:
+    text = sweep_page(found(row(platform="a", value=1000), row(platform="b", value=4000)))
+    assert (
+        len(re.findall(r"<h3[^>]*><bdi>net: inferences a second|<h3[^>]*>net: inferences a second", text))
+        == 1
+    )
+    assert 'class="caption" aria-hidden="true">net: inferences a second' not in text
+    assert '<caption class="quiet">net: inferences a second</caption>' in text
 
 
 def test_proofs_that_contradict_each_other_are_shown() -> None:
