@@ -14,7 +14,6 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
-from itertools import chain
 from typing import Any, get_args, get_type_hints, is_typeddict
 
 from ..formulations.json_files import content_schema
@@ -90,7 +89,8 @@ def _describe(node: JsonSchema, behind: Mapping[str, str]) -> None:
 def _texts_behind_fields(content: type[Any]) -> dict[str, dict[str, str]]:
     """Return by type, as a part of a file, the texts behind its fields in the source.
 
-    A text is about all fields before it that have none of their own.
+    A text is about all fields before it that have none of their own. Fields of a base class have theirs
+    there, behind the field or in its docstring.
     """
     found: dict[str, dict[str, str]] = {}
     left = [content]
@@ -98,14 +98,24 @@ def _texts_behind_fields(content: type[Any]) -> dict[str, dict[str, str]]:
         kind = left.pop()
         left += [part for hint in get_type_hints(kind).values() for part in _file_types(hint)]
         left = [part for part in left if part.__name__ not in found]
-        texts, waiting = found.setdefault(kind.__name__, {}), list[str]()
-        for node in chain.from_iterable(map(_body, reversed(kind.__mro__[:-1]))):
-            match node:
-                case ast.AnnAssign(target=ast.Name(id=name)):
-                    waiting.append(name)
-                case ast.Expr(value=ast.Constant(value=str(text))):
-                    texts |= dict.fromkeys(waiting, _as_json_says(" ".join(text.split())))
-                    waiting = []
+        texts = found.setdefault(kind.__name__, {})
+        for base in reversed(kind.__mro__[1:-1]):
+            texts |= _docstring_parts(inspect.getdoc(base) or "")[1]
+            texts |= _texts_in(base, texts)
+        texts |= _texts_in(kind, texts)
+    return found
+
+
+def _texts_in(kind: type[Any], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts behind the fields that a type declares first."""
+    found, waiting = dict[str, str](), list[str]()
+    for node in _body(kind):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)) if name not in known:
+                waiting.append(name)
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                found |= dict.fromkeys(waiting, _as_json_says(" ".join(text.split())))
+                waiting = []
     return found
 
 

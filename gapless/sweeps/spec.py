@@ -114,20 +114,10 @@ class SweepPlatform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSet(Limits):
-    """What plans have to keep: limits, and rules.
+    """What plans have to keep: limits, as in a problem file, and rules.
 
     Attributes
     ----------
-    max_period_us, max_latency_us, min_units, max_units
-        As in a problem file.
-    min_balance_permille, max_gapness_us, min_utilisation_permille, max_bubbles_us
-        As in a problem file.
-    max_memory_bytes, max_unit_memory_bytes
-        As in a problem file.
-    max_hops, max_stream_latency_us, max_in_flight
-        As in a problem file.
-    max_makespan_us, max_request_latency_us
-        As in a problem file.
     label
         What it is called in tables; empty: made from its limits.
     rules

@@ -88,6 +88,17 @@ def valid(path: Path) -> str:
     return name
 
 
+def test_fields_of_a_base_class_are_described_there() -> None:
+    def texts(name: str, kind: str) -> dict[str, str]:
+        fields = json_schema(name)["$defs"][kind]["properties"]
+        return {key: field["description"] for key, field in fields.items() if "description" in field}
+
+    written = texts("comparison", "WrittenResult")
+    assert (written["backend"], written["runtime_s"]) == ("Who answered.", "Seconds of the search.")
+    assert written["backend_version"].startswith("Of the solver")
+    assert texts("sweep", "LimitSet")["max_gapness_us"] == "Largest gapness, microseconds."
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", SHIPPED)
 def test_shipped_files_are_valid(folder: str) -> None:
