@@ -70,18 +70,22 @@ def verify(pipeline: Pipeline, references: References) -> Verification:
         for row in seeds
     )
     found = list(pipeline.feed(jobs, groups=[[index] for index in range(len(streams))], wanted=wanted))
-    tried = {network: _seeds_of(network, networks, seeds) for network in networks}
+    # What a stream leaves for its next request, requests of others do not see.
+    tried = [
+        [row[index] for row in seeds] if stream.stream.states else _seeds_of(networks[index], networks, seeds)
+        for index, stream in enumerate(streams)
+    ]
     gathered = Gathered("output")
     for request, (row, results) in enumerate(zip(seeds, found, strict=True)):
         for index, (seed, outputs) in enumerate(zip(row, results, strict=True)):
             network = networks[index]
-            right = references.outputs(network, tried[network], streams[index].stream.states)
+            right = references.outputs(network, tried[index], streams[index].stream.states)
             for name, array in outputs.items():
-                difference = right[name].compare(array, tried[network].index(seed), allowed[network])
+                difference = right[name].compare(array, tried[index].index(seed), allowed[network])
                 gathered.add(difference, name)
                 if not difference.agrees:
                     what = f"request {request}, {difference.said_of(f'output {name!r}')}"
-                    suspect = _Suspect(index, seed, tried[network], allowed[network], what)
+                    suspect = _Suspect(index, seed, tried[index], allowed[network], what)
                     _blame(pipeline, references, suspect)
     return gathered.verification(REQUESTS * len(streams))
 

@@ -42,10 +42,10 @@ def stream(*ends: tuple[int, str], slots: int | None = None) -> Stream:
     return replace(plain, cycle=cycle_of([900_000] * len(ends), [unit for _, unit in ends]))
 
 
-def opened(one: Stream, **how: Any) -> Pipeline:
+def opened(*streams: Stream, **how: Any) -> Pipeline:
     engine = get_engine("callable")
     model = gapless.open_model(FILE)
-    return Pipeline(Deployment(streams=(one,)), {"net": model}, PLATFORM, engine, **how)
+    return Pipeline(Deployment(streams=streams), {"net": model}, PLATFORM, engine, **how)
 
 
 def frames(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -87,6 +87,12 @@ def test_outputs_are_those_of_the_uncut_network_step_by_step(
             given = frames(25, seed)
             assert agree(list(pipeline.map(given)), stepped(given))
         assert pipeline.measure(Budget(requests=20, warm_up_requests=3)).requests == 20
+        assert verify(pipeline, References({"net": gapless.open_model(FILE)})).worst_error == 0
+
+
+def test_each_of_two_streams_hands_its_own_state_on() -> None:
+    two = replace(stream((4, "core0")), name="one"), replace(stream((4, "core1")), name="other")
+    with opened(*two) as pipeline:
         assert verify(pipeline, References({"net": gapless.open_model(FILE)})).worst_error == 0
 
 
