@@ -31,7 +31,7 @@ from ..model import Model
 from ..pipeline.feeding import check_inputs
 from .held import Cannot, HeldNetwork, Offer, Routes, chain_of, hold, offer_of
 from .loop import Loop, Outage
-from .outstanding import Place
+from .outstanding import CHUNKS, Place
 from .registration import (
     Registered,
     Registration,
@@ -155,7 +155,7 @@ class Coordinator:
         times = Times(platform.unit_names, smoothing=smoothing)
         self._loop = Loop(
             platform,
-            Dispatcher(policy, times, exclusive=platform.exclusive, late=late),
+            Dispatcher(policy, times, exclusive=platform.exclusive, late=late, remembered=CHUNKS),
             restarts=restarts,
             engines={each.name for each in engines_on(platform.units, engine).values()},
         )

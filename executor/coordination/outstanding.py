@@ -17,8 +17,8 @@ from .held import HeldNetwork, TaskSlots
 from .requests import Accepted
 from .tally import Fate, Tally
 
-_REQUESTS, _CHUNKS = 4096, 16_384
-"""So many of them are remembered."""
+_REQUESTS, CHUNKS = 4096, 16_384
+"""How many of them are remembered: a server grows by 3 MiB until there are as many."""
 
 
 class Log:
@@ -27,7 +27,7 @@ class Log:
     def __init__(self) -> None:
         self._begin_us = monotonic_ns() / 1000
         self._requests: deque[Answered] = deque(maxlen=_REQUESTS)
-        self._ran: deque[Ran] = deque(maxlen=_CHUNKS)
+        self._ran: deque[Ran] = deque(maxlen=CHUNKS)
         self._away: deque[UnitSpan] = deque(maxlen=_REQUESTS)
         self._leaving: dict[int, tuple[float, str]] = {}
         self._lock = threading.Lock()

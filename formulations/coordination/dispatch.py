@@ -51,7 +51,8 @@ class Dispatcher:
 
     `demand`: see `Policy.begin`; empty: as many requests of each network. `exclusive`: by unit, the units
     that share a core with it: only one of them runs at a time. Empty: none do. `late`: what becomes of
-    requests that cannot meet their deadline any more.
+    requests that cannot meet their deadline any more. `remembered`: how many of the last decisions have
+    their time in `decisions_ns`.
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class Dispatcher:
         demand: Sequence[float] = (),
         exclusive: Sequence[frozenset[int]] = (),
         late: Late = Late.KEEP,
+        remembered: int = 100_000,
     ) -> None:
         self.policy = policy
         self.times = times
         self.late = late
-        # how long each call of the policy took that decided something, most recent last, at most 100,000
-        self.decisions_ns: deque[int] = deque(maxlen=100_000)
+        # how long each call of the policy took that decided something, most recent last
+        self.decisions_ns: deque[int] = deque(maxlen=remembered)
         self._queue: list[Waiting] = []
         self._running: list[dict[int, Start]] = [{} for _ in times.units]
         self._available = [True] * len(times.units)

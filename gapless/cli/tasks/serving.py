@@ -98,6 +98,7 @@ def opened(
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
     where["states"] = states = parse_states(service.state)
     where["max_delay_us"] = _delay_us(service)
+    _zones_of(service)  # what is wrong with them is said before models are opened
     found: list[Subject] = []
 
     def open_models() -> Coordinator:
@@ -231,17 +232,27 @@ def behaviour_of(service: Service) -> Behaviour | None:
     return None if service.behaviour is None else load(service.behaviour, BEHAVIOUR)
 
 
-def _sources_of(service: Service, coordinator: Coordinator) -> list[Source]:
-    """Return what takes units away: a file, zones such as "core1=thermal_zone0:85C", and models."""
+def _zones_of(service: Service) -> list[HotZone]:
+    """Return zones such as "core1=thermal_zone0:85C"; raises InvalidInputError: also --rest without heat."""
     zones = _parsed(service.hot, _HOT, "--hot", "a unit, a zone and degrees, e.g. core1=thermal_zone0:85C")
-    rest, behaviour = service.rest_kelvin, behaviour_of(service)
-    found: list[Source] = [HotZone.of(unit, zone, float(limit), rest) for unit, zone, limit in zones]
-    modelled = behaviour is not None and any(unit.heat for unit in behaviour.units)
-    if behaviour is not None and modelled:
-        found.append(ModelledHeat(coordinator, behaviour, rest))
-    if rest is not None and not found:
+    rest = service.rest_kelvin
+    if rest is not None and not service.hot and not _heats(behaviour_of(service)):
         raise InvalidInputError("--rest needs a heat to stay below: give --hot, or --behaviour with heat")
-    return found if service.control is None else [ControlFile(service.control), *found]
+    return [HotZone.of(unit, zone, float(limit), rest) for unit, zone, limit in zones]
+
+
+def _heats(behaviour: Behaviour | None) -> bool:
+    return behaviour is not None and any(unit.heat for unit in behaviour.units)
+
+
+def _sources_of(service: Service, coordinator: Coordinator) -> list[Source]:
+    """Return what takes units away: a file, zones, and models."""
+    found: list[Source] = [] if service.control is None else [ControlFile(service.control)]
+    found += _zones_of(service)
+    behaviour = behaviour_of(service)
+    if behaviour is not None and _heats(behaviour):
+        found.append(ModelledHeat(coordinator, behaviour, service.rest_kelvin))
+    return found
 
 
 class Energy:

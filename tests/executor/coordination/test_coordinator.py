@@ -142,6 +142,8 @@ def test_the_record_is_that_of_a_simulation(shared: tuple[Coordinator, FakeModel
         assert (parts[0][0], parts[-1][1]) == (0, 3)
     assert [(span.unit, span.cause) for span in record.away if span.end_us is None] == [(1, "withdrawn")]
     assert len(record.decisions_ns) == len(record.ran)
+    loop = opened._loop
+    assert loop.dispatcher.decisions_ns.maxlen == loop.requests.log._ran.maxlen
 
 
 def test_bad_requests_are_named(shared: tuple[Coordinator, FakeModel]) -> None:

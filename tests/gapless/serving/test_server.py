@@ -27,7 +27,8 @@ from rich.console import Console
 import gapless
 from gapless.answers.serving import served_blocks
 from gapless.cli.main import main
-from gapless.cli.tasks.serving import _sources_of, parse_cannot, parse_workers, serve_until, subject
+from gapless.cli.tasks import serving as tasks
+from gapless.cli.tasks.serving import parse_cannot, parse_workers, serve_until, subject
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.deployment import Deployment
@@ -288,7 +289,7 @@ def test_a_plan_that_adapts_is_left_with_its_unit_and_taken_again() -> None:
             sleep(0.01)
 
 
-def test_words_of_the_command_line(tmp_path: Path, opened: Coordinator) -> None:
+def test_words_of_the_command_line(tmp_path: Path) -> None:
     deadlines = Service.of_texts({"deadline_us": "net=20ms other=500us"}).deadline_us
     assert deadlines == {"net": 20_000, "other": 500}
     assert parse_cannot(["a=Softplus, Conv[kernel=3,stride>=2]", "b=Resize"]) == {
@@ -307,19 +308,31 @@ def test_words_of_the_command_line(tmp_path: Path, opened: Coordinator) -> None:
             Service(deadline_us=text)  # type: ignore[arg-type] # it may be a text
     with pytest.raises(InvalidInputError, match="'a': expected a"):
         parse_cannot(["a"])
-    with pytest.raises(InvalidInputError, match="expected a unit, a zone and degrees"):
-        _sources_of(Service(hot=("a=zone",)), opened)
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(InvalidInputError, match="is a plan, which is served alone"):
         subject([str(tmp_path / "plan.json"), "squeezenet"], Opening(), None)
 
 
 @pytest.mark.parametrize(
-    "words", [["--host", "0.0.0.0"], ["--deadline", "x"], ["--policy", "nobody"], ["--cannot", "x"]]
+    ("words", "why"),
+    [
+        ("--host 0.0.0.0", "token"),
+        ("--deadline x", "must be NAME=TIME"),
+        ("--policy nobody", "nobody"),
+        ("--cannot x", "expected a"),
+        ("--hot a=zone", "expected a unit, a zone and degrees"),
+        ("--hot a=no_zone:85C", "no thermal zone 'no_zone'"),
+        ("--rest 5K", "--rest needs a heat to stay below"),
+    ],
 )
-def test_bad_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "squeezenet", "--units", "core0", *words]) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+def test_bad_words_exit_with_2_before_models_are_opened(
+    words: str, why: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "open_coordinator", lambda *_, **__: pytest.fail("models are opened"))
+    assert main(["serve", "squeezenet", "--units", "core0", *words.split()]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert why in " ".join(said.split())
 
 
 PROGRAM = """
