@@ -175,6 +175,7 @@ class Coordinator:
         cannot: Cannot | None = None,
         borders: Collection[int] = (),
         routes: Routes = (),
+        states: Mapping[str, str] | None = None,
     ) -> Registered:
         """Hold a model: open its chunks on the units that can run them, while others are served.
 
@@ -197,6 +198,9 @@ class Coordinator:
             Layers before which chunks may begin although the same units can run both sides.
         routes
             Chunks of a plan, which requests then take; empty: the policy chooses among all.
+        states
+            Of a recurrent model, by input that takes a state the output that gives the next one: a server
+            hands them on, requests that are submitted here bring theirs.
 
         Raises
         ------
@@ -223,6 +227,7 @@ class Coordinator:
                     cannot=cannot or {},
                     borders=borders,
                     routes=routes,
+                    states=states or {},
                 )
             )
         return found
@@ -249,6 +254,7 @@ class Coordinator:
             network=network,
             held=self._loop.networks[network].held,
             deadline_us=asked.deadline_us,
+            states=asked.states,
             verification=self._loop.networks[network].verification,
         )
         self._loop.requests.tally.begin(asked.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Self
 
@@ -218,7 +218,7 @@ class Outstanding:
         outputs = {spec.name: tensors[spec.name].copy() for spec in network.held.model.outputs}
         served = request.served(outputs)
         self._leave(request)
-        self.tally.answered(replace(served, outputs={}))
+        self.tally.answered(request.served({}))
         self.log.ended(request, done_ns=served.done_ns)
         request.future.set_result(served)
 

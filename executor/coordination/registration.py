@@ -112,6 +112,7 @@ class Registered:
     network: int  # index of its network: the same network registered twice is held once
     held: HeldNetwork  # its network
     deadline_us: int | None  # by when after their arrival requests have to be done; None: no deadline
+    states: Mapping[str, str]  # by input that takes a state, the output that gives the next one
     verification: Verification | None
     """What came of comparing its numbers with those of the uncut model; None: that was not asked for."""
 
@@ -145,6 +146,7 @@ class Registration:
     cannot: Cannot
     borders: Collection[int]
     routes: Routes
+    states: Mapping[str, str]
 
 
 def index_of(loop: Loop, offer: Offer) -> int | None:

@@ -188,6 +188,7 @@ def open_coordinator(
                 cannot=cannot,
                 borders=borders,
                 routes=routes,
+                states=_states(asked, plan, name),
             )
         if followed:
             coordinator.follow(followed)
@@ -230,6 +231,13 @@ def _costs(table: CostTable | None, name: str, platform: Platform) -> NetworkCos
             f"but {', '.join(platform.unit_names)} serve"
         )
     return table.of(name)
+
+
+def _states(problem: Problem | None, plan: Deployment | None, name: str) -> dict[str, str]:
+    """Return what a network keeps between requests, as its problem or its plan says."""
+    known = [network.states for network in problem.networks if network.name == name] if problem else []
+    known += [stream.states for stream in plan.streams if stream.network == name] if plan else []
+    return {state.input: state.output for states in known for state in states}
 
 
 def _borders(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -28,7 +28,7 @@ IDLE_S = 60.0
 DRAIN_S = 30.0
 """How long open sequences may go on when their model is unloaded."""
 
-_LOOK_S = 0.05
+LOOK_S = 0.05
 
 _MOST, _MOST_BYTES = 1024, 256 * 1024 * 1024
 """Most sequences of a model, and most memory of their states."""
@@ -37,13 +37,16 @@ States = Mapping[str, str]
 """By input of a model that takes a state, the output that gives the next one."""
 
 
-def states_by_model(given: Mapping[str, States], models: Collection[str]) -> dict[str, dict[str, str]]:
+def states_by_model(
+    given: Iterable[tuple[str, States]], models: Collection[str]
+) -> dict[str, dict[str, str]]:
     """Return states by the names of their models.
 
-    `given`: by model; what belongs to the model "" is named like "MODEL/INPUT", or is of the only model.
+    `given`: models and what they keep; what belongs to the model "" is named like "MODEL/INPUT", or is of
+    the only model.
     """
     found: dict[str, dict[str, str]] = {}
-    for key, pairs in given.items():
+    for key, pairs in given:
         for taken, output in pairs.items():
             name, own = key, taken
             if not key:
@@ -152,12 +155,17 @@ class Sequences:
         finally:
             self.ending = False
 
+    @property
+    def any_open(self) -> bool:
+        """Whether one has begun and not ended; any thread may ask."""
+        return any(not known.is_idle for known in list(self._known.values()))
+
     async def ended(self, patience_s: float) -> None:
         """Wait until all that are open have ended, or as long as they may take."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                while any(not known.is_idle for known in self._known.values()):
-                    await asyncio.sleep(_LOOK_S)
+                while self.any_open:
+                    await asyncio.sleep(LOOK_S)
 
     def forget(self) -> None:
         """End all sequences."""
@@ -225,8 +233,8 @@ class Sequences:
         if self.ending and wishes.starts:
             raise Refusal(
                 503,
-                f"sequence {shown(name)} of {self._model!r} does not begin: the model is being unloaded, and "
-                "only sequences that are open go on",
+                f"sequence {shown(name)} of {self._model!r} does not begin: the model is being unloaded, or "
+                "the server stops, and only sequences that are open go on",
             )
         found = self._known.get(name)
         if found is not None and found.is_idle:

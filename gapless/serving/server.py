@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..api.coordinators import CoordinatorOptions, open_coordinator
@@ -70,7 +71,7 @@ class Server:
         does not.
     states
         By recurrent model, which of its inputs take a state, and the output that gives the next one: the
-        server keeps it for each sequence of requests.
+        server keeps it for each sequence of requests. What a plan says of them is known.
     max_delay_us
         How long a request may wait for others that run together with it, where models like "net*4", a batch
         of 4 of "net", are served as well and are measured to pay. None: requests run alone, and batches are
@@ -174,16 +175,17 @@ class Server:
         Parameters
         ----------
         patience_s
-            How long answers may take.
+            How long answers may take; sequences that are open may go on for half of it.
 
         Returns
         -------
         tuple of str
             The requests that could not be answered in time.
         """
-        self._service.stop()
+        end_s = monotonic() + patience_s
+        self._service.stop(patience_s / 2)
         self._server.stop()
-        unanswered = self.coordinator.close(patience_s=patience_s)
+        unanswered = self.coordinator.close(patience_s=end_s - monotonic())
         self._end()
         return unanswered
 

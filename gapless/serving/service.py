@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from ..executor.coordination.coordinator import UNLOAD_PATIENCE_S, Coordinator
@@ -30,7 +31,7 @@ from .catalogue import Catalogue, Entry, State, split_version
 from .messages import Refusal
 from .parameters import DEFAULT_PRIORITY, PRIORITIES, Wishes, check_known
 from .protocol import Interface
-from .sequences import DRAIN_S, IDLE_S, Sequences, States, check_states, states_by_model
+from .sequences import DRAIN_S, IDLE_S, LOOK_S, Sequences, States, check_states, states_by_model
 from .tensors import DATATYPES, described, written
 
 if TYPE_CHECKING:
@@ -121,11 +122,14 @@ class Service:
     ) -> None:
         """Serve the models of a coordinator from now on.
 
-        `states`: by model, what recurrent ones keep. `max_delay_s`: how long a request may wait for others to
-        be put together with, where there are batches ("net*4" of "net") that pay; None: it never does.
+        `states`: by model, what recurrent ones keep, besides what the coordinator knows. `max_delay_s`: how
+        long a request may wait for others to be put together with, where there are batches ("net*4" of
+        "net") that pay; None: it never does.
         """
-        for name, pairs in states_by_model(states or {}, coordinator.registered).items():
-            model = coordinator.registered[name]
+        models = coordinator.registered
+        given = [(name, model.states) for name, model in models.items()]
+        for name, pairs in states_by_model([*given, *(states or {}).items()], models).items():
+            model = models[name]
             check_states(model, pairs)
             self._sequences[name] = Sequences(name, pairs, model.held.model.inputs)
         self._coordinator = coordinator
@@ -153,9 +157,18 @@ class Service:
         """By recurrent model, what it keeps."""
         return {name: sequences.states for name, sequences in self._sequences.items()}
 
-    def stop(self) -> None:
-        """Take no more requests."""
-        self.phase = Phase.STOPPING
+    def stop(self, patience_s: float = 0.0) -> None:
+        """Take no more requests; those of open sequences until these end, or as long as that may take.
+
+        Called in another thread than that of the requests, which goes on.
+        """
+        self.phase, until_s = Phase.STOPPING, monotonic() + patience_s
+        with ExitStack() as stack:
+            for sequences in self._sequences.values():
+                stack.callback(sequences.forget)
+                stack.enter_context(sequences.closing())
+            while monotonic() < until_s and any(each.any_open for each in self._sequences.values()):
+                sleep(LOOK_S)
 
     @property
     def coordinator(self) -> Coordinator:
@@ -302,7 +315,7 @@ class Service:
         """Return a model for a request, and what that may name; raises Refusal: none are taken."""
         ending = [key for key, sequences in self._sequences.items() if sequences.ending]
         found, _ = self.catalogue.find(name, version, leaving=ending)
-        if self.phase is Phase.STOPPING:
+        if self.phase is Phase.STOPPING and found.name not in ending:
             raise Refusal(503, "the server is stopping")
         return found, self.interface(found)
 

@@ -96,7 +96,7 @@ def opened(
 ) -> tuple[Server, Subject]:
     """Take the address, open models on the chosen units, and serve them."""
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
-    where["states"] = states = parse_states(service.state)
+    where["states"] = parse_states(service.state)
     where["max_delay_us"] = _delay_us(service)
     _zones_of(service)  # what is wrong with them is said before models are opened
     found: list[Subject] = []
@@ -104,8 +104,6 @@ def opened(
     def open_models() -> Coordinator:
         asked = find()
         found.append(asked)
-        for network in () if asked.problem is None else asked.problem.networks:  # of a plan they are known
-            states[network.name] = {state.input: state.output for state in network.states}
         engine = resolve_engine(machine.engine, *asked.models)
         platform = None if asked.problem is not None else platform_of(machine, engine.name)
         with StepLine() as line:

@@ -318,6 +318,34 @@ def test_a_model_whose_unloading_is_given_up_keeps_its_sequences(
     assert value(ask(app, "POST", INFER, body(1, sequence_id=15, sequence_start=True))) == 1
 
 
+def test_sequences_that_are_open_end_before_the_server_does(opened: Coordinator) -> None:
+    with gapless.serve([NET], platform=opened.platform, check=False, port=0, states=STATES) as server:
+        port = int(server.url.rpartition(":")[2])
+
+        def send(number: float, **wishes: Any) -> Response:
+            return over_socket(port, "POST", INFER, body(number, **wishes))
+
+        assert value(send(1, sequence_id=1, sequence_start=True)) == 1
+        with ThreadPoolExecutor(1) as pool:
+            closed = pool.submit(server.close, patience_s=600.0)
+            while over_socket(port, "GET", "/v2/health/ready").code == 200:
+                assert not closed.done()
+            new = send(1, sequence_id=2, sequence_start=True)
+            assert (new.code, "or the server stops, and only sequences" in new.error) == (503, True)
+            assert value(send(2, sequence_id=1)) == 3
+            assert value(send(3, sequence_id=1, sequence_end=True)) == 6
+            assert closed.result(timeout=300) == ()
+
+
+def test_sequences_that_nobody_ends_are_over_when_the_server_stops(opened: Coordinator) -> None:
+    with gapless.serve([NET], platform=opened.platform, check=False, port=0, states=STATES) as server:
+        port = int(server.url.rpartition(":")[2])
+        first = over_socket(port, "POST", INFER, body(1, sequence_id=1, sequence_start=True))
+        assert value(first) == 1
+        assert server.close(patience_s=0.2) == ()
+        assert not server._service._sequences["net"].any_open  # closing it again does not wait for them
+
+
 @pytest.mark.parametrize(
     ("states", "words"),
     [
@@ -349,13 +377,14 @@ def test_what_the_command_line_says_of_states() -> None:
         parse_states(["h"])
     with pytest.raises(InvalidInputError, match="--state h=other: 'h' is given twice"):
         parse_states(["h=h_out", "h=other"])
-    given = {"": {"net/h": "out", "a/b": "c"}}
-    assert states_by_model({"": {"h": "out"}}, ["net"]) == {"net": {"h": "out"}}
+    given = [("", {"net/h": "out", "a/b": "c"})]
+    assert states_by_model([("", {"h": "out"})], ["net"]) == {"net": {"h": "out"}}
     assert states_by_model(given, ["net"]) == {"net": {"h": "out", "a/b": "c"}}
-    known = {"net": {"h": "out"}}
-    assert states_by_model({"": {"h": "out", "c": "d"}} | known, ["net"]) == {"net": {"h": "out", "c": "d"}}
-    with pytest.raises(InvalidInputError, match="input 'h' of 'net' takes two states, other and out: give"):
-        states_by_model({"": {"h": "other"}} | known, ["net"])
+    known = ("net", {"h": "out"})
+    both = [known, ("", {"h": "out", "c": "d"})]
+    assert states_by_model(both, ["net"]) == {"net": {"h": "out", "c": "d"}}
+    with pytest.raises(InvalidInputError, match="input 'h' of 'net' takes two states, out and other: give"):
+        states_by_model([known, ("", {"h": "other"})], ["net"])
     with pytest.raises(InvalidInputError, match="--state a/b=c: say of which model"):
         states_by_model(given, ["net", "two"])
 
@@ -392,6 +421,9 @@ def test_a_plan_brings_its_states_along() -> None:
         port = int(server.url.rpartition(":")[2])
         sent = [body(number, sequence_id=1, sequence_start=number == 1) for number in (1, 2, 3)]
         assert [value(over_socket(port, "POST", INFER, each)) for each in sent] == [1, 3, 6]
+    opened = gapless.coordination.open_coordinator([model], problem=problem, plan=deployed, check=False)
+    with gapless.serve(opened, port=0) as server:
+        assert server.states == STATES
 
 
 def test_states_survive_killed_workers() -> None:
