@@ -257,6 +257,7 @@ _TAKEN: Mapping[Names, Callable[[Packing, Field, Any], str]] = {
     Names.INPUTS: _inputs,
     Names.CODE: _code,
     Names.RESULT: _result,
+    Names.FOLDER: _result,
 }
 """What becomes of values that name something; all others stay as they are."""
 

@@ -22,7 +22,7 @@ from ..question.question import renamed
 from ..question.subjects import OPEN_SECONDS
 from ..version import __version__
 from .base import catalog
-from .base.answer import REGISTERED, Answer, View, app, in_order, outline
+from .base.answer import EXAMPLES, REGISTERED, Answer, View, app, in_order, outline
 from .base.catalog import COMMANDS, GROUPS, RENAMED, SYNONYMS
 from .base.console import console, discard_output, output_style, using_style
 from .base.exits import ExitCode, code_of_error
@@ -130,7 +130,7 @@ def _first_sentence(text: str | None) -> str:
 
 
 def _examples(name: str) -> tuple[str, ...]:
-    return COMMANDS[name].examples if name in COMMANDS else ()
+    return EXAMPLES.get(name, ())
 
 
 def _plain(text: str) -> str:

@@ -12,9 +12,8 @@ from ..api.layer_orders import with_layer_order
 from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
 from ..api.tuned import Tuned
-from ..executor.measurement import Measurement
 from ..executor.pipeline.trace_export import trace_parts
-from ..executor.tuning.documents import MEASUREMENT, TUNING
+from ..executor.tuning.documents import TUNING
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.co_run import LEARNED, possible_models
 from ..formulations.files import (
@@ -185,14 +184,6 @@ def _executions(tuned: Tuned) -> Executions | None:
     if taken is None and problem.co_run_costs is not None:
         return None
     return executions_of(problem, (problem.costs,) if taken is None else taken.tables, tuned.results)
-
-
-def write_measurement(found: Measurement, out: Path | None) -> list[str]:
-    """Write a measurement where `--out` says."""
-    if out is None:
-        return []
-    save(dump(found, MEASUREMENT), out)
-    return [f"wrote {out}"]
 
 
 def save_trace(trace: History, out: Path, *, problem: Problem | None = None) -> int:

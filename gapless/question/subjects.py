@@ -354,7 +354,7 @@ class Folder(Said):
 
     out: Path = _output(
         "Folder for everything that is written.",
-        file_form("PATH", Names.RESULT),
+        file_form("PATH", Names.FOLDER),
         default=Path("gapless-out"),
     )
     resume: bool = _output("Go on with what is in the folder: nothing is measured twice.", YES)

@@ -66,6 +66,8 @@ class Names(Enum):
     CODE = auto()
     """Python in files, as file.py:NAME, between commas."""
     RESULT = auto()
+    FOLDER = auto()
+    """What is written, in a folder of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,11 +16,11 @@ import typer
 from rich.console import RenderableType
 from typer.core import TyperGroup
 
-from .catalog import COMMANDS, GROUP, GROUPS, command_name, entry, summary
+from .catalog import COMMANDS, GROUP, GROUPS, command_name, panel, summary
 from .console import stdout_kept_clean
 from .declared import expanded
 from .exits import ExitCode
-from .general_options import ColorOption, OpenSecondsOption, QuietOption
+from .general_options import ColorOption, JsonOption, OpenSecondsOption, QuietOption
 from .help import CommandWithHelp
 
 if TYPE_CHECKING:
@@ -63,47 +65,95 @@ class Answer:
     view: Callable[[], View]  # for people; a str is written as it is
     code: int = ExitCode.OK  # for the caller
     notes: Sequence[str] = ()  # what people should know besides; printed to standard error
+    files: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
+    """The texts of files, by the parameters that name these files; None: there is nothing to write."""
+    drawn: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    """The same of what writes its file itself: pictures, pages."""
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        found: object,
+        view: Callable[[], View],
+        *,
+        code: int = ExitCode.OK,
+        notes: Sequence[str] = (),
+        files: Mapping[str, Callable[[], str | None]] = {},
+        **more: object,
+    ) -> Answer:
+        """Return the answer whose document is what was found, and more by its keys."""
+
+        def document() -> dict[str, Any]:
+            from ...files import documents
+
+            data = documents.plain_data(found), documents.plain_data(more)
+            return {**documents.header(kind), **data[0], **data[1]}
+
+        return cls(document=document, view=view, code=code, notes=notes, files=files)
+
+    def written(self, given: Mapping[str, Any]) -> Answer:
+        """Write the files that are asked for; return the answer with notes that say so."""
+        notes = list(self.notes)
+        for name, text in self.files.items():
+            notes += write_out(given.get(name), text)
+        for name, draw in self.drawn.items():
+            if path := given.get(name):
+                draw(path)
+                notes.append(f"wrote {path}")
+        return replace(self, notes=notes)
 
 
-_GENERAL = {"quiet": (QuietOption, False), "color": (ColorOption, None)}
+_GENERAL = {"json": (JsonOption, False), "quiet": (QuietOption, False), "color": (ColorOption, None)}
 """Options that `cli.main` looks for itself: commands show them in their help, and never get them."""
 
 _OF_MODELS = {"open_seconds": (OpenSecondsOption, None)}
 """The same, of commands that say how the model files are opened which they name."""
 
 
-def command(function: Callable[..., Answer]) -> Callable[..., Answer]:
+def command(*examples: str) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Register a command; whatever is printed while it works goes to standard error.
 
-    Its heading and its examples stand in `catalog`.
+    The files that its answer consists of are written where its parameters name them. Its heading stands in
+    `catalog`. `examples`: command lines that work, with a remark behind "#".
     """
-    name = command_name(function.__name__)
-    known = entry(name)
-    taking, parameters = expanded(function)
-    names = [parameter.name for parameter in parameters]
-    general = _GENERAL | (_OF_MODELS if "simplify" in names else {})
 
-    @wraps(function)
-    def registered(**given: Any) -> Answer:
-        own = {key: value for key, value in given.items() if key not in general}
-        with stdout_kept_clean():
-            answer: Answer = taking(**own)
-            return answer
+    def register(function: Callable[..., Answer]) -> Callable[..., Answer]:
+        name = command_name(function.__name__)
+        arguments, parameters = expanded(function)
+        names = [parameter.name for parameter in parameters]
+        general = _GENERAL | (_OF_MODELS if "simplify" in names else {})
 
-    parameters += [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
-        for key, (option, default) in general.items()
-    ]
-    takes(registered, parameters)
-    place, panel = _group_of(name), known.panel if " " not in name else None
-    last = name.rpartition(" ")[2]
-    place.command(name=last, cls=CommandWithHelp, rich_help_panel=panel, epilog=known.epilog)(registered)
-    REGISTERED[name] = registered
-    return registered
+        @wraps(function)
+        def registered(**given: Any) -> Answer:
+            with stdout_kept_clean():
+                own = arguments({key: value for key, value in given.items() if key not in general})
+                return function(**own).written(own)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters += [
+            inspect.Parameter(key, kind, default=default, annotation=option)
+            for key, (option, default) in general.items()
+        ]
+        takes(registered, parameters)
+        epilog = "\n\n".join([f"Example{'s' * (len(examples) > 1)}:", *(f"$ {each}" for each in examples)])
+        _group_of(name).command(
+            name=name.rpartition(" ")[2],
+            cls=CommandWithHelp,
+            rich_help_panel=panel(name),
+            epilog=epilog if examples else None,
+        )(registered)
+        REGISTERED[name], EXAMPLES[name] = registered, examples
+        return registered
+
+    return register
 
 
 REGISTERED: dict[str, Callable[..., Answer]] = {}
 """The commands that are loaded, by name."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {}
+"""The examples of the commands that are loaded, by name."""
 
 
 def _new_group(name: str) -> typer.Typer:
@@ -144,11 +194,10 @@ def outline() -> typer.Typer:
     groups = {name: _new_group(name) for name in GROUPS}
     for name, group in groups.items():
         listed.add_typer(group, name=name, rich_help_panel=GROUP)
-    for name, known in COMMANDS.items():
+    for name in COMMANDS:
         first, space, last = name.partition(" ")
         place = groups[first] if space else listed
-        panel = None if space else known.panel
-        place.command(name=last or name, rich_help_panel=panel, help=summary(name))(lambda: None)
+        place.command(name=last or name, rich_help_panel=panel(name), help=summary(name))(lambda: None)
     return listed
 
 
@@ -160,11 +209,18 @@ def takes(function: Callable[..., Any], parameters: Iterable[inspect.Parameter])
     function.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
 
 
-def write_out(out: Path | None, text: Callable[[], str]) -> list[str]:
-    """Write an answer to the file that `--out` names, if any; return the note that says so."""
+def command_line() -> str:
+    """Return the command as it was called, for pages and folders that say how they were made."""
+    return shlex.join(["gapless", *sys.argv[1:]])
+
+
+def write_out(out: Path | None, text: Callable[[], str | None]) -> list[str]:
+    """Write a text to the file that is named, if any; return the note that says so."""
     if out is None:
         return []
     from ...formulations.files import save
 
-    save(text(), out)
+    if (found := text()) is None:
+        return [f"{out} is not written: no plan was found"]
+    save(found, out)
     return [f"wrote {out}"]

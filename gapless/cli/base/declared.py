@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from ...formulations.errors import InvalidInputError
 from ...question.fields import Field, Only, Said
-from ...question.subjects import OPEN_SECONDS
+from ...question.values import Names
 from .general_options import heading
-
-RARE = {each.option for each in (OPEN_SECONDS,) if each.rare}
-"""Options that few people ask for, of the commands that are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,8 @@ class Declared:
             else:
                 text = field.form.joint.join(value) if field.form.repeated else str(value)
                 values[field.name] = field.read(text, in_file=False)
+            if field.form.names is Names.RESULT:
+                check_writable(values[field.name])
         if self.subject is None:
             return values[self.name]
         return self.subject.with_values(values)
@@ -96,19 +97,23 @@ def _typed(field: Field) -> tuple[Any, Any]:
     if field.argument:
         argument = typer.Argument(metavar=field.form.metavar, help=field.help, show_default=False)
         return Annotated[str | None, argument], None
-    if field.rare:
-        RARE.add(field.option)
     option = heading(field.heading or None)
     if field.flag is not None:
         name = f"--{field.name}/{field.option}" if field.flag is False else field.option
-        return Annotated[bool, option(name, help=field.help)], _flag_of(field)
+        return Annotated[bool, option(name, help=field.help), field], _flag_of(field)
     names = ("--out", "-o") if field.option == "--out" else (field.option,)
     made = option(*names, metavar=field.form.metavar, help=field.help)
     default = None if field.default in (None, ()) else field.form.write(field.default)
     made.show_default = default is not None
     taken: Any = list[str] if field.form.repeated else str
-    # What completes words looks for the choices; typer leaves them alone.
-    return Annotated[taken | None if default is None else taken, made, field.form.choices], default
+    # Help and what completes words look for the field; typer leaves it alone.
+    return Annotated[taken | None if default is None else taken, made, field], default
+
+
+def field_of(command: Any, parameter: str) -> Field | None:
+    """Return the field that an option of a command, or of its function, is made from; None: of none."""
+    annotation = getattr(command, "callback", command).__annotations__.get(parameter)
+    return next((one for one in get_args(annotation) if isinstance(one, Field)), None)
 
 
 def declared(parameters: Mapping[str, inspect.Parameter]) -> dict[str, Declared]:
@@ -126,17 +131,27 @@ def annotated(function: Callable[..., Any], names: Mapping[str, Any] = {}) -> di
 
 def expanded(
     function: Callable[..., Any],
-) -> tuple[Callable[..., Any], list[inspect.Parameter]]:
-    """Return a command that takes options in the place of subjects, and its parameters."""
+) -> tuple[Callable[[dict[str, Any]], dict[str, Any]], list[inspect.Parameter]]:
+    """Return what makes the arguments of a command of the values of options, and its parameters for typer."""
     own = annotated(function)
     groups = declared(own)
 
-    @wraps(function)
-    def taking(**given: Any) -> Any:
+    def arguments(given: dict[str, Any]) -> dict[str, Any]:
         found = {name: group.take(given) for name, group in groups.items()}
-        return function(**given, **found)
+        return {**given, **found}
 
     parameters: list[inspect.Parameter] = []
     for name, each in own.items():
         parameters += list(groups[name].parameters()) if name in groups else [each]
-    return taking, parameters
+    return arguments, parameters
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a place for a result before the work is done, not after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InvalidInputError(f"cannot write {path}: it is a folder")
+    if not os.access(path.parent, os.W_OK):
+        reason = "may not be written to" if path.parent.is_dir() else "does not exist"
+        raise InvalidInputError(f"cannot write {path}: the folder {path.parent} {reason}")

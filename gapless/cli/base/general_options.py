@@ -25,6 +25,11 @@ def _option(*names: str, **how: Any) -> Any:
     return typer.Option(*names, **how)
 
 
+def argument(metavar: str, help: str) -> Any:
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
 output_option = heading("Output")
 
 JsonOption = Annotated[bool, output_option("--json", help="Print one JSON document and nothing else.")]
@@ -52,6 +57,7 @@ OpenSecondsOption = Annotated[
     heading(OPEN_SECONDS.heading)(
         OPEN_SECONDS.option, metavar=OPEN_SECONDS.form.metavar, help=OPEN_SECONDS.help
     ),
+    OPEN_SECONDS,
 ]
 DebugOption = Annotated[bool, output_option("--debug", help="Show the traceback of an error.")]
 

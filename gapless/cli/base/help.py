@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from ...question.question import ASKED
 from .console import console
-from .declared import RARE
+from .declared import field_of
 
 ALL = "--help-all"
 """What shows all that is said of each option."""
@@ -68,6 +68,7 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
         for example in examples:
             yield Text(f"  $ {example}")
     crowded = len(command.params) > _CROWDED
+    seldom = {_names(p) for p in command.params if (field := field_of(command, p.name)) and field.rare}
     of_plans = any(param.name == "files" for param in command.params)
     for title, params in _panels(command, context).items():
         if of_plans and title == ASKED:
@@ -76,7 +77,7 @@ def _lines(command: Any, context: Any, width: int) -> Iterator[Text]:
             continue
         yield from _heading(title)
         limits = [name for name, _ in params if _LIMITS.match(name)]
-        rare = [name for name, _ in params if crowded and name.split()[0] in RARE]
+        rare = [name for name, _ in params if crowded and name.split()[0] in seldom]
         for name, text in params:
             if name not in rare and (len(limits) <= _MANY or name not in limits):
                 yield from _row(name, text, width)

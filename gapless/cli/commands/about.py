@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_module
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,14 +14,14 @@ from ...formulations.errors import InvalidInputError
 from ...question.fields import Only
 from ...question.subjects import Machine
 from ...version import __version__
-from ..base.answer import Answer, View, command, write_out
+from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption
 from ..options.boards import OnOption, on_boards
 from ..options.problem import OutOption
 
 if TYPE_CHECKING:
     from ...boards.running import Ran
+    from ...formulations.hardware import Platform
 
 _PLATFORMS_NEXT = (
     "`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
@@ -33,23 +33,19 @@ _NETWORKS_NEXT = (
 )
 
 
-@command
-def tools_version(*, json: JsonOption = False) -> Answer:
+@command("gapless tools version")
+def tools_version() -> Answer:
     """Print the version."""
-    return Answer(
-        document=lambda: documents.header("version"),
-        view=lambda: Text(f"gapless {__version__}"),
-    )
+    return Answer.of("version", {}, lambda: Text(f"gapless {__version__}"))
 
 
-@command
+@command("gapless doctor")
 def doctor(
     *,
     on: OnOption = None,
     backends: Annotated[
         bool, typer.Option("--backends", help="Show what each backend can do with each kind of problem.")
     ] = False,
-    json: JsonOption = False,
 ) -> Answer:
     """Say what works here, or on a board: Python, the machine, its engines, and what plans each problem."""
     if on is not None:
@@ -75,15 +71,8 @@ def _board(on: str) -> Answer:
 
     with StepLine() as line:
         found = diagnose_board(Address.of(on), report=line.report)
-    return Answer(
-        document=lambda: {
-            **documents.header("board_diagnosis"),
-            **documents.plain_data(found),
-            "ok": found.ok,
-        },
-        view=lambda: board_blocks(found),
-        code=ExitCode.OK if found.ok else ExitCode.FAILURE,
-    )
+    code = ExitCode.OK if found.ok else ExitCode.FAILURE
+    return Answer.of("board_diagnosis", found, lambda: board_blocks(found), code=code, ok=found.ok)
 
 
 def _platform_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
@@ -93,13 +82,15 @@ def _platform_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     return platform_blocks(ran.read(Platform, "a platform"))
 
 
-@command
+@command(
+    "gapless device detect",
+    "gapless device detect --units core0 --out device.json",
+)
 @on_boards(_platform_of_board)
 def device_detect(
     *,
     machine: Annotated[Machine, Only.of("engine", "units", "emulate")],
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Show this machine as a platform: its clusters and cores as units."""
     from ...answers.problems import platform_blocks
@@ -112,14 +103,14 @@ def device_detect(
     )
     text = dump(platform, PLATFORM)
     return Answer(
-        document=lambda: {**documents.header("platform"), **json_module.loads(text)},
+        document=lambda: {**documents.header("platform"), **json.loads(text)},
         view=lambda: platform_blocks(platform),
-        notes=write_out(out, lambda: text),
+        files={"out": lambda: text},
     )
 
 
-@command
-def list_problems(*, json: JsonOption = False) -> Answer:
+@command("gapless list problems")
+def list_problems() -> Answer:
     """List the shipped problems, and the phones and clusters that --platform names."""
     from ...answers.blocks import Sentence
     from ...answers.clusters import clusters_blocks
@@ -134,42 +125,26 @@ def list_problems(*, json: JsonOption = False) -> Answer:
     from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
     from ...profiler.platforms.workloads import phone_names, phone_network_names
 
+    def phones(
+        names: Iterable[str], platform: Callable[[str], Platform], networks: Sequence[str]
+    ) -> list[dict[str, object]]:
+        return [{"name": name, "units": platform(name).unit_names, "networks": networks} for name in names]
+
     clusters = [shipped_cluster(name) for name in cluster_names()]
-    return Answer(
-        document=lambda: {
-            **documents.header("platforms"),
-            "problems": [
-                {"name": name, "costs": list(possible_models(methods_of(name)))} for name in shipped_names()
-            ],
-            "phones": [
-                {
-                    "name": name,
-                    "units": list(shipped_platform(name).unit_names),
-                    "networks": list(phone_network_names()),
-                }
-                for name in phone_names()
-            ],
-            "coordinated_phones": [
-                {
-                    "name": name,
-                    "units": list(setting_platform(name).unit_names),
-                    "networks": list(setting_network_names()),
-                }
-                for name in coordinated_phone_names()
-            ],
-            "clusters": [documents.plain_data(cluster) for cluster in clusters],
-        },
-        view=lambda: [
-            *platforms_blocks(),
-            *clusters_blocks(clusters),
-            Sentence(""),
-            Sentence(_PLATFORMS_NEXT),
-        ],
+    end = [Sentence(""), Sentence(_PLATFORMS_NEXT)]
+    return Answer.of(
+        "platforms",
+        {},
+        lambda: [*platforms_blocks(), *clusters_blocks(clusters), *end],
+        problems=[{"name": name, "costs": possible_models(methods_of(name))} for name in shipped_names()],
+        phones=phones(phone_names(), shipped_platform, phone_network_names()),
+        coordinated_phones=phones(coordinated_phone_names(), setting_platform, setting_network_names()),
+        clusters=clusters,
     )
 
 
-@command
-def list_networks(*, json: JsonOption = False) -> Answer:
+@command("gapless list networks")
+def list_networks() -> Answer:
     """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
     from ...answers.blocks import Sentence
     from ...answers.doctor import networks_blocks
@@ -179,18 +154,17 @@ def list_networks(*, json: JsonOption = False) -> Answer:
     entries = [zoo_entry(name) for name in sorted((*zoo_names(), *names_in_parts()))]
     rest = f"{', '.join(names_in_parts())}."
     declared = [(application, application.declared()) for application in applications()]
-    return Answer(
-        document=lambda: {
-            **documents.header("networks"),
-            "networks": [documents.plain_data(entry) for entry in entries],
-            "applications": [
-                {
-                    **documents.plain_data(application),
-                    "inputs": [documents.plain_data(spec) for spec in model.inputs],
-                    "layers": [layer.name for layer in model.layers],
-                }
-                for application, model in declared
-            ],
-        },
-        view=lambda: [*networks_blocks(entries, declared), Sentence(""), Sentence(_NETWORKS_NEXT + rest)],
+    return Answer.of(
+        "networks",
+        {},
+        lambda: [*networks_blocks(entries, declared), Sentence(""), Sentence(_NETWORKS_NEXT + rest)],
+        networks=entries,
+        applications=[
+            {
+                **documents.plain_data(application),
+                "inputs": model.inputs,
+                "layers": [layer.name for layer in model.layers],
+            }
+            for application, model in declared
+        ],
     )

@@ -5,11 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
-from ...files import documents
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption
+from ..base.general_options import argument
 from ..completion.completing import TEXT, VARIABLE
 
 _BASH = """\
@@ -76,16 +73,15 @@ SCRIPTS = {
     Shell.FISH: _FISH.replace("VARIABLE", VARIABLE),
 }
 
-ShellArgument = Annotated[
-    Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)
-]
+ShellArgument = Annotated[Shell, argument("SHELL", "bash, zsh or fish.")]
 
 
-@command
-def tools_completion(shell: ShellArgument, *, json: JsonOption = False) -> Answer:
+@command(
+    "gapless tools completion bash > gapless.bash    # then: source gapless.bash",
+    "gapless tools completion zsh > ~/.zfunc/_gapless",
+    "gapless tools completion fish > ~/.config/fish/completions/gapless.fish",
+)
+def tools_completion(shell: ShellArgument) -> Answer:
     """Print the script that lets a shell complete commands, options and names; nothing is installed."""
     script = SCRIPTS[shell]
-    return Answer(
-        document=lambda: {**documents.header("completion"), "shell": shell.value, "script": script},
-        view=lambda: script,
-    )
+    return Answer.of("completion", {}, lambda: script, shell=shell.value, script=script)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...profiler.slowdown.contention.ridge import Form
 from ...question.fields import Only
 from ...question.subjects import Machine, Opening
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption
+from ..base.answer import Answer, command
+from ..base.general_options import argument
 from ..options.models import RoundsOption, SecondsOption, measuring_option
-from ..options.problem import OutOption, check_writable
+from ..options.problem import OutOption
 
 NetworksArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NETWORK...",
-        help="ONNX files, built-in networks (see `gapless list networks`), or path.py:NAME of "
+    argument(
+        "NETWORK...",
+        "ONNX files, built-in networks (see `gapless list networks`), or path.py:NAME of "
         "CallableModels; NAME=... before one gives it a name of your own. With --platform: none means all "
         "networks of the phone.",
-        show_default=False,
     ),
 ]
 PairsOption = Annotated[
@@ -75,7 +70,10 @@ PhoneOption = Annotated[
 ]
 
 
-@command
+@command(
+    "gapless costs contention squeezenet mobilenetv2 --no-pairs --out slow.json",
+    "gapless costs contention vgg16 --platform kirin990 --parts 4 --out slow.json",
+)
 def costs_contention(
     networks: NetworksArgument = None,
     *,
@@ -90,7 +88,6 @@ def costs_contention(
     estimate: EstimateOption = None,
     platform: PhoneOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Measure how much networks on different units slow each other down through the memory they share."""
     from ...answers.contention import contention_blocks
@@ -105,8 +102,7 @@ def costs_contention(
     if platform is not None:
         if estimate:
             raise InvalidInputError("--platform estimates by itself: leave --estimate out")
-        return _estimated(networks or (), platform, form=form, parts=parts, out=out)
-    check_writable(out)
+        return _estimated(networks or (), platform, form=form, parts=parts)
     options = ContentionOptions(
         rounds=rounds, seconds_per_item=seconds, pairs=pairs, parts=parts, percentile=percentile, form=form
     )
@@ -124,24 +120,25 @@ def costs_contention(
             estimated=models[first:],
             report=line.report,
         )
-    notes += write_out(out, lambda: dump(found, CONTENTION))
-    return Answer(
-        document=lambda: {**documents.header("contention"), **documents.plain_data(found)},
-        view=lambda: contention_blocks(found),
+    return Answer.of(
+        "contention",
+        found,
+        lambda: contention_blocks(found),
         notes=notes,
+        files={"out": lambda: dump(found, CONTENTION)},
     )
 
 
-def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int, out: Path | None) -> Answer:
+def _estimated(names: Sequence[str], platform: str, *, form: Form, parts: int) -> Answer:
     from ...answers.contention import estimated_blocks
     from ...api.slowdown.contention import estimate_contention
     from ...formulations.files import INTERFERENCE, dump
 
-    check_writable(out)
     found = estimate_contention(names, platform=platform, form=form, parts=parts)
     known = found.by_slice if parts else found.interference
-    return Answer(
-        document=lambda: {**documents.header("estimated_contention"), **documents.plain_data(found)},
-        view=lambda: estimated_blocks(found, parts=bool(parts) or len(found.networks) == 1),
-        notes=write_out(out, lambda: dump(known, INTERFERENCE)),
+    return Answer.of(
+        "estimated_contention",
+        found,
+        lambda: estimated_blocks(found, parts=bool(parts) or len(found.networks) == 1),
+        files={"out": lambda: dump(known, INTERFERENCE)},
     )

@@ -5,29 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...question.fields import Only
 from ...question.service import Play
 from ...question.subjects import Machine
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption, output_option
-from ..options.problem import OutOption, check_writable
+from ..base.general_options import argument
+from ..options.problem import OutOption, result_option
 
 ScenarioArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="SCENARIO",
-        help="A scenario file, or a shipped one such as eagleeye (see `gapless list policies`).",
-        show_default=False,
-    ),
+    argument("SCENARIO", "A scenario file, or a shipped one such as eagleeye (see `gapless list policies`)."),
 ]
-PictureOption = Annotated[Path | None, output_option(help="Also draw it into this file (.png, .svg).")]
-PageOption = Annotated[Path | None, output_option("--report", help="Also write a page (.html).")]
+PictureOption = Annotated[Path | None, result_option("Also draw it into this file (.png, .svg).")]
+PageOption = Annotated[Path | None, result_option("Also write a page (.html).")]
 
 
-@command
-def list_policies(*, json: JsonOption = False) -> Answer:
+@command("gapless list policies")
+def list_policies() -> Answer:
     """List who may decide about requests as they come, and the scenarios to try them on."""
     from ...answers.coordination import overview
     from ..tasks.coordinating import overview_document
@@ -35,7 +29,10 @@ def list_policies(*, json: JsonOption = False) -> Answer:
     return Answer(document=overview_document, view=overview)
 
 
-@command
+@command(
+    "gapless requests coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
+    "gapless requests coordinate four-apps --platform pixel4 --policy lst --multipliers 1,2",
+)
 def requests_coordinate(
     scenario: ScenarioArgument,
     *,
@@ -44,16 +41,13 @@ def requests_coordinate(
     picture: PictureOption = None,
     report: PageOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Serve the requests of applications as they come, by several policies, in simulated time or really."""
     from ..tasks import coordinating as tasks
 
-    for path in (picture, report, out):
-        check_writable(path)
     asked = tasks.scenario_of(scenario, play)
     if play.here:
         tasks.check_alone(play, report)
-        return tasks.served_here(asked, play, machine, out=out, picture=picture)
+        return tasks.served_here(asked, play, machine)
     place, notes = tasks.loaded(tasks.place(asked, play), play)
-    return tasks.shown(tasks.serve(asked, place, play), notes, picture=picture, page=report, out=out)
+    return tasks.shown(tasks.serve(asked, place, play), notes)

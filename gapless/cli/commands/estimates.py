@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from ...files import documents
 from ...profiler.learned.predictors import PredictionMethod
 from ...question.fields import Only, said
 from ...question.subjects import Machine, Opening
 from ...question.values import LIST
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption, heading
+from ..base.answer import Answer, command
+from ..base.general_options import argument, heading
 from ..options.models import ModelArgument
-from ..options.problem import OutOption, check_writable
-
-if TYPE_CHECKING:
-    from ...api.estimates import PredictionJudged
+from ..options.problem import OutOption
 
 _prediction_option = heading("How to predict")
 _learning_option = heading("How to learn")
@@ -59,17 +54,16 @@ NetworksOption = Annotated[
 ]
 FolderArgument = Annotated[
     Path,
-    typer.Argument(metavar="FOLDER", help="Where the data set and the predictor are.", show_default=False),
+    argument("FOLDER", "Where the data set and the predictor are."),
 ]
 
 
-@command
+@command("gapless device describe --units core0 --networks squeezenet --out device.json")
 def device_describe(
     *,
     networks: NetworksOption = (),
     machine: Machine,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Run a few small networks on this device, so that the costs of others can be predicted for it."""
     from ...answers.estimates import device_blocks
@@ -81,7 +75,6 @@ def device_describe(
     from ..base.progress import StepLine
     from ..tasks import measuring
 
-    check_writable(out)
     chosen = machine.engine or DEFAULT_ENGINE
     notes = measuring.busy_notes()
     with StepLine() as line:
@@ -92,13 +85,17 @@ def device_describe(
             report=line.report,
         )
     return Answer(
-        document=lambda: json_module.loads(dump(found, DEVICE)),
+        document=lambda: json.loads(dump(found, DEVICE)),
         view=lambda: device_blocks(found),
-        notes=[*notes, *found.notes, *write_out(out, lambda: dump(found, DEVICE))],
+        notes=[*notes, *found.notes],
+        files={"out": lambda: dump(found, DEVICE)},
     )
 
 
-@command
+@command(
+    "gapless costs predict resnet50 --device device.json --out estimated.json",
+    "gapless costs predict vit-large --device device.json --model transformer",
+)
 def costs_predict(
     model: ModelArgument,
     *,
@@ -108,7 +105,6 @@ def costs_predict(
     against: MeasuredOption = None,
     opening: Annotated[Opening, Only.of("shape")],
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Predict what layers cost on a device that never ran them; writes a problem for `gapless plan`."""
     from ...answers.estimates import judged_blocks
@@ -117,32 +113,30 @@ def costs_predict(
     from ...formulations.files import dump_problem
     from ...solvers.exhaustive import count_plans
 
-    check_writable(out)
     problem = estimates.predict_costs(
         model, device, method=method, predictor=predictor, shapes=opening.shape or {}
     )
-    judged: PredictionJudged | None = None
-    if against is not None:
-        judged = estimates.judge_prediction(problem, against)
+    judged = None if against is None else estimates.judge_prediction(problem, against)
     return Answer(
         document=lambda: {
             **documents.header("description"),
             "problem": documents.problem_data(problem),
             "judged": None if judged is None else {**documents.plain_data(judged), "loss": judged.loss},
-            "document": json_module.loads(dump_problem(problem)),
+            "document": json.loads(dump_problem(problem)),
         },
         view=lambda: [
             *problem_blocks(problem, count_plans(problem)),
             *([] if judged is None else judged_blocks(problem, judged)),
         ],
-        notes=[
-            f"estimated: {problem.costs.provenance.notes}",
-            *write_out(out, lambda: dump_problem(problem)),
-        ],
+        notes=[f"estimated: {problem.costs.provenance.notes}"],
+        files={"out": lambda: dump_problem(problem)},
     )
 
 
-@command
+@command(
+    "gapless costs learn predictor",
+    "gapless costs learn predictor --no-measure",
+)
 def costs_learn(
     folder: FolderArgument,
     *,
@@ -157,7 +151,6 @@ def costs_learn(
     train: Annotated[
         bool, _learning_option(help="Train on everything that the folder holds.", show_default=True)
     ] = True,
-    json: JsonOption = False,
 ) -> Answer:
     """Measure networks and random shards on this device, and train a predictor; goes on where it stopped."""
     from ...answers.estimates import card_blocks
@@ -175,11 +168,9 @@ def costs_learn(
             train=train,
             report=line.report,
         )
-    return Answer(
-        document=lambda: {
-            **documents.header("predictor"),
-            **({} if found.card is None else documents.plain_data(found.card)),
-        },
-        view=lambda: "measured" if found.card is None else card_blocks(found.card),
+    return Answer.of(
+        "predictor",
+        found.card or {},
+        lambda: "measured" if found.card is None else card_blocks(found.card),
         notes=[*notes, *found.left_out, f"wrote {folder}"],
     )

@@ -9,9 +9,8 @@ from ...question.fields import said
 from ...question.subjects import SOLVING
 from ...question.values import span_form
 from ...view.explaining.explanation import TIME_LIMIT_S
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption
-from ..options.problem import OutOption, asking, check_writable
+from ..base.answer import Answer, command
+from ..options.problem import OutOption, asking
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
@@ -23,7 +22,7 @@ TotalTimeOption = Annotated[
 ]
 
 
-@command
+@command("gapless explain plan.json")
 @asking
 def explain(
     asked: Asked,
@@ -31,14 +30,12 @@ def explain(
     *,
     time_limit_s: TotalTimeOption = TIME_LIMIT_S,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Explain a plan: why these cuts and units, which demands bind, and what the next best plan costs."""
     from ...answers.explaining import explanation_blocks
     from ...view.explaining.explain import explain as explained
     from ..base.progress import StepLine
 
-    check_writable(out)
     problem, judged = asked.problem, plan.plan
     with StepLine() as line:
         found = explained(problem, judged, time_limit_s=time_limit_s, report=line.report)
@@ -51,5 +48,5 @@ def explain(
     return Answer(
         document=lambda: document,
         view=lambda: explanation_blocks(problem, judged, found),
-        notes=write_out(out, lambda: documents.json_text(document)),
+        files={"out": lambda: documents.json_text(document)},
     )

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from ...executor.export.kinds import ExportKind
-from ...files import documents
 from ...question.subjects import Running
 from ..base.answer import Answer, command
-from ..base.general_options import JsonOption, heading
+from ..base.general_options import heading
 from ..options.models import CheckOption
 from ..options.problem import FilesArgument, NumberOption, ask_plan
 
@@ -35,7 +34,7 @@ RuntimeOption = Annotated[
 ]
 
 
-@command
+@command("gapless export gapless-out --to onnx")
 def export(
     files: FilesArgument,
     *,
@@ -45,7 +44,6 @@ def export(
     at: Annotated[tuple[str, ...], Running.field_named("at")] = (),
     engine: RuntimeOption = None,
     check: CheckOption = True,
-    json: JsonOption = False,
 ) -> Answer:
     """Write the chunks of a plan as model files, with a manifest and a runner that need only the engine."""
     from ...answers.exporting import export_blocks
@@ -55,13 +53,12 @@ def export(
     require_free(out)
     asked, plan = ask_plan(files, number=number)
     exported = export_plan(asked.problem, plan, to=to, out=out, at=at, engine=engine, check=check)
-    return Answer(
-        document=lambda: {
-            **documents.header("export_files"),
-            "folder": str(exported.folder),
-            "manifest": documents.plain_data(exported.manifest),
-            "bytes": exported.bytes,
-        },
-        view=lambda: export_blocks(exported),
+    return Answer.of(
+        "export_files",
+        {},
+        lambda: export_blocks(exported),
         notes=[*asked.notes, *notes_of(exported)],
+        folder=str(exported.folder),
+        manifest=exported.manifest,
+        bytes=exported.bytes,
     )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...files import documents
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption, heading
-from ..options.problem import OutOption, check_writable
+from ..base.answer import Answer, command
+from ..base.general_options import argument, heading
+from ..options.problem import OutOption
 
 _import_option = heading("What is imported")
 
@@ -23,14 +21,12 @@ class Foreign(StrEnum):
     PIPEEDGE = "pipeedge"
 
 
-@command
+@command("gapless tools import pipeedge models.yml device_types.yml devices.yml --model net")
 def tools_import(
-    form: Annotated[Foreign, typer.Argument(metavar="FORM", help="Whose files: pipeedge.")],
-    models: Annotated[Path, typer.Argument(metavar="MODELS", help="models.yml: layers of models.")],
-    device_types: Annotated[
-        Path, typer.Argument(metavar="DEVICE_TYPES", help="device_types.yml: profiles of device types.")
-    ],
-    devices: Annotated[Path, typer.Argument(metavar="DEVICES", help="devices.yml: hosts of each type.")],
+    form: Annotated[Foreign, argument("FORM", "Whose files: pipeedge.")],
+    models: Annotated[Path, argument("MODELS", "models.yml: layers of models.")],
+    device_types: Annotated[Path, argument("DEVICE_TYPES", "device_types.yml: profiles of device types.")],
+    devices: Annotated[Path, argument("DEVICES", "devices.yml: hosts of each type.")],
     *,
     model: Annotated[str, _import_option(help="Which model, as models.yml names it.")],
     batch: Annotated[
@@ -40,7 +36,6 @@ def tools_import(
         str | None, _import_option(help="Type of numbers, where several were profiled: torch.float32.")
     ] = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Make a problem from the files of another planner: the three YAML files of PipeEdge."""
     from ...answers.problems import problem_blocks
@@ -48,14 +43,14 @@ def tools_import(
     from ...profiler.clusters.pipeedge import import_pipeedge
     from ...solvers.exhaustive import count_plans
 
-    check_writable(out)
     problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
     return Answer(
         document=lambda: {
             **documents.header("description"),
             "problem": documents.problem_data(problem),
-            "document": json_module.loads(dump_problem(problem)),
+            "document": json.loads(dump_problem(problem)),
         },
         view=lambda: problem_blocks(problem, count_plans(problem)),
-        notes=[problem.costs.provenance.notes, *write_out(out, lambda: dump_problem(problem))],
+        notes=[problem.costs.provenance.notes],
+        files={"out": lambda: dump_problem(problem)},
     )

@@ -5,29 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...question.fields import Only
 from ...question.subjects import Machine, Opening
 from ...question.values import LIST, Place
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption, output_option
+from ..base.answer import Answer, command
+from ..base.general_options import argument
 from ..options.models import RoundsOption, SecondsOption, measuring_option
-from ..options.problem import OutOption, check_writable
+from ..options.problem import OutOption, result_option
 
 _NO_MAP = "--svg draws heat maps, and plans have none; leave it out, or show their network without --plan"
 
 InterferenceSubjectsArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="NETWORK...|PLATFORM|FILE",
-        help="Networks to measure here: ONNX files, built-in networks (see `gapless list networks`), or "
+    argument(
+        "NETWORK...|PLATFORM|FILE",
+        "Networks to measure here: ONNX files, built-in networks (see `gapless list networks`), or "
         "path.py:NAME of CallableModels, with NAME=... before one to give it a name of your own. Or without "
         "measuring: a shipped platform or problem such as pixel7a, the profile.json of `gapless profile`, or "
         "a file of --out. With --plan: a problem file, or the profile.json that it was made from.",
-        show_default=False,
     ),
 ]
 BesideOption = Annotated[
@@ -55,10 +51,13 @@ MeasuredOption = Annotated[
 ]
 StoreOption = Annotated[Path | None, measuring_option(help="Keep each finished measurement in this file.")]
 ResumeOption = Annotated[bool, measuring_option("--resume", help="Go on with what --store holds.")]
-SvgOption = Annotated[Path | None, output_option(help="Also draw the heat map into this file.")]
+SvgOption = Annotated[Path | None, result_option("Also draw the heat map into this file.")]
 
 
-@command
+@command(
+    "gapless costs interference pixel7a --svg map.svg",
+    "gapless costs interference squeezenet --beside core1",
+)
 def costs_interference(
     subjects: InterferenceSubjectsArgument,
     *,
@@ -73,7 +72,6 @@ def costs_interference(
     resume: ResumeOption = False,
     svg: SvgOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Show how much longer, or less, layers take while other units are busy: a heat map of ratios."""
     from ...answers.interference import interference_blocks, picture_notes, ratio_map
@@ -83,8 +81,6 @@ def costs_interference(
     from ...view.terminal.heat_map import grid_svg
     from ..tasks.interference import InterferenceChoice
 
-    for path in (svg, out):
-        check_writable(path)
     if resume and store is None:
         raise InvalidInputError("--resume goes on with what a file holds; name it with --store")
     if svg is not None and plan:
@@ -104,14 +100,14 @@ def costs_interference(
     maps = heat_maps(found)
     if svg is not None and not maps:
         raise InvalidInputError(_NO_MAP)
-    notes += write_out(svg, lambda: grid_svg([*map(ratio_map, maps)], picture_notes(found)))
-    notes += write_out(out, lambda: dump(found, INTERFERENCE))
-    return Answer(
-        document=lambda: {
-            **documents.header("interference"),
-            **documents.plain_data(found),
-            "maps": documents.plain_data(maps),
-        },
-        view=lambda: interference_blocks(found),
+    return Answer.of(
+        "interference",
+        found,
+        lambda: interference_blocks(found),
         notes=notes,
+        files={
+            "svg": lambda: grid_svg([*map(ratio_map, maps)], picture_notes(found)),
+            "out": lambda: dump(found, INTERFERENCE),
+        },
+        maps=maps,
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption
+from ..base.declared import check_writable
 from ..options.cluster import ClusterChoice, cluster_option
 from ..options.models import EngineOption, measuring_option
-from ..options.problem import OutOption, check_writable
+from ..options.problem import OutOption
 
 SamplesOption = Annotated[
     Path | None,
@@ -40,7 +39,11 @@ NetworkOption = Annotated[
 ]
 
 
-@command
+@command(
+    "gapless device links --local 2 --rounds 2 --shards 60 --out cluster.json",
+    "gapless device links --address 192.168.1.10:6379 --out cluster.json",
+    "gapless device links --samples cluster.links.json --out cluster.json",
+)
 def device_links(
     *,
     place: ClusterChoice,
@@ -51,7 +54,6 @@ def device_links(
     network: NetworkOption = "squeezenet",
     engine: EngineOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Measure what messages between the devices of a cluster cost, and write the cluster to plan for.
 
@@ -74,7 +76,6 @@ def device_links(
             "what was measured before: give one of them"
         )
     kept = None if out is None or samples is not None else out.with_suffix(".links.json")
-    check_writable(out)
     check_writable(kept)
     if samples is not None:
         found = load_links(samples)
@@ -84,17 +85,14 @@ def device_links(
             found = measure_links(
                 cluster, network=network, engine=engine, name=name, options=options, report=line.report
             )
-    notes = write_out(kept, lambda: dump(found, LINKS))
     fits = [fit_link(one) for one in found.links]
-    notes += write_out(out, lambda: dump(cluster_platform(found, fits), CLUSTER))
-    checks = {"by_size": checks_by_size(found, fits), "in_short": checks_in_short(found, fits)}
-    return Answer(
-        document=lambda: {
-            **documents.header("link_fits"),
-            **documents.plain_data(cluster_platform(found, fits)),
-            "fits": [documents.plain_data(fit.summary) for fit in fits],
-            "checks": {kind: [documents.plain_data(one) for one in some] for kind, some in checks.items()},
-        },
-        view=lambda: link_blocks(found, fits),
-        notes=notes,
+    platform = cluster_platform(found, fits)
+    return Answer.of(
+        "link_fits",
+        platform,
+        lambda: link_blocks(found, fits),
+        notes=write_out(kept, lambda: dump(found, LINKS)),
+        files={"out": lambda: dump(platform, CLUSTER)},
+        fits=[fit.summary for fit in fits],
+        checks={"by_size": checks_by_size(found, fits), "in_short": checks_in_short(found, fits)},
     )

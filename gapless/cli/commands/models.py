@@ -20,7 +20,6 @@ from ...question.values import SOME_SIZE, YES, span_form
 from ...solvers.pieces.finding import PieceMethod
 from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption
 from ..options.boards import on_boards
 from ..options.models import ModelArgument, OptionalModelArgument
 
@@ -41,7 +40,12 @@ class AxisName(StrEnum):
     COLUMNS = "columns"
 
 
-@command
+@command(
+    "gapless tools inspect squeezenet",
+    "gapless tools inspect squeezenet --split 4",
+    "gapless tools inspect squeezenet --pieces exact",
+    "gapless tools inspect retinaface --support pixel4",
+)
 def tools_inspect(
     model: ModelArgument,
     *,
@@ -76,7 +80,6 @@ def tools_inspect(
             SOME_SIZE,
         ),
     ] = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Show a model as the planner sees it: layers, legal cuts, FLOPs, bytes, operators MNN lacks."""
     from ...executor.callables import CallablePipeline
@@ -134,10 +137,7 @@ def _support(opened: Model, where: str, sections: int | None, limit_bytes: int |
     if not isinstance(opened, OnnxModel):
         raise InvalidInputError(f"{opened.network.name} is no ONNX model: its functions say where they run")
     found = model_support(opened, where, sections=sections, session_bytes=limit_bytes)
-    return Answer(
-        document=lambda: {**documents.header("support"), **documents.plain_data(found)},
-        view=lambda: support_blocks(found, limited=limit_bytes is not None),
-    )
+    return Answer.of("support", found, lambda: support_blocks(found, limited=limit_bytes is not None))
 
 
 def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:
@@ -145,15 +145,10 @@ def _split(network: SpatialNetwork, parts: int, axis: Axis) -> Answer:
     from ...api.pieces import split_operators
 
     found = list(split_operators(network, parts, axis))
-    return Answer(
-        document=lambda: {
-            **documents.header("split"),
-            "network": network.name,
-            "parts": parts,
-            "axis": axis.name.lower(),
-            "operators": documents.plain_data(found),
-        },
-        view=lambda: split_blocks(network.name, found, parts, axis),
+    return Answer.of(
+        "split",
+        {"network": network.name, "parts": parts, "axis": axis.name.lower(), "operators": found},
+        lambda: split_blocks(network.name, found, parts, axis),
     )
 
 
@@ -163,14 +158,12 @@ def _pieces(network: SpatialNetwork, method: PieceMethod | None, time_limit_s: f
 
     found = pieces_of(network, method=method, time_limit_s=time_limit_s)
     summaries = piece_summaries(network, found)
-    return Answer(
-        document=lambda: {
-            **documents.header("pieces_of_model"),
-            "network": network.name,
-            **documents.plain_data(found),
-            "pieces": documents.plain_data(summaries),
-        },
-        view=lambda: pieces_blocks(network, found, summaries),
+    return Answer.of(
+        "pieces_of_model",
+        found,
+        lambda: pieces_blocks(network, found, summaries),
+        network=network.name,
+        pieces=summaries,
     )
 
 
@@ -180,14 +173,7 @@ def _pipeline(opened: CallablePipeline | ChainedModel) -> Answer:
     from ...executor.callable_inspection import inspect_pipeline
 
     found, graph = inspect_pipeline(opened), branching(opened)
-    return Answer(
-        document=lambda: {
-            **documents.header("inspection"),
-            **documents.plain_data(found),
-            "branching": documents.plain_data(graph),
-        },
-        view=lambda: pipeline_blocks(found, graph),
-    )
+    return Answer.of("inspection", found, lambda: pipeline_blocks(found, graph), branching=graph)
 
 
 def _onnx(opened: Model) -> Answer:
@@ -202,14 +188,12 @@ def _onnx(opened: Model) -> Answer:
     (whole,) = opened.pieces(0, len(opened.network.layers))
     missing = MnnEngine().availability().reason
     problem = missing or trial(whole).problem
-    return Answer(
-        document=lambda: {
-            **documents.header("inspection"),
-            **documents.plain_data(found),
-            "branching": documents.plain_data(graph),
-            "mnn_problem": problem or None,
-        },
-        view=lambda: answers.inspection_blocks(found, graph, problem),
+    return Answer.of(
+        "inspection",
+        found,
+        lambda: answers.inspection_blocks(found, graph, problem),
+        branching=graph,
+        mnn_problem=problem or None,
     )
 
 
@@ -222,7 +206,10 @@ def _bench_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     return answers.bench_blocks(benches(ran))
 
 
-@command
+@command(
+    "gapless device bench squeezenet --units core0 --seconds 200ms",
+    "gapless device bench --engine onnxruntime --check",
+)
 @on_boards(_bench_of_board)
 def device_bench(
     model: OptionalModelArgument = None,
@@ -243,7 +230,6 @@ def device_bench(
             flag=True,
         ),
     ] = False,
-    json: JsonOption = False,
 ) -> Answer:
     """Run a whole model on each unit alone: times, copies, memory, receipts, and right numbers or not."""
     if model is None and not check:
@@ -270,12 +256,10 @@ def _benched(opened: Model, engine: str, units: Sequence[ProcessingUnit], second
     benches = list(_benches(opened, engine, units, seconds, refused))
     if not benches:
         raise next(iter(refused.values()))
-    return Answer(
-        document=lambda: {
-            **documents.header("engine_bench"),
-            "units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches],
-        },
-        view=lambda: answers.bench_blocks(benches),
+    return Answer.of(
+        "engine_bench",
+        {"units": [{"unit": unit, **documents.plain_data(result)} for unit, result in benches]},
+        lambda: answers.bench_blocks(benches),
         code=ExitCode.VERIFICATION if any(result.wrong for _, result in benches) else ExitCode.OK,
         notes=[
             *(f"wrong numbers on unit {unit}: {result.words}" for unit, result in benches if result.wrong),
@@ -322,23 +306,18 @@ def _checked(engine: str, units: Sequence[ProcessingUnit], opened: Model | None)
 
         checks = check_engine(engine, units=tuple(units), model=opened, report=report)
     passed = all(check.problem is None for check in checks)
-    return Answer(
-        document=lambda: {
-            **documents.header("engine_check"),
-            "engine": engine,
-            "passed": passed,
-            "checks": documents.plain_data(checks),
-        },
-        view=lambda: answers.check_blocks(engine, checks),
+    return Answer.of(
+        "engine_check",
+        {"engine": engine, "passed": passed, "checks": checks},
+        lambda: answers.check_blocks(engine, checks),
         code=ExitCode.OK if passed else ExitCode.VERIFICATION,
     )
 
 
-@command
+@command("gapless tools cache")
 def tools_cache(
     *,
     clear: Annotated[bool, typer.Option("--clear", help="Remove everything that is in it.")] = False,
-    json: JsonOption = False,
 ) -> Answer:
     """Show or clear the cache: converted pieces and built-in networks, made again when needed."""
     from ...answers import models as answers
@@ -348,18 +327,11 @@ def tools_cache(
     freed = kept.size_bytes if clear else 0
     if clear:
         kept.clear()
-    document: dict[str, Any] = {
-        **documents.header("cache"),
-        "folder": str(kept.folder),
-        "limit_bytes": kept.limit_bytes,
-        "size_bytes": kept.size_bytes,
-        "entries": [
-            {"key": entry.key, "suffix": entry.suffix, "size_bytes": entry.size_bytes}
-            for entry in kept.entries()
-        ],
-    }
-    return Answer(
-        document=lambda: document,
-        view=lambda: answers.cache_blocks(kept),
+    keys = ("key", "suffix", "size_bytes")
+    return Answer.of(
+        "cache",
+        {"folder": str(kept.folder), "limit_bytes": kept.limit_bytes, "size_bytes": kept.size_bytes},
+        lambda: answers.cache_blocks(kept),
         notes=[f"removed {freed:,} bytes"] if clear else [],
+        entries=[{key: getattr(entry, key) for key in keys} for entry in kept.entries()],
     )

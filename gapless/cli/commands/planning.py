@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,10 +16,11 @@ from ...question.fields import Only, Said, attributes, said
 from ...question.subjects import SOLVING, Search
 from ...question.values import SIZES_OF_BATCHES, TIME, YES, count_form, names_in, text_form
 from ...solvers.protocol import StopReason
-from ..base.answer import Answer, command, write_out
+from ..base.answer import Answer, command, command_line
+from ..base.declared import check_writable
 from ..base.exits import ExitCode, code_of_comparison, code_of_front, code_of_result
-from ..base.general_options import JsonOption, output_option
-from ..options.problem import OutOption, ProblemOptions, asking, check_writable
+from ..base.general_options import output_option
+from ..options.problem import OutOption, ProblemOptions, asking
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
@@ -97,7 +96,13 @@ ContestOutOption = Annotated[
 ]
 
 
-@command
+@command(
+    "gapless plan pixel7a/alexnet-sparse --top 5 --out plan.json",
+    "gapless plan pixel7a/octree --objective slack:50 --max-units 3",
+    'gapless plan --workload "yolov4,bert" --platform kirin990 --time-limit 2s --out batch.json',
+    "gapless plan --workload bertx4 --platform kirin990 --batches 1,4 --time-limit 2s",
+    "gapless plan vit-large --platform epipe-case-1 --batch 64",
+)
 @asking
 def plan(
     asked: Asked,
@@ -121,18 +126,16 @@ def plan(
     ] = (),
     search: Search,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Find the best plans of a problem with one backend."""
     from ...answers import plans
     from ..tasks.solving import class_notes, plan_watched, slots_notes
 
-    check_writable(out)
     if batches:
-        return _in_batches(asked, batches, backend, search, out)
+        return _in_batches(asked, batches, backend, search)
     problem = asked.problem
     if search.pareto is not None:
-        return _traded(asked, search.pareto, backend, search, out)
+        return _traded(asked, search.pareto, backend, search)
     result = plan_watched(
         problem,
         backend,
@@ -140,8 +143,6 @@ def plan(
         strict_rules=search.strict_rules,
     )
     interrupted = result.stop is StopReason.INTERRUPTED
-    notes = ["interrupted: this is the best until then"] if interrupted else []
-    notes += _plans_written(out, problem, result, asked.question)
 
     def others() -> list[str]:
         return [] if interrupted else [*class_notes(asked, result), *slots_notes(problem, result)]
@@ -150,12 +151,13 @@ def plan(
         document=lambda: documents.result_document(problem, result),
         view=lambda: plans.result_blocks(problem, result, others()),
         code=ExitCode.INTERRUPTED if interrupted else code_of_result(result),
-        notes=notes,
+        notes=["interrupted: this is the best until then"] if interrupted else [],
+        files={"out": lambda: _plans_text(problem, result, asked.question)},
     )
 
 
 def _many_compared(
-    options: ProblemOptions, *, compared: Compared, search: Search, out: Path | None, json: bool
+    options: ProblemOptions, *, compared: Compared, search: Search, out: Path | None
 ) -> Answer:
     """Answer for `compare --instances`."""
     from ...answers.standings import contest_blocks
@@ -187,7 +189,7 @@ def _many_compared(
         ),
     )
     page, table = folder / CONTEST_FILE, folder / CSV_FILE
-    write_page(found, page, command=shlex.join(["gapless", *sys.argv[1:]]))
+    write_page(found, page, command=command_line())
     notes = [*found.notes, f"wrote {table}, {page}"]
     code = ExitCode.FAILURE if found.failed else ExitCode.OK
     if found.interrupted:
@@ -209,7 +211,7 @@ def _backends(names: str | None) -> Sequence[str] | None:
     return None if names is None else names_in("--backends", names)
 
 
-def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out: Path | None) -> Answer:
+def _traded(asked: Asked, pareto: str, backend: str | None, search: Search) -> Answer:
     """Answer for `plan --pareto`."""
     from ...answers.front import front_blocks
     from ...api.trade_offs import parse_terms
@@ -228,13 +230,11 @@ def _traded(asked: Asked, pareto: str, backend: str | None, search: Search, out:
         document=lambda: documents.of_file(text),
         view=lambda: front_blocks(problem, front, presenter_of(problem)),
         code=ExitCode.INTERRUPTED if interrupted else code_of_front(front),
-        notes=write_out(out, lambda: text),
+        files={"out": lambda: text},
     )
 
 
-def _in_batches(
-    asked: Asked, batches: Sequence[int], backend: str | None, search: Search, out: Path | None
-) -> Answer:
+def _in_batches(asked: Asked, batches: Sequence[int], backend: str | None, search: Search) -> Answer:
     """Answer for `plan --batches`."""
     from ...answers.kinds import batches_blocks
     from ..tasks.solving import batches_watched
@@ -246,23 +246,25 @@ def _in_batches(
         document=lambda: {**document, "workloads": documents.batches_data(found)},
         view=lambda: batches_blocks(found),
         code=code_of_result(best.result),
-        notes=_plans_written(out, best.problem, best.result, question),
+        files={"out": lambda: _plans_text(best.problem, best.result, question)},
     )
 
 
-def _plans_written(out: Path | None, problem: Problem, result: SolveResult, question: Question) -> list[str]:
-    """Write the plans of a result where that is asked for; return what to say of it."""
+def _plans_text(problem: Problem, result: SolveResult, question: Question) -> str | None:
+    """Return the plans of a result as a file; None: there are none."""
     from ...formulations.files import dump_plan, dump_plans
 
     plans = [candidate.plan for candidate in result.candidates]
     if len(plans) > 1:
-        return write_out(out, lambda: dump_plans(plans, problem, question.texts()))
-    if plans:
-        return write_out(out, lambda: dump_plan(plans[0], problem, question.texts()))
-    return [] if out is None else [f"{out} is not written: no plan was found"]
+        return dump_plans(plans, problem, question.texts())
+    return dump_plan(plans[0], problem, question.texts()) if plans else None
 
 
-@command
+@command(
+    "gapless compare pixel7a/alexnet-sparse",
+    "gapless compare pixel7a/octree --backends native,exhaustive --top 3",
+    "gapless compare --instances 'pixel7a/*' --backends native,exhaustive",
+)
 @partial(asking, of_many=_many_compared)
 def compare(
     asked: Asked,
@@ -270,7 +272,6 @@ def compare(
     compared: Compared,
     search: Annotated[Search, Only.of(*_COMPARED)],
     out: ContestOutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Solve a problem, or many, with several backends and compare what they find and prove, and how fast."""
     from ...answers import plans
@@ -286,11 +287,11 @@ def compare(
     check_writable(out)
     backend, backends = compared.backend, compared.backends
     if compared.kinds is not None:
-        return _kinds_compared(asked, compared.kinds, backends, search, out)
+        return _kinds_compared(asked, compared.kinds, backends, search)
     if compared.layer_orders is not None:
         if backends is not None:
             raise InvalidInputError("--layer-orders compares what plans cut: leave --backends away")
-        return _orders_compared(asked, compared.layer_orders, backend, search, out)
+        return _orders_compared(asked, compared.layer_orders, backend, search)
     problem, names = asked.problem, _backends(backends)
     required = [*(names or ()), *([backend] if backend else [])]
     if backend is not None:
@@ -308,13 +309,12 @@ def compare(
         document=lambda: document,
         view=lambda: blocks_view(plans.compared_blocks(comparison), details=False),
         code=ExitCode.INTERRUPTED if interrupted else code,
-        notes=notes + write_out(out, lambda: documents.json_text(document)),
+        notes=notes,
+        files={"out": lambda: documents.json_text(document)},
     )
 
 
-def _kinds_compared(
-    asked: Asked, kinds: str, backends: str | None, search: Search, out: Path | None
-) -> Answer:
+def _kinds_compared(asked: Asked, kinds: str, backends: str | None, search: Search) -> Answer:
     """Answer for `compare --kinds`."""
     from ...answers.kinds import kinds_blocks
     from ...files.kinds_document import kinds_document
@@ -328,13 +328,11 @@ def _kinds_compared(
         document=lambda: document,
         view=lambda: kinds_blocks(found),
         code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
-        notes=write_out(out, lambda: documents.json_text(document)),
+        files={"out": lambda: documents.json_text(document)},
     )
 
 
-def _orders_compared(
-    asked: Asked, orders: str, backend: str | None, search: Search, out: Path | None
-) -> Answer:
+def _orders_compared(asked: Asked, orders: str, backend: str | None, search: Search) -> Answer:
     """Answer for `compare --layer-orders`; `backend` None: the usual ones until one has a proof."""
     from ...answers.kinds import orders_blocks
     from ...files.kinds_document import orders_document
@@ -348,13 +346,16 @@ def _orders_compared(
         document=lambda: document,
         view=lambda: orders_blocks(asked.problem, found),
         code=ExitCode.OK if any(one.plan for one in found) else ExitCode.INFEASIBLE,
-        notes=write_out(out, lambda: documents.json_text(document)),
+        files={"out": lambda: documents.json_text(document)},
     )
 
 
-@command
+@command(
+    "gapless tools check plan.json --plan 2",
+    "gapless tools check pixel7a/alexnet-sparse plan.json --min-balance 60%",
+)
 @asking
-def tools_check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> Answer:
+def tools_check(asked: Asked, plan: NamedPlan) -> Answer:
     """Check a plan against its problem: its score, or everything that it breaks (exit code 6)."""
     from ...answers import plans
     from ...formulations.judge import score as score_of
@@ -372,7 +373,10 @@ def tools_check(asked: Asked, plan: NamedPlan, *, json: JsonOption = False) -> A
     )
 
 
-@command
+@command(
+    "gapless simulate plan.json --requests 5",
+    "gapless simulate batch.json",
+)
 @asking
 def simulate(
     asked: Asked,
@@ -385,7 +389,6 @@ def simulate(
         int | None, said("Between arrivals, e.g. 30ms; otherwise one period.", TIME)
     ] = None,
     task_slots: int | None = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Play a plan and show who works when: a number of requests, or the requests of its workload."""
     from ...answers import plans

@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ...files import documents
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption
-from ..options.problem import OutOption, check_writable
+from ..base.answer import Answer, command
+from ..base.general_options import argument
+from ..options.problem import OutOption
 
 ExecutionsArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="EXECUTIONS",
-        help="Executed plans: executions.json as written by `gapless tune`, or a file of the form in which "
+    argument(
+        "EXECUTIONS",
+        "Executed plans: executions.json as written by `gapless tune`, or a file of the form in which "
         "the BetterTogether measurements are shared.",
-        show_default=False,
     ),
 ]
 LearnedCostsOption = Annotated[
@@ -31,13 +29,12 @@ LearnedCostsOption = Annotated[
 ]
 
 
-@command
+@command("gapless costs judge gapless-out/executions.json --costs heavy")
 def costs_judge(
     executions: ExecutionsArgument,
     *,
     costs: LearnedCostsOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Compare what each cost model predicts with plans that were executed; learn from them."""
     from ...answers.prediction import lessons, prediction_blocks
@@ -48,23 +45,19 @@ def costs_judge(
     from ...profiler.prediction.published import load_executions
     from ..base.progress import StepLine
 
-    check_writable(out)
     if out is not None and costs is None:
         raise InvalidInputError("--out writes a problem with corrected costs: say which ones with --costs")
     read = load_executions(executions)
     with StepLine() as line:
         found = evaluation_of(read, report=line.report)
     learned = None if costs is None else lessons_of(read, costs)
-    notes = [] if learned is None else write_out(out, lambda: dump_problem(learned.problem))
-    return Answer(
-        document=lambda: {
-            **documents.header("prediction"),
-            **documents.plain_data(found),
-            "corrections": None if learned is None else documents.plain_data(learned.learned),
-        },
-        view=lambda: [
+    return Answer.of(
+        "prediction",
+        found,
+        lambda: [
             *prediction_blocks(read, found),
             *([] if learned is None else lessons(read, learned.learned)),
         ],
-        notes=notes,
+        files={} if learned is None else {"out": lambda: dump_problem(learned.problem)},
+        corrections=None if learned is None else learned.learned,
     )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from ...files import documents
 from ...formulations.problem import Problem
@@ -16,24 +12,23 @@ from ...question.question import Question
 from ...question.subjects import Search
 from ...question.values import LIST
 from ...solvers.result import SolveResult
-from ..base.answer import Answer, command
+from ..base.answer import Answer, command, command_line
 from ..base.exits import code_of_result
-from ..base.general_options import JsonOption, heading, output_option
-from ..options.problem import NumberOption, RulesOption, check_writable
+from ..base.general_options import argument, heading
+from ..options.problem import NumberOption, RulesOption, result_option
 
 _report_option = heading("What is shown")
 
 GivenArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="RUN_OR_PLAN...",
-        help="Folders of `gapless tune`; plan or deployment files; problems (files or shipped names), which "
+    argument(
+        "RUN_OR_PLAN...",
+        "Folders of `gapless tune`; plan or deployment files; problems (files or shipped names), which "
         "count for what stands behind them; and what is known besides: traces, measurements, comparisons. Or "
         "the file of `gapless plan --pareto --out`, alone or behind its problem.",
-        show_default=False,
     ),
 ]
-PageOption = Annotated[Path, output_option("--out", "-o", help="Where the page goes.", show_default=True)]
+PageOption = Annotated[Path, result_option("Where the page goes.")]
 TitleOption = Annotated[str, _report_option(help="Title of the page.")]
 RequestsOption = Annotated[
     int | None,
@@ -53,7 +48,11 @@ BackendsOption = Annotated[
 ExplainOption = Annotated[bool, _report_option(help="Say why the plan is as it is.", show_default=True)]
 
 
-@command
+@command(
+    "gapless report gapless-out --out report.html",
+    "gapless report plan.json",
+    "gapless report gapless-out noisy    # two runs: how they differ",
+)
 def report(
     given: GivenArgument,
     *,
@@ -66,7 +65,6 @@ def report(
     backends: BackendsOption = (),
     search: Annotated[Search, Only.of("time_limit_s", "start")] = Search(time_limit_s=2.0, start="native"),
     explain: ExplainOption = True,
-    json: JsonOption = False,
 ) -> Answer:
     """Write a page about plans and runs: traces, bubbles, proofs, predictions, memory, reasons, receipts."""
     from ..tasks.reporting import (
@@ -78,15 +76,10 @@ def report(
         written_blocks,
     )
 
-    check_writable(out)
-    line = shlex.join(["gapless", *sys.argv[1:]])
+    line = command_line()
     if number is None and is_front(given):
         wrote, told = front_reported(given, out, title=title, command=line)
-        return Answer(
-            document=lambda: {**documents.header("report_file"), **documents.plain_data(wrote)},
-            view=lambda: written_blocks(wrote),
-            notes=told,
-        )
+        return Answer.of("report_file", wrote, lambda: written_blocks(wrote), notes=told)
     asked = ReportOptions(
         title=title,
         number=number,
@@ -102,11 +95,7 @@ def report(
         written, notes = report_watched(given, asked, out)
     except NoPlanError as none:
         return _no_plan(none.problem, none.result, out)
-    return Answer(
-        document=lambda: {**documents.header("report_file"), **documents.plain_data(written)},
-        view=lambda: written_blocks(written),
-        notes=notes,
-    )
+    return Answer.of("report_file", written, lambda: written_blocks(written), notes=notes)
 
 
 def _no_plan(problem: Problem, result: SolveResult, out: Path) -> Answer:

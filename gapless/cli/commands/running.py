@@ -10,26 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...answers.blocks import Sentence, Tone
-from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...question.fields import said
-from ...question.subjects import (
-    CHAIN,
-    OUTPUT,
-    Folder,
-    Inputs,
-    Machine,
-    Measuring,
-    Opening,
-    Running,
-)
-from ...question.values import Names, file_form
+from ...question.subjects import CHAIN, Folder, Inputs, Machine, Measuring, Opening, Running
 from ..base.answer import Answer, View, command
-from ..base.general_options import JsonOption, output_option
 from ..options.boards import on_boards
 from ..options.cluster import ClusterChoice, ClusterFileOption
 from ..options.models import SIMULATED, CheckOption, EngineOption, ModelsArgument, is_chain
-from ..options.problem import FilesArgument, NumberOption, ask_plan, check_writable
+from ..options.problem import FilesArgument, NumberOption, ask_plan, result_option
 
 if TYPE_CHECKING:
     from ...api.slowdown.side_by_side import Together
@@ -46,7 +33,10 @@ def _profile_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     return _profile_view(load_profiled(given["folder"].out))
 
 
-@command
+@command(
+    "gapless profile squeezenet --units core0 --out profile",
+    "gapless profile model.onnx --shape x=1,3,480,640 --out profile --overwrite",
+)
 @on_boards(_profile_of_board)
 def profile(
     models: ModelsArgument,
@@ -59,10 +49,8 @@ def profile(
     measuring: Measuring,
     cluster: ClusterFileOption = None,
     place: ClusterChoice,
-    json: JsonOption = False,
 ) -> Answer:
     """Measure every layer of a model on every unit; writes problems that `gapless plan` takes."""
-    from ...api.slowdown.side_by_side import Together
     from ...files import run_files
     from ...files.run import Entry, refuse_occupied
     from ..tasks import measuring as tasks
@@ -87,12 +75,6 @@ def profile(
         found, notes = tasks.profile_watched(target, work, options=tasks.profile_options(measuring))
         notes += tasks.shared_notes(target) if not shared else []
         notes += run_files.write_found(found, work)
-    if isinstance(found, Together):
-        return Answer(
-            document=lambda: {**documents.header("profiles"), **documents.plain_data(found)},
-            view=lambda: _profile_view(found),
-            notes=notes,
-        )
     return _profiled(found, notes)
 
 
@@ -110,12 +92,11 @@ def _subject(
     return join(opened) if chained else opened
 
 
-def _profiled(found: Profile, notes: list[str]) -> Answer:
-    return Answer(
-        document=lambda: {**documents.header("profile"), **documents.plain_data(found)},
-        view=lambda: _profile_view(found),
-        notes=notes,
-    )
+def _profiled(found: Profile | Together, notes: list[str]) -> Answer:
+    from ...profiler.profile import Profile
+
+    kind = "profile" if isinstance(found, Profile) else "profiles"
+    return Answer.of(kind, found, lambda: _profile_view(found), notes=notes)
 
 
 def _profile_view(found: Profile | Together) -> View:
@@ -138,7 +119,7 @@ def _run_of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     return measurement_blocks(found, predicted(asked.problem, found.deployment))
 
 
-@command
+@command("gapless run gapless-out --seconds 2s")
 @on_boards(_run_of_board)
 def run(
     files: FilesArgument,
@@ -148,18 +129,11 @@ def run(
     running: Running,
     input_range: Annotated[tuple[str, ...], Inputs.field_named("input_range")] = (),
     place: ClusterChoice,
-    out: Annotated[
-        Path | None,
-        said("Also write the measurement here.", file_form("PATH", Names.RESULT), heading=OUTPUT),
-    ] = None,
-    json: JsonOption = False,
+    out: Annotated[Path | None, result_option("Also write the measurement here.")] = None,
 ) -> Answer:
     """Run a plan, here or over devices, and measure it beside its prediction: period, latency, receipts."""
-    from ...files import run_files
     from ..tasks import running as tasks
 
-    for path in (running.trace, out, running.output):
-        check_writable(path)
     limits, trace, inputs = (
         tasks.budget(running),
         running.trace,
@@ -171,8 +145,7 @@ def run(
         found, notes = tasks.run_simulated(
             asked.problem, plan, limits, task_slots=running.task_slots, trace=trace, stray=stray
         )
-        notes = [*asked.notes, *notes, *run_files.write_measurement(found, out)]
-        return _measured(found, None, notes)
+        return _measured(found, None, [*asked.notes, *notes])
     with tasks.opened(
         asked.problem,
         plan,
@@ -191,20 +164,21 @@ def run(
         predicted = tasks.predicted(work.problem, work.pipeline.deployment)
         written = tasks.write_trace(work.pipeline, trace)
         notes, losses = [*asked.notes, *work.notes, *written], work.losses
-    return _measured(found, predicted, [*notes, *run_files.write_measurement(found, out)], losses)
+    return _measured(found, predicted, notes, losses)
 
 
 def _fed(count: int, output: Path | None, notes: list[str], losses: Sequence[Loss]) -> Answer:
-    return Answer(
-        document=lambda: {**documents.header("outputs"), "requests": count, **_lost(losses)},
-        view=lambda: [Sentence(f"{count} requests"), *map(_lost_words, losses)],
+    return Answer.of(
+        "outputs",
+        {"requests": count, **_lost(losses)},
+        lambda: [Sentence(f"{count} requests"), *map(_lost_words, losses)],
         notes=[*notes, *([f"wrote {output}"] if output else [])],
     )
 
 
 def _lost(losses: Sequence[Loss]) -> dict[str, Any]:
     """Return what was lost meanwhile, for documents of clusters; nothing where nothing was."""
-    return {"losses": [documents.plain_data(loss) for loss in losses]} if losses else {}
+    return {"losses": losses} if losses else {}
 
 
 def _lost_words(loss: Loss) -> Sentence:
@@ -219,20 +193,21 @@ def _measured(
     losses: Sequence[Loss] = (),
 ) -> Answer:
     from ...answers import measured as answers
+    from ...executor.tuning.documents import MEASUREMENT
+    from ...formulations.files import dump
 
-    return Answer(
-        document=lambda: {
-            **documents.header("measurement"),
-            **documents.plain_data(found),
-            "predicted_us": None if predicted is None else predicted.period_us,
-            **_lost(losses),
-        },
-        view=lambda: [*answers.measurement_blocks(found, predicted), *map(_lost_words, losses)],
+    return Answer.of(
+        "measurement",
+        found,
+        lambda: [*answers.measurement_blocks(found, predicted), *map(_lost_words, losses)],
         notes=notes,
+        files={"out": lambda: dump(found, MEASUREMENT)},
+        predicted_us=None if predicted is None else predicted.period_us,
+        **_lost(losses),
     )
 
 
-@command
+@command("gapless tools trace plan.json --simulated --out trace.json")
 def tools_trace(
     files: FilesArgument,
     *,
@@ -245,15 +220,13 @@ def tools_trace(
     ] = False,
     check: CheckOption = True,
     place: ClusterChoice,
-    out: Annotated[Path, output_option(help="Where it goes.", show_default=True)] = Path("trace.json"),
-    json: JsonOption = False,
+    out: Annotated[Path, result_option("Where it goes.")] = Path("trace.json"),
 ) -> Answer:
     """Write a trace for ui.perfetto.dev or chrome://tracing: one track a unit, arrows along each request."""
     from ...answers.traces import traced_chart
     from ...files import run_files
     from ..tasks import running
 
-    check_writable(out)
     simulated = simulated or engine == SIMULATED
     asked, plan = ask_plan(files, number=number)
     found, notes = running.traced(
@@ -267,11 +240,10 @@ def tools_trace(
         check=check,
     )
     events = run_files.save_trace(found, out, problem=asked.problem)
-    return Answer(
-        document=lambda: {**documents.header("trace_file"), "path": str(out), "events": events},
-        view=lambda: [
-            traced_chart(found),
-            Sentence(f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again"),
-        ],
+    words = f"wrote {out}: open it at ui.perfetto.dev; `gapless show {out}` shows it here again"
+    return Answer.of(
+        "trace_file",
+        {"path": str(out), "events": events},
+        lambda: [traced_chart(found), Sentence(words)],
         notes=[*asked.notes, *notes],
     )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from ...answers.problems import problem_blocks
 from ...files import documents
@@ -17,9 +15,9 @@ from ...formulations.files import NETWORK, PROBLEM, dump_problem, format_of
 from ...question.fields import Only
 from ...question.question import Question
 from ...solvers.exhaustive import count_plans
-from ..base.answer import Answer, command, write_out
+from ..base.answer import Answer, command
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption, heading, output_option
+from ..base.general_options import argument, heading
 from ..options.problem import (
     ASKED_OF_FILES,
     OutOption,
@@ -27,7 +25,7 @@ from ..options.problem import (
     RulesOption,
     ask,
     ask_plan,
-    check_writable,
+    result_option,
 )
 
 if TYPE_CHECKING:
@@ -40,45 +38,43 @@ _shown_option = heading("What is shown")
 
 ShownArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PROBLEM|FILE",
-        help="A problem (file, or shipped name), or any file that gapless writes: a plan, profile, "
+    argument(
+        "PROBLEM|FILE",
+        "A problem (file, or shipped name), or any file that gapless writes: a plan, profile, "
         "deployment, measurement, trace, result of tuning, ..., or a folder of `gapless tune`. PROBLEM FILE "
         "shows the plan of a file on that problem.",
-        show_default=False,
     ),
 ]
 LayersOption = Annotated[
     str | None, _shown_option(metavar="FIRST-LAST", help="Show the times of these layers only, e.g. 0-20.")
 ]
-SvgOption = Annotated[
-    Path | None, output_option(help="Also draw the heat map of layer times into this file.")
-]
+SvgOption = Annotated[Path | None, result_option("Also draw the heat map of layer times into this file.")]
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
-def _of_problem(asked: Asked, *, layers: str | None, svg: Path | None, out: Path | None) -> Answer:
-    check_writable(svg)
+def _of_problem(asked: Asked, *, layers: str | None, svg: Path | None) -> Answer:
     problem, shown = asked.problem, _layers(layers)
     if not problem.formulation.one_network and (layers is not None or svg is not None):
         raise InvalidInputError("--layers and --svg are for one network; show its problem without --workload")
-    notes = write_out(out, lambda: dump_problem(problem))
-    notes += write_out(svg, lambda: _problem_svg(asked, shown))
     plans = count_plans(problem)
     return Answer(
         document=lambda: {
             **documents.header("description"),
             "problem": documents.problem_data(problem),
             "most_plans": plans if plans < _MOST_COUNTED else None,
-            "document": None if problem.opaque_rules else json_module.loads(dump_problem(problem)),
+            "document": None if problem.opaque_rules else json.loads(dump_problem(problem)),
         },
         view=lambda: problem_blocks(problem, plans, layers=shown),
-        notes=[*asked.notes, *notes],
+        notes=asked.notes,
+        files={"out": lambda: dump_problem(problem), "svg": lambda: _problem_svg(asked, shown)},
     )
 
 
-@command
+@command(
+    "gapless show pixel7a/alexnet-sparse --out problem.json",
+    'gapless show --workload "yolov4,bert" --platform kirin990',
+)
 def show(
     files: ShownArgument = None,
     *,
@@ -87,7 +83,6 @@ def show(
     layers: LayersOption = None,
     svg: SvgOption = None,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Show a problem, or what is in any file or folder that gapless wrote.
 
@@ -110,7 +105,7 @@ def show(
         asked = ask(replace(options, question=named))
         if asked.task_slots is not None:
             raise InvalidInputError("--task-slots is about a workload: give --workload, or use simulate")
-        return _of_problem(asked, layers=layers, svg=svg, out=out)
+        return _of_problem(asked, layers=layers, svg=svg)
     chosen, problem = options.names, None
     if len(files) == 2 or question.workload is not None:
         named = replace(question, problem=files[0] if len(files) == 2 else None)
@@ -137,23 +132,18 @@ def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Pat
     from ...view.terminal.layer_times import layer_svg
     from ..tasks import showing
 
-    check_writable(svg)
     found = showing.show_file(name, kind, problem=problem, layers=_layers(layers))
     if layers is not None and not found.takes_layers:
         raise InvalidInputError(f"--layers is for layer times; {name} ({found.kind}) has none")
     if svg is not None and not found.grids:
         raise InvalidInputError(f"--svg draws layer times; {name} ({found.kind}) has none")
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "path": found.path,
-            "kind": found.kind,
-            "defects": list(found.defects),
-            "document": found.document,
-        },
-        view=found.view,
+    return Answer.of(
+        "description",
+        {"path": found.path, "kind": found.kind, "defects": found.defects, "document": found.document},
+        found.view,
         code=ExitCode.VERIFICATION if found.defects else ExitCode.OK,
-        notes=[*found.notes, *write_out(svg, lambda: layer_svg(found.grids, ()))],
+        notes=found.notes,
+        files={"svg": lambda: layer_svg(found.grids, ())},
     )
 
 

@@ -6,27 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...question.fields import Only, said
 from ...question.question import Question
 from ...question.subjects import SOLVING, Search
 from ...question.values import span_form
-from ..base.answer import Answer, command, write_out
-from ..base.general_options import JsonOption, output_option
+from ..base.answer import Answer, command
+from ..base.general_options import argument
 from ..options.cluster import ClusterChoice
 from ..options.models import CheckOption, EngineOption
-from ..options.problem import OutOption, ProblemOptions, ask, check_writable
+from ..options.problem import OutOption, ProblemOptions, ask, result_option
 
 TasksArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PROBLEM:ITEMS...",
-        help="What runs one after the other: a problem, as for `gapless plan`, and how many items; an item "
+    argument(
+        "PROBLEM:ITEMS...",
+        "What runs one after the other: a problem, as for `gapless plan`, and how many items; an item "
         "is one run of the plan, e.g. a batch.",
-        show_default=False,
     ),
 ]
 ProfileTimeOption = Annotated[
@@ -45,10 +42,10 @@ IdleTimeOption = Annotated[
         heading=SOLVING,
     ),
 ]
-PictureOption = Annotated[Path | None, output_option(help="Also draw it into this file (.png, .svg).")]
+PictureOption = Annotated[Path | None, result_option("Also draw it into this file (.png, .svg).")]
 
 
-@command
+@command("gapless requests stream pixel7a/alexnet-sparse:300 pixel7a/octree:9 --profile 20s --idle 1s")
 def requests_stream(
     tasks: TasksArgument,
     *,
@@ -65,7 +62,6 @@ def requests_stream(
     check: CheckOption = True,
     place: ClusterChoice,
     out: OutOption = None,
-    json: JsonOption = False,
 ) -> Answer:
     """Plan networks that run one after the other on the same devices; play them, or run them on a cluster."""
     from ...answers.streams import stream_blocks
@@ -74,8 +70,6 @@ def requests_stream(
     from ..tasks.clusters import stream_on
     from ..tasks.solving import plan_uninterrupted
 
-    for path in (picture, out):
-        check_writable(path)
     asked = [
         (ask(ProblemOptions(question=replace(question, problem=name))), items)
         for name, items in map(_task, tasks)
@@ -91,13 +85,19 @@ def requests_stream(
     notes = [note for each, _ in asked for note in each.notes]
     ran = stream_on(found.tasks, place, engine=engine, check=check) if place else None
     document = documents.stream_document(found, ran)
-    notes += write_out(out, lambda: documents.json_text(document))
-    if picture is not None:
+
+    def draw(path: Path) -> None:
         from ...view.plots.pictures import save_stream
 
-        save_stream(found, picture)
-        notes.append(f"wrote {picture}")
-    return Answer(document=lambda: document, view=lambda: stream_blocks(found, ran), notes=notes)
+        save_stream(found, path)
+
+    return Answer(
+        document=lambda: document,
+        view=lambda: stream_blocks(found, ran),
+        notes=notes,
+        files={"out": lambda: documents.json_text(document)},
+        drawn={"picture": draw},
+    )
 
 
 def _task(text: str) -> tuple[str, int]:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
-from ...files import documents
 from ...question.subjects import Folder
-from ..base.answer import Answer, command
+from ..base.answer import Answer, command, command_line
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption, heading, output_option
-
-if TYPE_CHECKING:
-    from ...sweeps.run import SweepResult
+from ..base.general_options import argument, heading, output_option
 
 _sweep_option = heading("How to solve")
 
 SpecArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="SPEC",
-        help="A sweep file: JSON (`gapless tools schema sweep`), or Python that defines `sweep`, a "
+    argument(
+        "SPEC",
+        "A sweep file: JSON (`gapless tools schema sweep`), or Python that defines `sweep`, a "
         "gapless.studies.Sweep, or a function `problems` that yields problems. A Python file is run: "
         "use only files that you trust.",
-        show_default=False,
     ),
 ]
 JobsOption = Annotated[
@@ -66,18 +56,10 @@ PlansOption = Annotated[bool, output_option("--plans", help="Also keep each plan
 ParquetOption = Annotated[bool, output_option("--parquet", help="Also write the table as OUT/sweep.parquet.")]
 
 
-def _document(found: SweepResult, wrong: Sequence[str]) -> documents.Document:
-    return {
-        **documents.header("sweep_result"),
-        "tasks": found.total,
-        "resumed": found.resumed,
-        "interrupted": found.interrupted,
-        "disagreements": list(wrong),
-        "rows": [row.columns for row in found.rows],
-    }
-
-
-@command
+@command(
+    "gapless sweep boards.json --out boards",
+    "gapless sweep boards.json --out boards --resume --plans",
+)
 def sweep(
     spec: SpecArgument,
     *,
@@ -89,7 +71,6 @@ def sweep(
     plans: PlansOption = False,
     parquet: ParquetOption = False,
     out: Annotated[Path, Folder.field_named("out")] = Path("gapless-sweep"),
-    json: JsonOption = False,
 ) -> Answer:
     """Make many plans: which board to buy, what one more device brings, which backend proves what."""
     from ...answers.sweeps import sweep_blocks
@@ -114,7 +95,7 @@ def sweep(
     asked = load_sweep(spec)
     with StepLine() as line:
         found = run_sweep(asked, options, line.report)
-    write_page(found, out / PAGE_FILE, command=shlex.join(["gapless", *sys.argv[1:]]))
+    write_page(found, out / PAGE_FILE, command=command_line())
     written = [
         CSV_FILE,
         PAGE_FILE,
@@ -127,9 +108,15 @@ def sweep(
     if found.interrupted:
         left = found.total - len(found.rows)
         notes.append(f"interrupted: {left} plans are not made; the same command with --resume goes on")
-    return Answer(
-        document=lambda: _document(found, wrong),
-        view=lambda: blocks_view(sweep_blocks(found), details=False),
+    return Answer.of(
+        "sweep_result",
+        {},
+        lambda: blocks_view(sweep_blocks(found), details=False),
         code=ExitCode.INTERRUPTED if found.interrupted else code,
         notes=notes,
+        tasks=found.total,
+        resumed=found.resumed,
+        interrupted=found.interrupted,
+        disagreements=wrong,
+        rows=[row.columns for row in found.rows],
     )

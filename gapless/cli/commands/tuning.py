@@ -15,7 +15,6 @@ from ...question.subjects import CHAIN, Folder, Inputs, Machine, Opening, Race, 
 from ...question.values import YES
 from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
-from ..base.general_options import JsonOption
 from ..options.boards import on_boards
 from ..options.models import SIMULATED, SubjectsArgument, is_chain
 from ..options.problem import RulesOption
@@ -44,7 +43,11 @@ def _of_board(ran: Ran, given: Mapping[str, Any]) -> View:
     return _view(load_tuned(given["folder"].out), details=given["details"])
 
 
-@command
+@command(
+    "gapless tune squeezenet --top 5 --budget 60s --out squeezenet",
+    "gapless tune pixel7a/alexnet-sparse --engine simulated --top 5",
+    "gapless tune pixel7a/alexnet-sparse --engine simulated --noise 5% --out noisy",
+)
 @on_boards(_of_board)
 def tune(
     subjects: SubjectsArgument,
@@ -61,7 +64,6 @@ def tune(
     race: Race,
     folder: Folder,
     details: DetailsOption = False,
-    json: JsonOption = False,
 ) -> Answer:
     """Profile, plan, run the best plans and the baselines on this device, and keep the fastest."""
     from ...files.run import Entry, refuse_occupied

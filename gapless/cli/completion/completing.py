@@ -180,9 +180,11 @@ def _values(command: str, param: Any, word: str, said: Mapping[str, str]) -> Ite
 def _choices_of(command: str, parameter: str, word: str) -> list[str]:
     """Return the words of a parameter that is one of a few."""
     from ..base.answer import REGISTERED
+    from ..base.declared import field_of
 
-    callback: Any = REGISTERED[command]
-    pending, found = [callback.__annotations__.get(parameter)], []
+    callback, field = REGISTERED[command], field_of(REGISTERED[command], parameter)
+    pending: list[Any] = [field.form.choices if field else callback.__annotations__.get(parameter)]
+    found: list[str] = []
     while pending:
         each = pending.pop()
         pending += get_args(each)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...executor.progress import ERASE
 from ...question.fields import Given
 from ...question.subjects import Folder
-from ...question.values import Names
-from ..base.answer import Answer, View, takes
+from ..base.answer import Answer, View, command_line, takes
 from ..base.catalog import command_name
 from ..base.console import output_style
 from ..base.declared import annotated, declared
 from ..base.general_options import heading
-from .problem import check_writable
 
 if TYPE_CHECKING:
     from ...boards.running import Ran
@@ -80,9 +77,6 @@ def _ran(
     from ...boards.ssh import Address
     from ..base.progress import StepLine
 
-    for field, value in said:
-        if field.form.names is Names.RESULT:
-            check_writable(value)
     with StepLine() as step:
         ran = run_there(
             Address.of(on),
@@ -91,7 +85,7 @@ def _ran(
             subjects,
             folder,
             general=[word for word in output_style().said if word in _HANDED_ON],
-            line=shlex.join(["gapless", *sys.argv[1:]]),
+            line=command_line(),
             report=step.report,
             show=_show,
         )

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
-
 from ...formulations.errors import InvalidInputError
 from ...question.fields import said
 from ...question.subjects import CHECK, ENGINE, MEASURING
 from ...question.values import count_form, span_form
-from ..base.general_options import heading
+from ..base.general_options import argument, heading
 
 measuring_option = heading(MEASURING)
 
@@ -27,24 +25,16 @@ _SEVERAL_HELP = (
     "Several models share the units, each with requests of its own; --chain makes one network of them."
 )
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)]
-OptionalModelArgument = Annotated[
-    str | None, typer.Argument(metavar="MODEL", help=_LOCATOR_HELP, show_default=False)
-]
+ModelArgument = Annotated[str, argument("MODEL", _LOCATOR_HELP)]
+OptionalModelArgument = Annotated[str | None, argument("MODEL", _LOCATOR_HELP)]
 ModelsArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="MODEL...",
-        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP}",
-        show_default=False,
-    ),
+    argument("MODEL...", f"{_LOCATOR_HELP} {_SEVERAL_HELP}"),
 ]
 SubjectsArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="MODEL...|PROBLEM",
-        help=f"{_LOCATOR_HELP} {_SEVERAL_HELP} Or a problem file that `gapless profile` wrote.",
-        show_default=False,
+    argument(
+        "MODEL...|PROBLEM", f"{_LOCATOR_HELP} {_SEVERAL_HELP} Or a problem file that `gapless profile` wrote."
     ),
 ]
 CheckOption = Annotated[bool, CHECK]

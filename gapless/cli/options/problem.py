@@ -6,14 +6,11 @@ The options of a problem are the fields of a question (`gapless.question`), whic
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.plugins import trust
@@ -23,6 +20,7 @@ from ...question.subjects import OUTPUT, RULES
 from ...question.values import Names, count_form, file_form
 from ..base.answer import takes
 from ..base.declared import annotated
+from ..base.general_options import argument
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
@@ -31,12 +29,11 @@ if TYPE_CHECKING:
 
 FilesArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="[PROBLEM] PLAN",
-        help="A plan or a list of plans, as written by `gapless plan --out`, a deployment, or a folder of "
+    argument(
+        "[PROBLEM] PLAN",
+        "A plan or a list of plans, as written by `gapless plan --out`, a deployment, or a folder of "
         "`gapless tune`; before it the problem, if the plan does not say which one it is for, or is to be "
         "looked at for another one.",
-        show_default=False,
     ),
 ]
 NumberOption = Annotated[
@@ -44,9 +41,10 @@ NumberOption = Annotated[
     said("Which plan of a list, from 1; otherwise the first, the best.", count_form(), called="--plan"),
 ]
 RulesOption = Annotated[Path | None, RULES]
-OutOption = Annotated[
-    Path | None, said("Also write it to this file.", file_form("PATH", Names.RESULT), heading=OUTPUT)
-]
+result_option = partial(said, form=file_form("PATH", Names.RESULT), heading=OUTPUT)
+"""Declares an option that names a file to be written; whether it can be is looked at before the work."""
+
+OutOption = Annotated[Path | None, result_option("Also write it to this file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,14 +164,3 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
     before = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in shared.items()]
     takes(asked, (*before, *(each.replace(kind=kind) for each in own.values())))
     return asked
-
-
-def check_writable(path: Path | None) -> None:
-    """Refuse a place for a result before the work is done, not after it."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InvalidInputError(f"cannot write {path}: it is a folder")
-    if not os.access(path.parent, os.W_OK):
-        reason = "may not be written to" if path.parent.is_dir() else "does not exist"
-        raise InvalidInputError(f"cannot write {path}: the folder {path.parent} {reason}")

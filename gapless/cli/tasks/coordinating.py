@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ...answers.coordination import bound_blocks, coordination_blocks, deadlines_blocks, here_blocks
@@ -43,7 +42,7 @@ from ...profiler.coordination.catalog import scenario_names
 from ...question.service import Play
 from ...question.subjects import Machine
 from ...solvers.coordination.policies import make_policy, policy_names
-from ..base.answer import Answer, write_out
+from ..base.answer import Answer, command_line
 from ..base.progress import StepLine
 from .measuring import platform_of
 from .serving import parse_cannot, parse_workers
@@ -224,29 +223,25 @@ def serve(scenario: Scenario, setting: Setting, play: Play) -> Found:
     return Found(runs=runs, bound=bound)
 
 
-def shown(
-    found: Found, said: Sequence[str], *, picture: Path | None, page: Path | None, out: Path | None
-) -> Answer:
-    """Return the answer about runs in simulated time, and write what is to be written.
-
-    `said`: what people should know beforehand.
-    """
+def shown(found: Found, notes: Sequence[str]) -> Answer:
+    """Return the answer about runs in simulated time; `notes`: what people should know."""
     runs, bound = found.runs, found.bound
     document = coordination_document(runs, bound)
-    notes = [*said, *write_out(out, lambda: documents.json_text(document))]
-    if picture is not None:
-        from ...view.plots.pictures import save_coordination
 
-        save_coordination(runs, picture)
-        notes.append(f"wrote {picture}")
-    if page is not None:
+    def page(path: Path) -> None:
         from ...view.page.coordination import write_coordination_report
 
-        write_coordination_report(runs, page, bound=bound, command=shlex.join(["gapless", *sys.argv[1:]]))
-        notes.append(f"wrote {page}")
+        write_coordination_report(runs, path, bound=bound, command=command_line())
+
     blocks = [*(coordination_blocks(runs[0]) if len(runs) == 1 else deadlines_blocks(runs))]
     blocks += () if bound is None else bound_blocks(bound)
-    return Answer(document=lambda: document, view=lambda: blocks, notes=notes)
+    return Answer(
+        document=lambda: document,
+        view=lambda: blocks,
+        notes=notes,
+        files={"out": lambda: documents.json_text(document)},
+        drawn={"picture": partial(_draw, runs), "report": page},
+    )
 
 
 _SIMULATED = (
@@ -269,9 +264,7 @@ def check_alone(play: Play, page: Path | None) -> None:
         raise InvalidInputError(f"{option} is for simulations; leave it out, or leave out --here")
 
 
-def served_here(
-    scenario: Scenario, play: Play, machine: Machine, *, out: Path | None, picture: Path | None
-) -> Answer:
+def served_here(scenario: Scenario, play: Play, machine: Machine) -> Answer:
     """Serve a scenario on this machine, and show it beside its simulation."""
     from ...api.coordination_live import coordinate_here
 
@@ -291,22 +284,23 @@ def served_here(
             report=line.report,
         )
     document = here_document(measured, simulated)
-    notes = write_out(out, lambda: documents.json_text(document))
-    if picture is not None:
-        from ...view.plots.pictures import save_coordination
-
-        records = [
-            replace(record, policy=f"{record.policy}, {how_so}")
-            for pair in zip(measured.records, simulated.records, strict=True)
-            for record, how_so in zip(pair, ("measured", "simulated"), strict=True)
-        ]
-        save_coordination([replace(measured, records=tuple(records))], picture)
-        notes.append(f"wrote {picture}")
+    records = [
+        replace(record, policy=f"{record.policy}, {how_so}")
+        for pair in zip(measured.records, simulated.records, strict=True)
+        for record, how_so in zip(pair, ("measured", "simulated"), strict=True)
+    ]
     return Answer(
         document=lambda: document,
         view=lambda: here_blocks(measured, simulated),
-        notes=notes,
+        files={"out": lambda: documents.json_text(document)},
+        drawn={"picture": partial(_draw, [replace(measured, records=tuple(records))])},
     )
+
+
+def _draw(runs: Sequence[Coordination], path: Path) -> None:
+    from ...view.plots.pictures import save_coordination
+
+    save_coordination(runs, path)
 
 
 def _numbers(text: str) -> list[float]:

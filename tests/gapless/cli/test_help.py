@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from gapless.cli.base import catalog
-from gapless.cli.base.answer import outline
+from gapless.cli.base.answer import EXAMPLES, outline
 from gapless.cli.base.catalog import COMMANDS, GROUPS, RENAMED
 from gapless.cli.base.help import brief
 from gapless.cli.main import every_command, main
@@ -40,7 +40,8 @@ NOT_RUN = {
 HOW_LONG = {"requests coordinate": ("--seconds", "2s")}
 """For how long commands simulate here that simulate a minute otherwise."""
 
-EXAMPLES = [example for entry in COMMANDS.values() for example in entry.examples]
+catalog.load()
+ALL_EXAMPLES = [example for name in COMMANDS for example in EXAMPLES[name]]
 
 
 @pytest.fixture(scope="module")
@@ -74,21 +75,19 @@ def test_the_catalog_is_what_the_modules_register(every: dict[str, Any]) -> None
     assert sorted(every) == sorted(COMMANDS)
     assert list(every) == list(COMMANDS), "help is in the order of the catalog"
     modules = {name: inspect.unwrap(command.callback).__module__ for name, command in every.items()}
-    assert {name: module.rpartition(".")[2] for name, module in modules.items()} == {
-        name: entry.module for name, entry in COMMANDS.items()
-    }
+    assert {name: module.rpartition(".")[2] for name, module in modules.items()} == COMMANDS
 
 
 def test_every_command_has_an_example_of_itself() -> None:
-    for name, entry in COMMANDS.items():
-        assert entry.examples, name
-        assert {catalog.called(words_of(example)) for example in entry.examples} == {name}
-        assert all(len(example) <= 92 for example in entry.examples), "one line on most terminals"
+    for name, examples in EXAMPLES.items():
+        assert examples, name
+        assert {catalog.called(words_of(example)) for example in examples} == {name}
+        assert all(len(example) <= 92 for example in examples), "one line on most terminals"
 
 
 @pytest.mark.slow
 def test_every_example_works(folder: Path, every: dict[str, Any]) -> None:
-    for example in EXAMPLES:  # in their order, in one process: some read what earlier ones have written
+    for example in ALL_EXAMPLES:  # in their order, in one process: some read what earlier ones have written
         said = words_of(example)
         name = catalog.called(said)
         words = said[len(name.split()) :]
@@ -98,7 +97,7 @@ def test_every_example_works(folder: Path, every: dict[str, Any]) -> None:
 
 
 def test_every_reason_not_to_run_an_example_is_needed() -> None:
-    assert [begun for begun in NOT_RUN if not any(each.startswith(begun) for each in EXAMPLES)] == []
+    assert [begun for begun in NOT_RUN if not any(each.startswith(begun) for each in ALL_EXAMPLES)] == []
 
 
 @pytest.mark.slow
@@ -110,7 +109,7 @@ def test_the_help_of_a_command(cli: Cli, name: str) -> None:
     for shown in (run.out, whole.out):
         for words in ("--json", "--quiet", "--no-color", "Example"):
             assert words in shown
-        for example in COMMANDS[name].examples:
+        for example in EXAMPLES[name]:
             assert " ".join(f"$ {example}".split()) in " ".join(shown.split())
     assert cli(*said, "-h").out == cli("help", *said).out == run.out
     assert run.out.index("Example") < 400, "help opens with examples"
@@ -151,7 +150,7 @@ def test_a_command_that_was_asked_alone_has_its_usual_help(cli: Cli) -> None:
 def test_the_help_of_all(cli: Cli) -> None:
     run = cli("--help")
     assert cli().out == cli("-h").out == cli("help").out == run.out
-    panels = list(dict.fromkeys(entry.panel for entry in COMMANDS.values()))
+    panels = list(catalog.PANELS)
     places = [run.out.index(f" {panel} ") for panel in panels]
     assert places == sorted(places)
     assert "Exit codes" in run.out
@@ -186,7 +185,7 @@ def test_a_command_loads_only_its_module(monkeypatch: pytest.MonkeyPatch, cli: C
     catalog.load(["plan", "compare", "tune"])
     assert loaded == ["..commands.planning", "..commands.tuning"]
     catalog.load()
-    assert len(set(loaded)) == len({entry.module for entry in COMMANDS.values()})
+    assert len(set(loaded)) == len(set(COMMANDS.values()))
 
 
 @pytest.mark.slow

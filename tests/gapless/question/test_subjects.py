@@ -165,10 +165,10 @@ def test_a_command_has_options_of_some_fields_with_defaults_of_its_own() -> None
     def command(*, search: Annotated[Search, Only.of("top", "time_limit_s")] = Search(top=10)) -> Search:
         return search
 
-    taking, parameters = expanded(command)
+    arguments, parameters = expanded(command)
     assert [(each.name, each.default) for each in parameters] == [("top", "10"), ("time_limit", None)]
-    assert taking(top="10", time_limit=None) == Search(top=10)
-    assert taking(top="1", time_limit="1min") == Search(top=1, time_limit_s=60.0)
+    assert arguments({"top": "10", "time_limit": None}) == {"search": Search(top=10)}
+    assert arguments({"top": "1", "time_limit": "1min"}) == {"search": Search(top=1, time_limit_s=60.0)}
 
 
 def test_a_default_of_a_command_is_told_a_board_only_where_another_one_is_said() -> None:
