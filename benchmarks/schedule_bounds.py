@@ -34,11 +34,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.schedule_instances import any_schedule, sliced
-from gapless.formulations.jobs.quantities import JobValues, Term
+from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Term
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.jobs.bounds import PassageTree, bound_of, price_bound, windows_bound
 from gapless.solvers.jobs.instance import Instance, instance_of

@@ -41,13 +41,109 @@ _SUFFIXES = {
 }
 
 
+class Term(StrEnum):
+    """What terms are called in all formulations, and what they count; `TERMS` of each says what they are."""
+
+    dimension: Dimension
+    field: str  # as in `TermInfo`; empty: it follows from the name
+
+    def __new__(cls, name: str, dimension: Dimension = Dimension.COUNT, field: str = "") -> Term:
+        """Return a member that is equal to its name."""
+        found = str.__new__(cls, name)
+        found._value_, found.dimension, found.field = name, dimension, field
+        return found
+
+    THROUGHPUT = "throughput", Dimension.NANOSECONDS, "interval_ns"
+    PERIOD = "period", Dimension.MICROSECONDS
+    GAPNESS = "gapness", Dimension.MICROSECONDS
+    PAPER_GAPNESS = "paper_gapness", Dimension.MICROSECONDS
+    LATENCY = "latency", Dimension.MICROSECONDS
+    STREAM_LATENCY = "stream_latency", Dimension.MICROSECONDS
+    BUBBLES = "bubbles", Dimension.MICROSECONDS
+    BOTTLENECK = "bottleneck", Dimension.MICROSECONDS
+    MAKESPAN = "makespan", Dimension.MICROSECONDS
+    LATENESS = "lateness", Dimension.MICROSECONDS
+    WORK = "work", Dimension.MICROSECONDS
+    TRANSFERS = "transfers", Dimension.MICROSECONDS
+    PEAK_MEMORY = "peak_memory", Dimension.BYTES, "peak_bytes"
+    TRAFFIC = "traffic", Dimension.BYTES
+    ENERGY = "energy", Dimension.NANOJOULES
+    IDLE = "idle", Dimension.PERMILLE
+    REDUNDANCY = "redundancy", Dimension.COUNT, "extra_flops"
+    UNITS = "units"
+    DEVICES = "devices"
+    HOPS = "hops"
+    IN_FLIGHT = "in_flight"
+    LATE = "late"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
+
+
+class Quantity(StrEnum):
+    """What variables that describe plans are called in all formulations, with what they are usually about.
+
+    The indices of each formulation stand in its `QUANTITIES`: of networks that come as requests the request
+    comes first, and chunks are those of the plan, of a unit, or of a request.
+    """
+
+    ON = "on"  # (layer, unit): the unit, or device, runs the layer
+    USES = "uses"  # (unit): it runs at least one layer
+    CUT = "cut"  # (boundary): a chunk ends and the next one starts here, 0 < boundary < n
+    BUSY = "busy_us"  # (unit): how long it computes, 0 when not used
+    STAGE = "stage_us"  # (device): time that one item takes of it, with messages, 0 when not used
+    TRANSFER = "transfer_us"  # (unit): what it sends and receives, 0 when not used
+    MEMORY = "memory_bytes"  # (unit): bytes that it needs, 0 when not used
+    EXTRA = "extra_permille"  # (device): part of its operations that others do, too, 0 when not used
+    CHUNKS = "chunks"
+    # Of two devices, or of a layer:
+    SENDS = "sends"  # (device, device): the first sends its results to the second
+    WITH = "with"  # (device, device): both are in one pipeline, first < second
+    LEADS = "leads"  # (device): the device leads its group
+    TOGETHER = "together"  # (device, device): both are in one group, first < second
+    SIZE = "group_size"  # (layer): number of devices that serve the layer
+    # Of requests:
+    START = "start_us"  # (request): when its first chunk starts
+    FINISH = "finish_us"  # (request): when its last chunk ends
+    IS_LATE = "is_late"  # (request): it ends after its deadline
+    POSITION = "position"  # (request): place in the order, 0 is first
+    BEFORE = "before"  # (request, request): the first is served before the second
+    CHUNK_US = "chunk_us"  # (request, unit): time without slowdown, 0 when not used
+    BESIDE = "beside"  # (request, request), lower first: chunks of both run at the same time
+    MEMORY_WHILE = "memory_while_bytes"  # (request): most bytes in use while a chunk of it runs
+    # Of a whole plan:
+    RATE = "rate"
+    PERIOD = "period_us"
+    GAPNESS = "gapness_us"
+    PAPER_GAPNESS = "paper_gapness_us"
+    LATENCY = "latency_us"
+    STREAM_LATENCY = "stream_latency_us"
+    BUBBLES = "bubbles_us"
+    BOTTLENECK = "bottleneck_us"
+    MAKESPAN = "makespan_us"
+    LATENESS = "lateness_us"
+    WORK = "work_us"
+    TRANSFERS = "transfers_us"
+    PEAK = "peak_bytes"
+    TRAFFIC = "traffic_bytes"
+    ENERGY = "energy_nj"
+    REDUNDANCY = "extra_flops"
+    UNITS = "units"
+    DEVICES = "devices"
+    PIPELINES = "pipelines"
+    HOPS = "hops"
+    IN_FLIGHT = "in_flight"
+    LATE = "late"
+    CONTENTION = "contention"
+    DISPLACEMENT = "displacement"
+
+
 @dataclass(frozen=True, slots=True)
 class TermInfo:
     """A quantity that can be minimised."""
 
     name: str  # its name in objectives
     text: str  # what it is, in one sentence
-    dimension: Dimension = Dimension.COUNT  # what it counts
+    dimension: Dimension = Dimension.COUNT  # what it counts, unless the name says so: a `Term`
     _: KW_ONLY
     field: str = ""
     """The same with its unit, as scores and files call it: the attribute of `PlanNumbers` that holds it.
@@ -64,6 +160,9 @@ class TermInfo:
 
     def __post_init__(self) -> None:
         """Fill in what follows from the name."""
+        if isinstance(self.name, Term):
+            object.__setattr__(self, "dimension", self.name.dimension)
+            object.__setattr__(self, "field", self.field or self.name.field)
         object.__setattr__(self, "field", self.field or f"{self.name}{self.dimension.suffix}")
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
 

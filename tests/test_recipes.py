@@ -30,10 +30,9 @@ TERM = {
             "        self.period_us = max(loads)\n",
             "        self.period_us = max(loads)\n        self.cuts = len(parts) - 1\n",
         ),
-        ("class Term(StrEnum):\n", "class Term(StrEnum):\n    CUTS = 'cuts'\n"),
         (
             "TERMS = table(\n    (\n",
-            "TERMS = table(\n    (\n        TermInfo(Term.CUTS, 'cuts of the network', "
+            "TERMS = table(\n    (\n        TermInfo('cuts', 'cuts of the network', "
             "most=lambda chain: chain.unit_count),\n",
         ),
     ),
@@ -80,19 +79,16 @@ QUANTITY = {
 }
 
 FAMILIES = {
-    "cooperation": ("GroupTerm", "period_us"),
-    "flow_shop": ("Term", "period_us"),
-    "jobs": ("Term", "makespan_us"),
-    "partition": ("PartTerm", "period_us"),
-    "pipelines": ("PipelineTerm", "period_us"),
-    "task_graph": ("Term", "latency_us"),
+    "cooperation": "period_us",
+    "flow_shop": "period_us",
+    "jobs": "makespan_us",
+    "partition": "period_us",
+    "pipelines": "period_us",
+    "task_graph": "latency_us",
 }
-"""The other families: the class of their terms, what the new one is worth."""
-HOMES = {
-    "flow_shop": ("jobs/quantities.py", "flow_shop/quantities.py"),
-    "task_graph": ("jobs/quantities.py", "jobs/tasks.py"),
-}
-"""Where that class and the table of terms are, if not in the `quantities.py` of the family."""
+"""The other families: what the new term is worth."""
+HOMES = {"task_graph": "jobs/tasks.py"}
+"""Where the table of terms is, if not in the `quantities.py` of the family."""
 
 ASK_NATIVE = """
 import json, sys
@@ -187,14 +183,9 @@ def test_a_new_objective_term(copy: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_native_algorithms_refuse_a_new_term(copy: Path, tmp_path: Path, family: str) -> None:
-    terms, field = FAMILIES[family]
-    member, table = f"class {terms}(StrEnum):\n", "TERMS = table(\n    (\n"
-    new = f"        TermInfo({terms}.NEW, 'new', D.MICROSECONDS, field={field!r}),\n"
-    named, listed = HOMES.get(family, (f"{family}/quantities.py",) * 2)
-    edits: dict[str, tuple[tuple[str, str], ...]] = {
-        f"formulations/{named}": ((member, f"{member}    NEW = 'new'\n"),)
-    }
-    edits[f"formulations/{listed}"] = (*edits.get(f"formulations/{listed}", ()), (table, table + new))
+    table = "TERMS = table(\n    (\n"
+    new = f"        TermInfo('new', 'new', field={FAMILIES[family]!r}),\n"
+    edits = {f"formulations/{HOMES.get(family, f'{family}/quantities.py')}": ((table, table + new),)}
     found = follow(copy, tmp_path, edits, family, ASK_NATIVE)
     assert found.pop("native new") == ["objective new"]
     assert found.pop("native after") == ["objective new"]

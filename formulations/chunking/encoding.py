@@ -26,8 +26,7 @@ from ..chain import Chain, Part
 from ..expr import FALSE, BoolExpr, BoolVar, Const, Expr, VariableKey, any_of, count, linear, variables
 from ..model import Constraint, Digits, Encoded, Model, Values
 from ..problem import Problem
-from ..terms import Quantities
-from .quantities import Quantity, Term
+from ..terms import Quantities, Quantity, Term
 from .tables import chain_of
 from .totals import conflicts, demands, total_definitions
 

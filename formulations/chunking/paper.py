@@ -23,8 +23,8 @@ from ..chain import Chain
 from ..expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from ..terms import Quantity
 from .encoding import Parts, chunk_digits
-from .quantities import Quantity
 from .tables import chain_of
 
 

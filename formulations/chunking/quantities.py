@@ -7,52 +7,22 @@ definitions below are the only ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from ..chain import Chain, Part
 from ..deployment import UNQUEUED
 from ..expr import Expr
-from ..terms import UNIT, Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
-from ..terms import Dimension as D
-
-
-class Term(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
-
-    PERIOD = "period"
-    GAPNESS = "gapness"
-    PAPER_GAPNESS = "paper_gapness"
-    LATENCY = "latency"
-    BUBBLES = "bubbles"
-    PEAK_MEMORY = "peak_memory"
-    IDLE = "idle"
-    ENERGY = "energy"
-    UNITS = "units"
-    HOPS = "hops"
-    STREAM_LATENCY = "stream_latency"
-    IN_FLIGHT = "in_flight"
-
-
-class Quantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices."""
-
-    ON = "on"  # (layer, unit): the unit runs the layer
-    USES = "uses"  # (unit): the unit runs at least one layer
-    CUT = "cut"  # (boundary): a chunk ends and the next one starts here, 0 < boundary < n
-    BUSY = "busy_us"  # (unit): busy time per period, 0 when not used
-    MEMORY = "memory_bytes"  # (unit): weights and live tensors, 0 when not used
-    PERIOD = "period_us"
-    GAPNESS = "gapness_us"
-    PAPER_GAPNESS = "paper_gapness_us"
-    LATENCY = "latency_us"
-    BUBBLES = "bubbles_us"
-    PEAK = "peak_bytes"
-    ENERGY = "energy_nj"
-    UNITS = "units"
-    HOPS = "hops"
-    STREAM_LATENCY = "stream_latency_us"
-    IN_FLIGHT = "in_flight"
-    CHUNKS = "chunks"  # (unit): number of its chunks; only where there may be several
+from ..terms import (
+    UNIT,
+    Index,
+    PlanNumbers,
+    Quantities,
+    Quantity,
+    QuantityInfo,
+    Term,
+    TermInfo,
+    quantity_table,
+    table,
+)
 
 
 def idle_excess(chain: Chain, permille: int, infos: Mapping[str, QuantityInfo] | None = None) -> Expr:
@@ -158,44 +128,37 @@ _CUT = Index(name="boundary", allowed=lambda chain, *_: range(1, chain.layer_cou
 
 TERMS = table(
     (
-        TermInfo(Term.PERIOD, "largest busy time of a unit", D.MICROSECONDS, most=_most_busy_us),
+        TermInfo(Term.PERIOD, "largest busy time of a unit", most=_most_busy_us),
         TermInfo(
             Term.GAPNESS,
             "largest minus smallest busy time of the units in use; a plan on one unit of several has "
             "its period (idle units count as 0)",
-            D.MICROSECONDS,
             most=_most_busy_us,
         ),
         TermInfo(
             Term.PAPER_GAPNESS,
             "the gapness without that exception: a plan on one unit has 0, as in BetterTogether (O1)",
-            D.MICROSECONDS,
             most=_most_busy_us,
         ),
         TermInfo(
             Term.LATENCY,
             "one request from entry to exit, without waiting: the sum of the busy times",
-            D.MICROSECONDS,
             label=UNQUEUED,
             most=_most_latency_us,
         ),
         TermInfo(
             Term.BUBBLES,
             "idle time of the units in use per period",
-            D.MICROSECONDS,
             most=lambda chain: chain.unit_count * _most_busy_us(chain),
         ),
         TermInfo(
             Term.PEAK_MEMORY,
             "bytes of weights and live tensors while every chunk runs at once",
-            D.BYTES,
-            field="peak_bytes",
             most=lambda chain: chain.unit_count * _most_bytes(chain),
         ),
         TermInfo(
             Term.IDLE,
             "share of the platform that is not used, rounded up: 1000 - utilisation",
-            D.PERMILLE,
             label="idle share",
             excess=idle_excess,
         ),
@@ -203,7 +166,6 @@ TERMS = table(
             Term.ENERGY,
             "energy of all units from one result to the next, at work and idle, by the powers of the "
             "platform",
-            D.NANOJOULES,
             label="energy per request",
             most=most_energy_nj,
         ),
@@ -217,7 +179,6 @@ TERMS = table(
             Term.STREAM_LATENCY,
             "one request in the stream, from entry to exit at the period of the plan, with its waits in "
             "the cycle of units that have several chunks",
-            D.MICROSECONDS,
             label="latency in the stream",
             most=_most_latency_us,
         ),

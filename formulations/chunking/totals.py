@@ -16,8 +16,7 @@ from ..limits import Limits
 from ..loads import gapness, negated
 from ..model import Constraint
 from ..problem import Problem
-from ..terms import Quantities
-from .quantities import Quantity, Term
+from ..terms import Quantities, Quantity, Term
 from .tables import chain_of
 
 

@@ -8,9 +8,9 @@ from ..chain import Chain
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count, linear
 from ..network import Network
-from ..terms import Quantities, QuantityInfo
+from ..terms import Quantities, Quantity, QuantityInfo
 from ..views import LayerRef, layer_index, unit_index, whole
-from .quantities import QUANTITIES, Quantity
+from .quantities import QUANTITIES
 
 
 class PlanView:

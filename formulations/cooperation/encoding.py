@@ -17,8 +17,8 @@ from functools import cached_property
 from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, linear, max_of
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from ..terms import Quantity as Q
 from .plans import Parts
-from .quantities import GroupQuantity as Q
 from .service import Part, Service
 from .tables import groups_of
 

@@ -13,12 +13,12 @@ from ..model import Encoded
 from ..problem import Problem
 from ..remaining import other_devices
 from ..scores import Violation
-from ..terms import PlanNumbers
+from ..terms import PlanNumbers, Term
 from . import judge
 from .encoding import encode_groups
 from .operation import CooperationOperation
 from .plans import Parts, plan_of
-from .quantities import QUANTITIES, TERMS, GroupTerm, GroupValues
+from .quantities import QUANTITIES, TERMS, GroupValues
 from .service import Part
 from .tables import Groups, build_tables, groups_of
 from .view import GroupView
@@ -90,7 +90,7 @@ class CooperationFormulation(Formulation[Groups, Parts]):
     data_key: ClassVar[str | None] = "cooperation"
     data_type: ClassVar[type | None] = Cooperation
     terms = TERMS
-    tie_break: ClassVar[tuple[str, ...]] = (GroupTerm.DEVICES, GroupTerm.PERIOD, GroupTerm.LATENCY)
+    tie_break: ClassVar[tuple[str, ...]] = (Term.DEVICES, Term.PERIOD, Term.LATENCY)
     quantities = QUANTITIES
     limits: ClassVar[tuple[str, ...]] = ("max_period_us", "max_latency_us", "min_units", "max_units")
     one_network: ClassVar[bool] = True

@@ -2,44 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from ..deployment import UNQUEUED
-from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
+from ..terms import Index, PlanNumbers, Quantity, QuantityInfo, Term, TermInfo, quantity_table, table
 from .plans import Parts, services_of, stages_of
 from .tables import Groups
-
-
-class GroupTerm(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
-
-    PERIOD = "period"
-    LATENCY = "latency"
-    ENERGY = "energy"
-    REDUNDANCY = "redundancy"
-    DEVICES = "devices"
-    PEAK_MEMORY = "peak_memory"
-
-
-class GroupQuantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices."""
-
-    ON = "on"  # (layer, device): the device is in the group that serves the layer
-    USES = "uses"  # (device): the device is in a group
-    LEADS = "leads"  # (device): the device leads its group
-    TOGETHER = "together"  # (device, device): both are in one group, first < second
-    SIZE = "group_size"  # (layer): number of devices that serve the layer
-    BUSY = "busy_us"  # (device): time that it computes for one request, 0 when not used
-    EXTRA = "extra_permille"  # (device): part of its operations that others do, too, 0 when not used
-    MEMORY = "memory_bytes"  # (device): bytes that it needs, 0 when not used
-    CHUNKS = "chunks"
-    DEVICES = "devices"
-    PERIOD = "period_us"
-    LATENCY = "latency_us"
-    ENERGY = "energy_nj"
-    REDUNDANCY = "extra_flops"
-    PEAK = "peak_bytes"
 
 
 class GroupValues(PlanNumbers):
@@ -155,39 +121,33 @@ _LATER = Index(name="device", allowed=lambda groups, one: range(one + 1, groups.
 TERMS = table(
     (
         TermInfo(
-            GroupTerm.PERIOD,
+            Term.PERIOD,
             "the longest time that one request takes of a group: computing, and messages",
-            D.MICROSECONDS,
             most=most_stage_us,
         ),
         TermInfo(
-            GroupTerm.LATENCY,
+            Term.LATENCY,
             "one request from entry to exit, without waiting: all chunks and all messages",
-            D.MICROSECONDS,
             label=UNQUEUED,
             most=_most_latency_us,
         ),
         TermInfo(
-            GroupTerm.ENERGY,
+            Term.ENERGY,
             "energy of all devices from one result to the next, computing and waiting; 0 where powers "
             "are not known",
-            D.NANOJOULES,
             label="energy per request",
             most=_most_energy_nj,
         ),
         TermInfo(
-            GroupTerm.REDUNDANCY,
+            Term.REDUNDANCY,
             "operations of one request that are done by more than one device: halos",
-            field="extra_flops",
             label="redundant operations",
             most=_most_extra_flops,
         ),
-        TermInfo(GroupTerm.DEVICES, "number of devices in use", most=lambda groups: groups.device_count),
+        TermInfo(Term.DEVICES, "number of devices in use", most=lambda groups: groups.device_count),
         TermInfo(
-            GroupTerm.PEAK_MEMORY,
+            Term.PEAK_MEMORY,
             "bytes that all devices need together",
-            D.BYTES,
-            field="peak_bytes",
             label="memory",
             most=lambda groups: groups.device_count * most_memory_bytes(groups),
         ),
@@ -197,46 +157,46 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(GroupQuantity.ON, "the device is in the group that serves the layer", (_LAYER, _DEVICE)),
+        QuantityInfo(Quantity.ON, "the device is in the group that serves the layer", (_LAYER, _DEVICE)),
         QuantityInfo(
-            GroupQuantity.USES,
+            Quantity.USES,
             "the device is in a group",
             (_DEVICE,),
             read=lambda values, device: int(device in values.place),
         ),
         QuantityInfo(
-            GroupQuantity.LEADS,
+            Quantity.LEADS,
             "the device leads its group",
             (_DEVICE,),
             read=lambda values, device: int(device in values.leaders),
         ),
-        QuantityInfo(GroupQuantity.TOGETHER, "both devices are in one group", (_DEVICE, _LATER)),
+        QuantityInfo(Quantity.TOGETHER, "both devices are in one group", (_DEVICE, _LATER)),
         QuantityInfo(
-            GroupQuantity.SIZE,
+            Quantity.SIZE,
             "number of devices that serve the layer",
             (_LAYER,),
             most=lambda groups, _: groups.device_count,
             read=GroupValues._size,
         ),
         QuantityInfo(
-            GroupQuantity.BUSY,
+            Quantity.BUSY,
             "time that a device computes for one request, 0 when not used",
             (_DEVICE,),
             most=most_busy_us,
         ),
         QuantityInfo(
-            GroupQuantity.EXTRA,
+            Quantity.EXTRA,
             "permille of its operations that a device does beyond its share, 0 when not used",
             (_DEVICE,),
             most=lambda *_: 1000,
         ),
         QuantityInfo(
-            GroupQuantity.MEMORY,
+            Quantity.MEMORY,
             "bytes that a device needs, 0 when not used",
             (_DEVICE,),
             most=most_memory_bytes,
         ),
-        QuantityInfo(GroupQuantity.CHUNKS, "number of chunks", most=lambda groups: groups.device_count),
+        QuantityInfo(Quantity.CHUNKS, "number of chunks", most=lambda groups: groups.device_count),
     ),
     TERMS,
 )

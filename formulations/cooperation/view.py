@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..expr import BoolVar, IntVar
+from ..terms import Quantity as Q
 from ..views import DeviceView, LayerRef, whole
 from .quantities import QUANTITIES
-from .quantities import GroupQuantity as Q
 
 
 class GroupView(DeviceView):

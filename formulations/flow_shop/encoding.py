@@ -22,9 +22,9 @@ from dataclasses import replace
 
 from ..errors import UnsupportedFeatureError
 from ..expr import BoolExpr, VariableKey, any_of, variables
-from ..jobs.quantities import Quantity
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
+from ..terms import Quantity
 from ..workload import Execution
 from .alignment import AsynchronousClocks, ColumnClocks
 from .clocks import Clocks

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..deployment import Mode
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
-from ..jobs.quantities import Quantity
 from ..problem import Problem
+from ..terms import Quantity
 from ..workload import LoadPolicy
 from .quantities import TERMS
 from .tables import FlowShop, shop_of

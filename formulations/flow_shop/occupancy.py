@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
-from ..jobs.quantities import Quantity
+from ..terms import Quantity
 from ..workload import LoadPolicy
 from .clocks import Cell, Clocks, cells_of, runs_of
 from .memory import chunk_bytes

@@ -21,8 +21,8 @@ from itertools import accumulate, combinations, pairwise, permutations
 from typing import Protocol
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, VariableKey, abs_of, linear, max_of
-from ..jobs.quantities import Quantity
 from ..model import Values
+from ..terms import Quantity
 from .tables import FlowShop
 from .values import WorkloadValues
 

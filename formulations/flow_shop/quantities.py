@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..expr import BoolVar, Expr
-from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, Quantity, Term, most_us
-from ..terms import UNIT, Index, Quantities, QuantityInfo, TermInfo, quantity_table, table
-from ..terms import Dimension as D
+from ..jobs.quantities import MAKESPAN, REQUEST, REQUEST_QUANTITIES, most_us
+from ..terms import UNIT, Index, Quantities, Quantity, QuantityInfo, Term, TermInfo, quantity_table, table
 from .tables import FlowShop
 
 
@@ -62,39 +61,24 @@ TERMS = table(
             Term.PERIOD,
             "largest load of a unit; of a stream with slowdown or task slots the time of a round, "
             "if that is more",
-            D.MICROSECONDS,
             most=most_us,
         ),
-        TermInfo(
-            Term.GAPNESS,
-            "largest minus smallest load of the units in use",
-            D.MICROSECONDS,
-            most=most_us,
-        ),
+        TermInfo(Term.GAPNESS, "largest minus smallest load of the units in use", most=most_us),
         TermInfo(
             Term.LATENCY,
             "sum over all requests of arrival to exit",
-            D.MICROSECONDS,
             label="total latency",
             most=lambda shop: shop.request_count * shop.horizon_us,
         ),
         TermInfo(
             Term.BUBBLES,
             "idle time of each unit between its first start and its last end",
-            D.MICROSECONDS,
             most=lambda shop: shop.unit_count * shop.horizon_us,
         ),
-        TermInfo(
-            Term.PEAK_MEMORY,
-            "most bytes in use at any instant",
-            D.BYTES,
-            field="peak_bytes",
-            most=_most_bytes,
-        ),
+        TermInfo(Term.PEAK_MEMORY, "most bytes in use at any instant", most=_most_bytes),
         TermInfo(
             Term.IDLE,
             "share of the makespan of all units that is no work, rounded up",
-            D.PERMILLE,
             label="idle share",
             excess=idle_excess,
         ),
@@ -102,10 +86,9 @@ TERMS = table(
         TermInfo(
             Term.BOTTLENECK,
             "sum over the requests of their longest chunk: each request's own slicing (P1)",
-            D.MICROSECONDS,
             most=most_us,
         ),
-        TermInfo(Term.WORK, "busy time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.WORK, "busy time of all chunks, without slowdown", most=most_us),
         TermInfo(
             Term.CONTENTION,
             "number of pairs of high slices in one column (P3); without slowdown by slice that is the sum "
@@ -121,7 +104,6 @@ TERMS = table(
             Term.ENERGY,
             "energy of all units until the last request is done (of a stream: in a round), at work as "
             "long as chunks run, slowdown included, and idle, by the powers of the platform",
-            D.NANOJOULES,
             most=most_energy_nj,
         ),
         TermInfo(Term.UNITS, "number of units in use", most=lambda shop: shop.unit_count),

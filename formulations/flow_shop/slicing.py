@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..expr import FALSE, TRUE, BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, linear
-from ..jobs.quantities import Quantity
 from ..model import Constraint, Values
+from ..terms import Quantity
 from ..weights import Weights
 from .tables import Cuts, FlowShop
 from .values import WorkloadValues

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from ..deployment import Mode
 from ..expr import BoolExpr, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
-from ..jobs.quantities import Quantity
 from ..loads import gapness
 from ..model import Constraint
 from ..problem import Problem
+from ..terms import Quantity
 from ..workload import Execution
 from .clocks import Clocks, cells_of
 from .needs import SINGLE_LIMITS, Needs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidProblemError
 from ..expr import BoolVar, Expr, IntVar, count
-from ..jobs.quantities import Quantity as Q
+from ..terms import Quantity as Q
 from ..views import RequestView, whole
 from .quantities import QUANTITIES, beside
 

@@ -44,8 +44,9 @@ from ..expr import (
 from ..model import Constraint, Encoded, Model, Relaxation, Sharing, Structure, Task, Values
 from ..play import Part
 from ..problem import Problem
-from .quantities import PlayedPlan, Term
-from .quantities import Quantity as Q
+from ..terms import Quantity as Q
+from ..terms import Term
+from .quantities import PlayedPlan
 from .reach import Reach
 from .slowdown import Lengths, at
 from .tables import JobPlan, JobTables, Option, ScheduleTables, Square

@@ -8,68 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from enum import StrEnum
 from functools import cached_property
 
 from ..play import Run
 from ..scores import Violation, shared_cores
-from ..terms import UNIT, Index, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
-from ..terms import Dimension as D
+from ..terms import UNIT, Index, PlanNumbers, Quantity, QuantityInfo, Term, TermInfo, quantity_table, table
 from .tables import JobPlan, JobTables, RoutedTables, ScheduleTables
-
-
-class Term(StrEnum):
-    """Names of what can be minimised, of requests or of tasks; tables of terms say what they are."""
-
-    MAKESPAN = "makespan"
-    LATENCY = "latency"
-    WORK = "work"
-    UNITS = "units"
-    LATE = "late"
-    LATENESS = "lateness"
-    PERIOD = "period"
-    GAPNESS = "gapness"
-    BUBBLES = "bubbles"
-    PEAK_MEMORY = "peak_memory"
-    IDLE = "idle"
-    BOTTLENECK = "bottleneck"
-    CONTENTION = "contention"
-    DISPLACEMENT = "displacement"
-    ENERGY = "energy"
-
-
-class Quantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices; a task is a request of one network."""
-
-    ON = "on"  # (request, layer, unit), of tasks (layer, unit): the unit runs the layer
-    USES = "uses"  # (request, unit), of tasks (unit): the unit runs at least one layer of the request
-    BUSY = "busy_us"  # (unit): how long chunks run on it, in one order without slowdown
-    START = "start_us"  # (request): when its first chunk starts
-    FINISH = "finish_us"  # (request): when its last chunk ends
-    IS_LATE = "is_late"  # (request): it ends after its deadline
-    CHUNKS = "chunks"  # (request): number of its chunks
-    MEMORY = "memory_bytes"  # (unit): bytes of the layers of its tasks
-    MAKESPAN = "makespan_us"
-    LATENCY = "latency_us"
-    WORK = "work_us"
-    UNITS = "units"
-    LATE = "late"
-    LATENESS = "lateness_us"
-    # In one order:
-    CUT = "cut"  # (request, boundary): a chunk ends and the next one starts here
-    POSITION = "position"  # (request): place in the order, 0 is first
-    BEFORE = "before"  # (request, request): the first is served before the second
-    CHUNK_US = "chunk_us"  # (request, unit): time without slowdown, 0 when not used
-    BESIDE = "beside"  # (request, request), lower first: chunks of both run at the same time
-    MEMORY_WHILE = "memory_while_bytes"  # (request): most bytes in use while a chunk of it runs
-    PERIOD = "period_us"
-    GAPNESS = "gapness_us"
-    BUBBLES = "bubbles_us"
-    PEAK = "peak_bytes"
-    BOTTLENECK = "bottleneck_us"
-    CONTENTION = "contention"
-    DISPLACEMENT = "displacement"
-    ENERGY = "energy_nj"
 
 
 class PlayedPlan(PlanNumbers):
@@ -231,7 +175,7 @@ def _most_weighted_us(tables: JobTables) -> int:
 REQUEST = Index(name="request", allowed=lambda tables, *_: range(tables.request_count))
 _LAYER = Index(name="layer", allowed=lambda tables, request: range(tables.chain(request).layer_count))
 
-MAKESPAN = TermInfo(Term.MAKESPAN, "end of the last request", D.MICROSECONDS, most=most_us)
+MAKESPAN = TermInfo(Term.MAKESPAN, "end of the last request", most=most_us)
 REQUEST_QUANTITIES = (
     QuantityInfo(Quantity.ON, "the unit runs the layer of the request", (REQUEST, _LAYER, UNIT)),
     QuantityInfo(Quantity.USES, "the unit runs at least one layer of the request", (REQUEST, UNIT)),
@@ -247,17 +191,15 @@ TERMS = table(
         TermInfo(
             Term.LATENESS,
             "weighted sum over the requests of what they miss their deadlines by",
-            D.MICROSECONDS,
             most=_most_weighted_us,
         ),
         TermInfo(
             Term.LATENCY,
             "weighted sum over the requests of release to end",
-            D.MICROSECONDS,
             label="total latency",
             most=_most_weighted_us,
         ),
-        TermInfo(Term.WORK, "time of all chunks, without slowdown", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.WORK, "time of all chunks, without slowdown", most=most_us),
     )
 )
 """What can be minimised."""

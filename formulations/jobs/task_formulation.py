@@ -25,13 +25,12 @@ from ..scores import Violation
 from ..serving import checked_slots
 from ..streams import Dataflow, Stream
 from ..task_graphs import TaskGraph
-from ..terms import PlanNumbers
+from ..terms import PlanNumbers, Term
+from ..terms import Quantity as Q
 from ..usage import Usage, usage_of
 from . import tasks
 from .encoding import ScheduleModel
 from .formulation import ScheduleFormulation
-from .quantities import Quantity as Q
-from .quantities import Term
 from .tables import JobPlan
 from .tasks import ScheduleValues, TaskTables, plan_of, tables_of, tasks_of
 

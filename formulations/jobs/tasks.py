@@ -24,12 +24,11 @@ from ..play import Part
 from ..problem import Problem
 from ..scores import Violation
 from ..task_graphs import TaskGraph
-from ..terms import Dimension as D
-from ..terms import Index, QuantityInfo, TermInfo, quantity_table, table
+from ..terms import Index, QuantityInfo, Term, TermInfo, quantity_table, table
+from ..terms import Quantity as Q
 from ..views import GraphView, LayerRef, whole
 from ..weights import Weights
-from .quantities import PlayedPlan, Term, most_us
-from .quantities import Quantity as Q
+from .quantities import PlayedPlan, most_us
 from .tables import JobPlan, Option, ScheduleTables, Square, Visits
 
 
@@ -239,13 +238,8 @@ _TASK = Index(name="task", allowed=lambda tables, *_: range(tables.task_count))
 
 TERMS = table(
     (
-        TermInfo(
-            Term.LATENCY,
-            "from the arrival of one request to its last output",
-            D.MICROSECONDS,
-            most=most_us,
-        ),
-        TermInfo(Term.WORK, "time of all units for layers", D.MICROSECONDS, most=most_us),
+        TermInfo(Term.LATENCY, "from the arrival of one request to its last output", most=most_us),
+        TermInfo(Term.WORK, "time of all units for layers", most=most_us),
         TermInfo(Term.UNITS, "number of units in use", most=lambda tables, *_: tables.unit_count),
     )
 )

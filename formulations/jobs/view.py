@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..expr import BoolExpr, BoolVar, IntVar
+from ..terms import Quantity as Q
 from ..views import RequestView
 from .quantities import QUANTITIES
-from .quantities import Quantity as Q
 
 
 class JobView(RequestView):

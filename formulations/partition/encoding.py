@@ -24,10 +24,11 @@ from math import gcd
 from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, all_of, any_of, count, linear, max_of
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
+from ..terms import Quantity as Q
+from ..terms import Term
 from ..weights import Weights
 from .bounds import PartBounds, bounds_of
-from .quantities import PartQuantity as Q
-from .quantities import PartTerm, PartValues
+from .quantities import PartValues
 from .tables import Code, chain_of, graph_to_search
 
 
@@ -62,7 +63,7 @@ class PartLiterals:
 
     def _known_us(self, known: Code | None) -> int | None:
         """Return a period that nothing worse than is wanted, or None."""
-        if known is None or not self.one or self.problem.ranking[0] != PartTerm.PERIOD:
+        if known is None or not self.one or self.problem.ranking[0] != Term.PERIOD:
             return None
         return PartValues(self.graph, known).period_us
 
@@ -119,7 +120,7 @@ class PartLiterals:
     def _counts(self) -> bool:
         """Whether it matters which parts are empty."""
         limits = self.problem.limits
-        counted = PartTerm.UNITS in self.problem.ranking or limits.min_units or any(self.graph.exclusive)
+        counted = Term.UNITS in self.problem.ranking or limits.min_units or any(self.graph.exclusive)
         return bool(counted) or not self.one
 
     def _used(self, part: int) -> BoolVar:

@@ -6,35 +6,9 @@ which its part holds some pins but not all, once (Tarnawski et al., section 4).
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from ..placed_layers import placed_quantities
-from ..terms import UNIT, PlanNumbers, QuantityInfo, TermInfo, quantity_table, table
-from ..terms import Dimension as D
+from ..terms import UNIT, PlanNumbers, Quantity, QuantityInfo, Term, TermInfo, quantity_table, table
 from .tables import Code, LayerGraph
-
-
-class PartTerm(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
-
-    PERIOD = "period"
-    TRANSFERS = "transfers"
-    WORK = "work"
-    UNITS = "units"
-
-
-class PartQuantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices."""
-
-    ON = "on"  # (layer, unit): the unit runs the layer
-    USES = "uses"  # (unit): the unit runs at least one layer
-    BUSY = "busy_us"  # (unit): its load, 0 when not used
-    TRANSFER = "transfer_us"  # (unit): what it sends and receives, 0 when not used
-    MEMORY = "memory_bytes"  # (unit): bytes of its layers
-    PERIOD = "period_us"
-    TRANSFERS = "transfers_us"
-    WORK = "work_us"
-    UNITS = "units"
 
 
 class PartValues(PlanNumbers):
@@ -74,19 +48,13 @@ def _most_us(graph: LayerGraph, *_: int) -> int:
 TERMS = table(
     (
         TermInfo(
-            PartTerm.PERIOD,
+            Term.PERIOD,
             "the largest load of a unit: its layers, and the tensors that it sends or receives",
-            D.MICROSECONDS,
             most=_most_us,
         ),
-        TermInfo(
-            PartTerm.TRANSFERS,
-            "time of all units for tensors that they send or receive",
-            D.MICROSECONDS,
-            most=_most_us,
-        ),
-        TermInfo(PartTerm.WORK, "sum of the loads of all units", D.MICROSECONDS, most=_most_us),
-        TermInfo(PartTerm.UNITS, "number of units in use", most=lambda graph, *_: graph.unit_count),
+        TermInfo(Term.TRANSFERS, "time of all units for tensors that they send or receive", most=_most_us),
+        TermInfo(Term.WORK, "sum of the loads of all units", most=_most_us),
+        TermInfo(Term.UNITS, "number of units in use", most=lambda graph, *_: graph.unit_count),
     )
 )
 """What can be minimised."""
@@ -95,7 +63,7 @@ QUANTITIES = quantity_table(
     (
         *placed_quantities("load of the unit: layers and transfers", _most_us),
         QuantityInfo(
-            PartQuantity.TRANSFER,
+            Quantity.TRANSFER,
             "time of the unit for tensors that it sends or receives",
             (UNIT,),
             most=_most_us,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..expr import IntVar
+from ..terms import Quantity as Q
 from ..views import GraphView, whole
 from .quantities import QUANTITIES
-from .quantities import PartQuantity as Q
 
 
 class PartView(GraphView):

@@ -11,7 +11,6 @@ from ..chunking import judge
 from ..chunking.encoding import Parts, encode_chunks
 from ..chunking.formulation import Chunking
 from ..chunking.operation import ChunkingOperation
-from ..chunking.quantities import Quantity
 from ..chunking.space import all_parts
 from ..chunking.tables import build_tables, chain_of
 from ..errors import InvalidInputError
@@ -21,7 +20,7 @@ from ..operation import Line
 from ..passages import Passage
 from ..plan import Plan, comes_back
 from ..problem import Problem
-from ..terms import PlanNumbers
+from ..terms import PlanNumbers, Quantity
 from .quantities import QUANTITIES, TERMS, PassageValues
 from .view import PassageView
 

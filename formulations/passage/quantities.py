@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from ..chain import Chain
 from ..chunking import quantities as chunking
-from ..chunking.quantities import PlanValues, Quantity, Term, idle_excess
+from ..chunking.quantities import PlanValues, idle_excess
 from ..cycles import cycle_of
-from ..terms import UNIT, QuantityInfo, TermInfo
+from ..terms import UNIT, Quantity, QuantityInfo, Term, TermInfo
 
 
 def _most_chunks(chain: Chain, *_: int) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..chain import Chain
-from ..chunking.quantities import Quantity
 from ..chunking.view import PlanView
 from ..expr import Expr, any_of, count
 from ..network import Network
+from ..terms import Quantity
 from .quantities import QUANTITIES
 
 

@@ -23,9 +23,10 @@ from ..expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, 
 from ..loads import negated
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from ..terms import Quantity as Q
+from ..terms import Term
 from .plans import Pipes, ordered
-from .quantities import PipelineQuantity as Q
-from .quantities import PipelineTerm, most_stage_us
+from .quantities import most_stage_us
 from .tables import Cluster, cluster_of
 
 Arc = tuple[int, int, int, int]
@@ -182,7 +183,7 @@ class _Arcs:
     # Rates
 
     def _needs_rate(self) -> bool:
-        return PipelineTerm.THROUGHPUT in self.problem.ranking or self._exactly
+        return Term.THROUGHPUT in self.problem.ranking or self._exactly
 
     @cached_property
     def _exactly(self) -> bool:

@@ -14,12 +14,12 @@ from ..model import Encoded
 from ..problem import Problem
 from ..remaining import other_devices
 from ..scores import Violation
-from ..terms import PlanNumbers
+from ..terms import PlanNumbers, Term
 from . import judge
 from .encoding import encode_pipelines
 from .operation import PipelinesOperation
 from .plans import Pipe, Pipes, ordered, plan_of
-from .quantities import QUANTITIES, TERMS, PipelineTerm, PipelineValues
+from .quantities import QUANTITIES, TERMS, PipelineValues
 from .tables import Cluster, build_tables, cluster_of
 from .view import PipelineView
 
@@ -108,7 +108,7 @@ class PipelinesFormulation(Formulation[Cluster, Pipes]):
     data_key: ClassVar[str | None] = "pipelines"
     data_type: ClassVar[type | None] = Pipelines
     terms = TERMS
-    tie_break: ClassVar[tuple[str, ...]] = (PipelineTerm.DEVICES, PipelineTerm.PERIOD, PipelineTerm.LATENCY)
+    tie_break: ClassVar[tuple[str, ...]] = (Term.DEVICES, Term.PERIOD, Term.LATENCY)
     quantities = QUANTITIES
     limits: ClassVar[tuple[str, ...]] = ("max_period_us", "min_units", "max_units", "max_gapness_us")
     co_run_costs: ClassVar[bool] = True

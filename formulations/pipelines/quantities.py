@@ -2,54 +2,28 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import pairwise
 
 from ..deployment import UNQUEUED
 from ..expr import Expr
-from ..terms import Dimension as D
-from ..terms import Index, PlanNumbers, Quantities, QuantityInfo, TermInfo, quantity_table, table
+from ..terms import (
+    Index,
+    PlanNumbers,
+    Quantities,
+    Quantity,
+    QuantityInfo,
+    Term,
+    TermInfo,
+    quantity_table,
+    table,
+)
 from .plans import Pipeline, Pipes, stages_of
 from .tables import Cluster
 
 
-class PipelineTerm(StrEnum):
-    """Names of what can be minimised; `TERMS` says what they are."""
-
-    THROUGHPUT = "throughput"
-    PERIOD = "period"
-    LATENCY = "latency"
-    GAPNESS = "gapness"
-    DEVICES = "devices"
-    ENERGY = "energy"
-    TRAFFIC = "traffic"
-    PEAK_MEMORY = "peak_memory"
-
-
-class PipelineQuantity(StrEnum):
-    """Names of the variables that describe a plan, with their indices."""
-
-    ON = "on"  # (layer, device): the device runs the layer
-    USES = "uses"  # (device): the device runs at least one layer
-    SENDS = "sends"  # (device, device): the first sends its results to the second
-    WITH = "with"  # (device, device): both are in one pipeline, first < second
-    BUSY = "busy_us"  # (device): time that it computes for one item, 0 when not used
-    STAGE = "stage_us"  # (device): time that one item takes of it, with messages, 0 when not used
-    MEMORY = "memory_bytes"  # (device): bytes that it needs, 0 when not used
-    PIPELINES = "pipelines"
-    DEVICES = "devices"
-    RATE = "rate"
-    PERIOD = "period_us"
-    LATENCY = "latency_us"
-    GAPNESS = "gapness_us"
-    ENERGY = "energy_nj"
-    TRAFFIC = "traffic_bytes"
-    PEAK = "peak_bytes"
-
-
 def interval_excess(cluster: Cluster, interval_ns: int) -> Expr:
     """Return an expression that is at most 0 exactly if the interval is at most `interval_ns`."""
-    rate = Quantities(QUANTITIES, cluster).number(PipelineQuantity.RATE)
+    rate = Quantities(QUANTITIES, cluster).number(Quantity.RATE)
     # A rate that no plan has is as good as any larger one, and stays within 64 bits.
     return min(cluster.least_rate(interval_ns), rate.high + 1) - rate
 
@@ -167,55 +141,46 @@ _LATER = Index(name="device", allowed=lambda cluster, one: range(one + 1, cluste
 TERMS = table(
     (
         TermInfo(
-            PipelineTerm.THROUGHPUT,
+            Term.THROUGHPUT,
             "time between two results of all pipelines together: the less, the more items a second",
-            D.NANOSECONDS,
-            field="interval_ns",
             label="interval",
             excess=interval_excess,
         ),
         TermInfo(
-            PipelineTerm.PERIOD,
+            Term.PERIOD,
             "largest period of a pipeline: the longest time that one item takes of any device",
-            D.MICROSECONDS,
             most=_most_period_us,
         ),
         TermInfo(
-            PipelineTerm.LATENCY,
+            Term.LATENCY,
             "one item from entry to exit of the slowest pipeline, without waiting: all chunks and all "
             "messages",
-            D.MICROSECONDS,
             label=UNQUEUED,
             most=_most_latency_us,
         ),
         TermInfo(
-            PipelineTerm.GAPNESS,
+            Term.GAPNESS,
             "largest minus smallest time that one item takes of the devices of a pipeline, of the "
             "pipeline where that is most",
-            D.MICROSECONDS,
             most=_most_period_us,
         ),
-        TermInfo(PipelineTerm.DEVICES, "number of devices in use", most=lambda cluster: cluster.device_count),
+        TermInfo(Term.DEVICES, "number of devices in use", most=lambda cluster: cluster.device_count),
         TermInfo(
-            PipelineTerm.ENERGY,
+            Term.ENERGY,
             "energy that devices take to compute one item, of the pipeline that takes most; 0 where "
             "powers are not known",
-            D.NANOJOULES,
             label="energy per item",
             most=_most_energy_nj,
         ),
         TermInfo(
-            PipelineTerm.TRAFFIC,
+            Term.TRAFFIC,
             "bytes that one item sends over links, of the pipeline that sends most",
-            D.BYTES,
             label="traffic per item",
             most=_most_traffic_bytes,
         ),
         TermInfo(
-            PipelineTerm.PEAK_MEMORY,
+            Term.PEAK_MEMORY,
             "bytes that all devices need together",
-            D.BYTES,
-            field="peak_bytes",
             label="memory",
             most=lambda cluster: cluster.device_count * most_memory_bytes(cluster),
         ),
@@ -225,40 +190,36 @@ TERMS = table(
 
 QUANTITIES = quantity_table(
     (
-        QuantityInfo(PipelineQuantity.ON, "the device runs the layer", (_LAYER, _DEVICE)),
-        QuantityInfo(PipelineQuantity.USES, "the device runs at least one layer", (_DEVICE,)),
+        QuantityInfo(Quantity.ON, "the device runs the layer", (_LAYER, _DEVICE)),
+        QuantityInfo(Quantity.USES, "the device runs at least one layer", (_DEVICE,)),
+        QuantityInfo(Quantity.SENDS, "the first device sends its results to the second", (_DEVICE, _OTHER)),
         QuantityInfo(
-            PipelineQuantity.SENDS, "the first device sends its results to the second", (_DEVICE, _OTHER)
-        ),
-        QuantityInfo(
-            PipelineQuantity.WITH,
+            Quantity.WITH,
             "both devices are in one pipeline",
             (_DEVICE, _LATER),
             read=PipelineValues._with,
         ),
         QuantityInfo(
-            PipelineQuantity.BUSY,
+            Quantity.BUSY,
             "time that a device computes for one item, 0 when not used",
             (_DEVICE,),
             most=most_busy_us,
         ),
         QuantityInfo(
-            PipelineQuantity.STAGE,
+            Quantity.STAGE,
             "time that one item takes of a device, with its messages, 0 when not used",
             (_DEVICE,),
             most=most_stage_us,
         ),
         QuantityInfo(
-            PipelineQuantity.MEMORY,
+            Quantity.MEMORY,
             "bytes that a device needs, 0 when not used",
             (_DEVICE,),
             most=most_memory_bytes,
         ),
+        QuantityInfo(Quantity.PIPELINES, "number of pipelines", most=lambda cluster: cluster.most_pipelines),
         QuantityInfo(
-            PipelineQuantity.PIPELINES, "number of pipelines", most=lambda cluster: cluster.most_pipelines
-        ),
-        QuantityInfo(
-            PipelineQuantity.RATE,
+            Quantity.RATE,
             "items that all pipelines finish in a fixed time",
             most=lambda cluster: cluster.device_count * cluster.scale,
         ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..expr import BoolVar, IntVar
+from ..terms import Quantity
 from ..views import DeviceView, whole
-from .quantities import QUANTITIES, PipelineQuantity
+from .quantities import QUANTITIES
 
 
 class PipelineView(DeviceView):
@@ -17,13 +18,13 @@ class PipelineView(DeviceView):
 
     def sends(self, source: str, target: str) -> BoolVar:
         """Return "the first device sends its results to the second"."""
-        return self._variables.truth(PipelineQuantity.SENDS, *self._two(source, target))
+        return self._variables.truth(Quantity.SENDS, *self._two(source, target))
 
     def same_pipeline(self, one: str, other: str) -> BoolVar:
         """Return "both devices are in one pipeline"."""
-        return self._variables.truth(PipelineQuantity.WITH, *sorted(self._two(one, other)))
+        return self._variables.truth(Quantity.WITH, *sorted(self._two(one, other)))
 
-    pipelines = whole(PipelineQuantity.PIPELINES, "the number of pipelines")
+    pipelines = whole(Quantity.PIPELINES, "the number of pipelines")
 
     def chunks(self) -> IntVar:
         """Return the number of chunks of all pipelines, which is that of the devices in use."""
@@ -31,7 +32,7 @@ class PipelineView(DeviceView):
 
     def stage_us(self, device: str) -> IntVar:
         """Return how long one item takes of a device, with its messages; 0 when it is not used."""
-        return self._variables.number(PipelineQuantity.STAGE, self._device(device))
+        return self._variables.number(Quantity.STAGE, self._device(device))
 
-    gapness_us = whole(PipelineQuantity.GAPNESS, "the gapness, microseconds")
-    traffic_bytes = whole(PipelineQuantity.TRAFFIC, "the bytes that one item sends over links")
+    gapness_us = whole(Quantity.GAPNESS, "the gapness, microseconds")
+    traffic_bytes = whole(Quantity.TRAFFIC, "the bytes that one item sends over links")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...formulations.chunking.quantities import Term
 from ...formulations.limits import Limits
+from ...formulations.terms import Term
 from .facts import Facts
 from .tables import Window
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...formulations.chain import Chain
-from ...formulations.chunking.quantities import TERMS, Quantity
+from ...formulations.chunking.quantities import TERMS
 from ...formulations.expr import (
     And,
     BoolExpr,
@@ -32,6 +32,7 @@ from ...formulations.expr import (
     VariableKey,
     variables,
 )
+from ...formulations.terms import Quantity
 from .tables import Restrictions
 
 _MOST_PROBES = 40_000

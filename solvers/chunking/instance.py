@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...formulations.chain import Chain, Part
-from ...formulations.chunking.quantities import PlanValues, Quantity, Term, most_energy_nj
+from ...formulations.chunking.quantities import PlanValues, most_energy_nj
 from ...formulations.chunking.tables import chain_of
 from ...formulations.errors import InvalidProblemError
 from ...formulations.expr import variables
 from ...formulations.limits import limits_missed
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
+from ...formulations.terms import Quantity, Term
 from .boxes import Narrowing
 from .facts import Facts
 from .lattice import Lattice, Lattices, group_units, resources_of

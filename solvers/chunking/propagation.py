@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...formulations.chain import Chain
-from ...formulations.chunking.quantities import Quantity
 from ...formulations.expr import And, BoolVar, Const, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
+from ...formulations.terms import Quantity
 from .facts import Facts
 from .lattice import Lattice
 from .ordering import Flags, Ints

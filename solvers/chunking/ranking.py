@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...formulations.chunking.quantities import Term
 from ...formulations.limits import Limits
+from ...formulations.terms import Term
 from .ordering import Flags, Ints
 
 

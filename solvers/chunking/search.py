@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...formulations.chunking.quantities import Term
+from ...formulations.terms import Term
 from ..protocol import StopReason
 from .graph import StateGraph
 from .ordering import Flags, Ints, ascending, less, smallest

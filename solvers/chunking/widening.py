@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...formulations.chunking.quantities import Term
+from ...formulations.terms import Term
 from ..protocol import StopReason
 from .boxes import Box, Narrowing
 from .graph import START, StateGraph, build_graph

@@ -8,10 +8,10 @@ from ...formulations.availability import Availability
 from ...formulations.chunking.encoding import Parts
 from ...formulations.chunking.formulation import FORMULATION
 from ...formulations.chunking.paper import encode_paper
-from ...formulations.chunking.quantities import Term
 from ...formulations.expr import BoolExpr
 from ...formulations.model import Encoded, Structure
 from ...formulations.problem import Feature, Problem
+from ...formulations.terms import Term
 from ..exact.base import ExactBackend
 from ..exact.port import Port, PortAnswer, Query, Verdict
 from ..exact.z3 import LARGEST_NUMBER, Z3Terms, z3_availability

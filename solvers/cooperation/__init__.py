@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...formulations.cooperation.quantities import GroupTerm as T
+from ...formulations.terms import Term as T
 from ..families import Family, Instances, Search, Usual
 from ..protocol import EXACT, Backend
 

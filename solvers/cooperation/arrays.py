@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import Groups
+from ...formulations.terms import Term as T
 from ..pipelines.arrays import LONGEST, NEVER, Ints
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline, TimeIsUpError

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...formulations.cooperation.plans import Parts
-from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ...formulations.terms import Term as T
 from ..pipelines.arrays import NEVER
 from ..protocol import Deadline, SolveOptions, StopReason
 from .kinds import Bools, Kinds

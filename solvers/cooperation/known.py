@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from ...formulations.cooperation.plans import Parts
 from ...formulations.cooperation.quantities import TERMS
-from ...formulations.cooperation.quantities import GroupQuantity as Q
 from ...formulations.cooperation.service import Part, Service
 from ...formulations.cooperation.tables import Groups
 from ...formulations.expr import Interval, IntVar, Variable
+from ...formulations.terms import Quantity as Q
 
 _OF_DEVICE: dict[str, str] = {Q.BUSY: "compute_us", Q.EXTRA: "extra_permille", Q.MEMORY: "memory_bytes"}
 _FIELDS = {info.field: name for name, info in TERMS.items()}

@@ -14,12 +14,12 @@ from math import prod
 import numpy as np
 
 from ...formulations.cooperation.quantities import QUANTITIES
-from ...formulations.cooperation.quantities import GroupQuantity as Q
-from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import groups_of
 from ...formulations.expr import Const, Expr, IntVar, LessEq, variables
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ...formulations.terms import Quantity as Q
+from ...formulations.terms import Term as T
 from ..pipelines.arrays import NEVER, Ints
 from ..protocol import Deadline
 from .arrays import GroupArrays, build_arrays

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...formulations.bit_sets import members
-from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import PER_US, Groups, groups_of, scaled_ps
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidProblemError
@@ -23,6 +22,7 @@ from ...formulations.judge import score
 from ...formulations.network import Layer, Network, Tensor
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.terms import Term as T
 from ...formulations.weights import Weights
 from ..down_sets import TooManySetsError
 from ..protocol import NEVER as NO_DEADLINE

@@ -19,13 +19,13 @@ import numpy as np
 from ...formulations.cluster import Link, Pipelines
 from ...formulations.cooperation.formulation import FORMULATION
 from ...formulations.cooperation.plans import Parts
-from ...formulations.cooperation.quantities import GroupTerm as T
 from ...formulations.cooperation.tables import Groups, groups_of
 from ...formulations.costs import CostTable
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.limits import Limits
 from ...formulations.objective import Objective
 from ...formulations.problem import Problem
+from ...formulations.terms import Term as T
 from ..pipelines.arrays import NEVER, Ints
 from ..proposing import Proposing, proposing
 from ..protocol import Capabilities, Deadline, SolveOptions

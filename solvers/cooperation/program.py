@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.cooperation.quantities import GroupTerm as T
+from ...formulations.terms import Term as T
 from ..pipelines.arrays import LONGEST, NEVER, Ints
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline, TimeIsUpError

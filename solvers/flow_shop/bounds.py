@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...formulations.deployment import Mode
 from ...formulations.flow_shop.quantities import most_energy_nj
 from ...formulations.flow_shop.tables import FlowShop, shop_of
-from ...formulations.jobs.quantities import Term
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ...formulations.workload import Execution, LoadPolicy
 from ..contention import PRICE_SCALE
 from ..protocol import NEVER, Deadline

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from ...formulations.jobs.quantities import Term
+from ...formulations.terms import Term
 from ..protocol import Deadline
 from .bounds import Prices
 from .draft import Draft, DraftContext

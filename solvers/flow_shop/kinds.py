@@ -10,8 +10,8 @@ import numpy as np
 
 from ...formulations.expr import And, BoolExpr, BoolVar, Interval, Variable
 from ...formulations.flow_shop.tables import FlowShop, shop_of
-from ...formulations.jobs.quantities import Quantity
 from ...formulations.problem import Problem
+from ...formulations.terms import Quantity
 from .arrays import Ints, without
 from .ways import Ways
 

@@ -9,9 +9,9 @@ from functools import cached_property
 from ...formulations.flow_shop.space import Groups, settled
 from ...formulations.flow_shop.tables import Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
-from ...formulations.jobs.quantities import Term
 from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ...formulations.workload import Execution
 from ..shortfall import missed_by, shortfall
 

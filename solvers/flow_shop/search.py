@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.space import groups_of, neighbours_in
 from ...formulations.flow_shop.tables import Schedule, shop_of
-from ...formulations.jobs.quantities import Term
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..protocol import NEVER, Deadline, StopReason
 from ..repairing import downhill
 from .arrays import FORBIDDEN, build_arrays

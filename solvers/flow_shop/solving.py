@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from ...formulations.flow_shop.needs import needs_of
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
-from ...formulations.jobs.quantities import Term
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
 from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support

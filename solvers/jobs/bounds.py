@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..company import Ints, are_few
 from ..contention import PRICE_SCALE, Priced, Program, Way
 from ..protocol import NEVER, Deadline

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..protocol import LEAST_S, Clock, Deadline, Statistics
 from ..rounds import RoundSearch
 from .bounds import PassageTree, PriceBound, price_bound, windows_bound

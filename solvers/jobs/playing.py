@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.space import Route
 from ...formulations.jobs.tables import JobPlan, JobTables, Visits
 from ...formulations.play import Part
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 
 MOST_ROUTES, _MOST_STEPS = 200, 100_000
 """Most ways through the sections of a network that a search looks at: the shortest ones. Where networks have

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, count, islice, takewhile
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..exhaustive import walked
 from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ...formulations.partition.quantities import PartTerm as T
+from ...formulations.terms import Term as T
 from ..families import Drawn, Family, Instances, Search, Usual
 from ..protocol import BOUNDED
 

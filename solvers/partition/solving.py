@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from ...formulations.partition.bounds import PartBounds, bounds_of
-from ...formulations.partition.quantities import PartTerm
 from ...formulations.partition.tables import Code, graph_to_search
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..down_sets import TooManySetsError
 from ..exhaustive import walked
 from ..families import Start
@@ -244,10 +244,10 @@ _PROOF_SHARE, _PROOF_S = 0.5, 20.0
 """Share of the time limit that this may take; seconds where there is none."""
 
 _MEASURES = {
-    PartTerm.PERIOD: LOAD,
-    PartTerm.TRANSFERS: Measure(compute=0, messages=1, parts=0, largest=False),
-    PartTerm.WORK: Measure(compute=1, messages=1, parts=0, largest=False),
-    PartTerm.UNITS: Measure(compute=0, messages=0, parts=1, largest=False),
+    Term.PERIOD: LOAD,
+    Term.TRANSFERS: Measure(compute=0, messages=1, parts=0, largest=False),
+    Term.WORK: Measure(compute=1, messages=1, parts=0, largest=False),
+    Term.UNITS: Measure(compute=0, messages=0, parts=1, largest=False),
 }
 
 
@@ -275,7 +275,7 @@ class Plans(RoundSearch[Code]):
         graph = graph_to_search(problem, one=most == 1)
         self.arrays: Arrays = build_arrays(problem, graph)
         self.bounds: PartBounds = bounds_of(graph, self.arrays.most_parts)
-        self._first = PartTerm(problem.ranking[0])
+        self._first = Term(problem.ranking[0])
         self._search = PartSearch(self.arrays, measure=_MEASURES[self._first], seed=seed)
         self.least = self._least()
 
@@ -304,7 +304,7 @@ class Plans(RoundSearch[Code]):
         """Compare all chains of down-sets, if that is what is asked and there are few."""
         problem = self._problem
         others = {name for name in problem.limits.in_use() if name not in _KNOWN_LIMITS}
-        if self._first is not PartTerm.PERIOD or problem.rules or others or not self.pool.codes:
+        if self._first is not Term.PERIOD or problem.rules or others or not self.pool.codes:
             return
         room = self.arrays.graph.device_memory
         if room is not None and self.arrays.weights.copied > room:
@@ -323,14 +323,14 @@ class Plans(RoundSearch[Code]):
 
     def _least(self) -> int:
         """Return a lower bound on the first term."""
-        if self._first is PartTerm.PERIOD:
+        if self._first is Term.PERIOD:
             return self.bounds.least_us
         fastest = [
             min(us for us in row if us is not None)
             for row in self.arrays.graph.block_us
             if any(us is not None for us in row)
         ]
-        least = {PartTerm.WORK: sum(fastest), PartTerm.UNITS: self.arrays.least_parts}
+        least = {Term.WORK: sum(fastest), Term.UNITS: self.arrays.least_parts}
         return least.get(self._first, 0)
 
     def _offer(self, line: Line) -> bool:

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...formulations.chunking.quantities import Term
 from ...formulations.limits import Limits
+from ...formulations.terms import Term
 from ..chunking.ordering import Flags, Ints
 from .table import Floats, Table
 

@@ -27,13 +27,13 @@ from itertools import product
 import numpy as np
 
 from ...formulations.chain import Part
-from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.chunking.tables import chain_of
 from ...formulations.errors import GaplessError
 from ...formulations.expr import variables
 from ...formulations.judge import examined
 from ...formulations.limits import Limits
 from ...formulations.problem import Problem
+from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts, is_known
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool

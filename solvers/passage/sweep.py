@@ -23,8 +23,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.chunking.quantities import Quantity, Term
 from ...formulations.expr import BoolVar, Variable
+from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts
 from ..chunking.ordering import Flags, Ints, less, smallest
 from ..chunking.pool import Pool

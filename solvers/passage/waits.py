@@ -12,10 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from ...formulations.chain import Part
-from ...formulations.chunking.quantities import PlanValues, Term
+from ...formulations.chunking.quantities import PlanValues
 from ...formulations.limits import Limits
 from ...formulations.problem import Problem
-from ...formulations.terms import PlanNumbers
+from ...formulations.terms import PlanNumbers, Term
 from ..chunking.pool import Pool
 from ..chunking.verdicts import Verdicts
 from ..protocol import Claim, RuleHandling, SolveOptions, SolveStatus, Statistics, StopReason

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...formulations.pipelines.formulation import FORMULATION
 from ...formulations.pipelines.plans import Pipes, ordered, whole_plans
-from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..proposing import Proposing, proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
 from .arrays import NEVER, Ints, KindArrays, build_arrays
@@ -44,7 +44,7 @@ class PipelineHeuristic(Proposing[Pipes]):
 
 def single(problem: Problem, arrays: KindArrays, deadline: Deadline) -> Iterator[Pipes]:
     """Yield single pipelines with the least period by some costs; by parts of too many devices."""
-    one = problem.with_objective(PipelineTerm.PERIOD)
+    one = problem.with_objective(Term.PERIOD)
     if arrays.state_count > MOST_STATES or arrays.cells > MOST_CELLS:
         yield from Parts(one, arrays, deadline, 0).plans()
         return

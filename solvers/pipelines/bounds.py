@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulations.pipelines.quantities import PipelineTerm as T
 from ...formulations.pipelines.tables import Cluster
+from ...formulations.terms import Term as T
 from .arrays import NEVER, Ints
 from .program import ADDITIVE
 from .relaxed import Relaxation

@@ -21,9 +21,10 @@ from fractions import Fraction
 import numpy as np
 
 from ...formulations.pipelines.plans import Pipe, Pipes, ordered
-from ...formulations.pipelines.quantities import PipelineTerm, PipelineValues
+from ...formulations.pipelines.quantities import PipelineValues
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Term
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, KindArrays
 from .relaxed import Relaxation
@@ -107,10 +108,10 @@ class Parts:
                     if pipes:
                         yield ordered(pipes)
                         found[-1] += pipes
-                if found[-1] and self._terms[0] == PipelineTerm.THROUGHPUT:
+                if found[-1] and self._terms[0] == Term.THROUGHPUT:
                     found[-1] = self._fastest(found[-1])
                     yield ordered(found[-1])
-            if self._terms[0] == PipelineTerm.THROUGHPUT and any(found):
+            if self._terms[0] == Term.THROUGHPUT and any(found):
                 yield from self._improved(max(found, key=self._rate))
         except TimeIsUpError:
             return

@@ -22,7 +22,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from ...formulations.pipelines.quantities import PipelineTerm
+from ...formulations.terms import Term
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import LONGEST, NEVER, Ints, KindArrays
@@ -85,11 +85,11 @@ class Costs:
 
 ADDITIVE = frozenset(
     {
-        PipelineTerm.LATENCY,
-        PipelineTerm.ENERGY,
-        PipelineTerm.TRAFFIC,
-        PipelineTerm.PEAK_MEMORY,
-        PipelineTerm.DEVICES,
+        Term.LATENCY,
+        Term.ENERGY,
+        Term.TRAFFIC,
+        Term.PEAK_MEMORY,
+        Term.DEVICES,
     }
 )
 """Terms that are sums over the chunks and messages of a pipeline."""
@@ -102,19 +102,19 @@ def costs_of(term: str, arrays: KindArrays) -> Costs:
     link, enter, leave = (
         np.where(row < NEVER, 0, NEVER) for row in (there, arrays.enter_us, arrays.leave_us)
     )
-    if term in (PipelineTerm.PERIOD, PipelineTerm.LATENCY):
+    if term in (Term.PERIOD, Term.LATENCY):
         chunk, link, enter, leave = times, arrays.link_us, arrays.enter_us, arrays.leave_us
-    elif term == PipelineTerm.ENERGY:
+    elif term == Term.ENERGY:
         power = arrays.power_mw[:, None, None]
         long = times > LONGEST // np.maximum(power, 1)
         chunk = np.where(long, LONGEST, np.where(long, 0, times) * power)
-    elif term == PipelineTerm.TRAFFIC:
+    elif term == Term.TRAFFIC:
         chunk, link = np.zeros_like(times), there + arrays.sent_bytes
-    elif term == PipelineTerm.PEAK_MEMORY:
+    elif term == Term.PEAK_MEMORY:
         chunk = np.broadcast_to(arrays.memory_bytes, times.shape)
     else:
         chunk = np.ones_like(times)
-    longest = term == PipelineTerm.PERIOD
+    longest = term == Term.PERIOD
     both = np.maximum if longest and arrays.overlap else np.add
     chunk = np.where(possible, chunk, NEVER)
     chunk[:, 0] = both(chunk[:, 0], enter[:, None])

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formulations.pipelines.plans import Pipes, ordered
-from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster
+from ...formulations.terms import Term
 from ..protocol import NEVER as NO_DEADLINE
 from ..protocol import Deadline, TimeIsUpError
 from .arrays import NEVER, Ints, KindArrays
@@ -169,7 +169,7 @@ class Packing:
         return found
 
 
-RATED = (PipelineTerm.THROUGHPUT, PipelineTerm.PERIOD, PipelineTerm.DEVICES)
+RATED = (Term.THROUGHPUT, Term.PERIOD, Term.DEVICES)
 """Terms that are settled together, in any order: by sets of devices and a largest period."""
 
 
@@ -223,7 +223,7 @@ class Relaxation:
     @cached_property
     def period_us(self) -> Ints:
         """Least period of a single pipeline on exactly each set, NEVER where there is none."""
-        found = self.program(PipelineTerm.PERIOD).least
+        found = self.program(Term.PERIOD).least
         most = NEVER - 1 if self._most_us is None else self._most_us
         return np.where(found <= most, found, NEVER)
 
@@ -283,28 +283,26 @@ class Relaxation:
     def _by_sum(self, terms: Sequence[str]) -> Optimum:
         cost = np.where(self.period_us < NEVER, self.program(terms[0]).least, NEVER)
         best = self._smallest(cost)
-        settled = 2 if terms[1:2] == (PipelineTerm.DEVICES,) else 1
+        settled = 2 if terms[1:2] == (Term.DEVICES,) else 1
         return Optimum(pipes=self._code([best], terms[0]), settled=settled, bound=int(cost[best]))
 
     def _by_rates(self, terms: Sequence[str]) -> Optimum:
         """Settle the terms one after the other, each under what those before have left (see `RATED`)."""
-        most = self._most if PipelineTerm.THROUGHPUT in terms else 1
+        most = self._most if Term.THROUGHPUT in terms else 1
         packing, rate, allowed, bound = self.packing(most=most), 0, self._allowed, None
-        for term in (*terms, PipelineTerm.DEVICES):
+        for term in (*terms, Term.DEVICES):
             best = np.where(allowed, packing.best, NONE)
-            if term == PipelineTerm.THROUGHPUT:
+            if term == Term.THROUGHPUT:
                 value = self._cluster.interval_ns(int(best.max()))
                 rate = self._cluster.least_rate(value)
-            elif term == PipelineTerm.DEVICES:
+            elif term == Term.DEVICES:
                 value = int(self.states.sizes[best >= max(1, rate)].min())
                 allowed = allowed & (self.states.sizes <= value)
             else:
                 value, packing = self._least_period(packing, most, allowed, max(1, rate))
             bound = value if bound is None else bound
         state = int(np.argmax(np.where(allowed, packing.best, NONE)))
-        return Optimum(
-            pipes=self._code(packing.split(state), PipelineTerm.PERIOD), settled=len(terms), bound=bound
-        )
+        return Optimum(pipes=self._code(packing.split(state), Term.PERIOD), settled=len(terms), bound=bound)
 
     def _least_period(self, packing: Packing, most: int, allowed: Ints, rate: int) -> tuple[int, Packing]:
         """Return the least period with which allowed sets reach a rate, and the rates with it."""
@@ -321,7 +319,7 @@ class Relaxation:
 
     def plan(self, types: Sequence[int]) -> Pipes | None:
         """Return the plan with the fastest pipeline on each of some sets; None where kinds were merged."""
-        return self._code(types, PipelineTerm.PERIOD)
+        return self._code(types, Term.PERIOD)
 
     def _code(self, types: Sequence[int], term: str) -> Pipes | None:
         """Return the plan with the best pipeline on each of some sets, on the first devices of the kinds."""

@@ -20,10 +20,10 @@ from ...formulations.chain import Part
 from ...formulations.expr import Interval, IntVar, Variable
 from ...formulations.judge import examined
 from ...formulations.pipelines.plans import Pipe, Pipes, ordered
-from ...formulations.pipelines.quantities import PipelineQuantity as Q
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
+from ...formulations.terms import Quantity as Q
 from ..protocol import Deadline, SolveOptions, StopReason
 from .arrays import NEVER, KindArrays
 from .bounds import Begun, Bounds, Done, completed, values_of

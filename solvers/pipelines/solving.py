@@ -21,10 +21,10 @@ from ...formulations.chain import Part
 from ...formulations.expr import Expr, Interval, IntVar, Variable, variables
 from ...formulations.judge import examined
 from ...formulations.pipelines.plans import Pipes, whole_plans
-from ...formulations.pipelines.quantities import PipelineQuantity as Q
-from ...formulations.pipelines.quantities import PipelineTerm
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Quantity as Q
+from ...formulations.terms import Term
 from ..families import Start, best_start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
 from ..showing import Showing
@@ -171,7 +171,7 @@ class Root:
         """A lower bound on the first term of the objective, or None."""
         own = None if self.optimum is None else self.optimum.bound
         merged_kinds = self.relaxation is None or not self.relaxation.exact
-        if merged_kinds and self._problem.objective.terms[0] == PipelineTerm.THROUGHPUT:
+        if merged_kinds and self._problem.objective.terms[0] == Term.THROUGHPUT:
             return highest((own, interval_bound(self._problem)))
         return own
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Collection, Iterator
 from math import exp
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.tables import JobPlan
 from ...formulations.jobs.tasks import TaskTables
+from ...formulations.terms import Term
 from ..protocol import Deadline
 
 Key = tuple[int, ...]

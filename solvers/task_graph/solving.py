@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ...formulations.jobs.quantities import Term
 from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobPlan
 from ...formulations.jobs.tasks import TaskTables, tables_of
 from ...formulations.judge import examined
 from ...formulations.problem import Feature, Problem
+from ...formulations.terms import Term
 from ..exhaustive import walked
 from ..families import Start
 from ..jobs.fines import MOST_SETS, unit_sets

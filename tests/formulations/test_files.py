@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gapless.api.problems import load_problem, table_problem
 from gapless.formulations import files
 from gapless.formulations.chain import Chain
-from gapless.formulations.chunking.quantities import QUANTITIES, PlanValues, Quantity
+from gapless.formulations.chunking.quantities import QUANTITIES, PlanValues
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import (
@@ -36,7 +36,7 @@ from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, Rule
-from gapless.formulations.terms import Quantities
+from gapless.formulations.terms import Quantities, Quantity
 
 PROBLEM = table_problem([[3, 1, None], [1, 2, 4], [5, 2, 1]], ["cpu", "gpu", "npu"], network="net")
 PLAN = Plan(

@@ -10,13 +10,13 @@ import pytest
 from gapless.formulations.chain import Part
 from gapless.formulations.chunking.encoding import Parts, count_arcs, encode_arcs, encode_boundary
 from gapless.formulations.chunking.paper import encode_paper
-from gapless.formulations.chunking.quantities import QUANTITIES, TERMS, PlanValues, Quantity, idle_excess
+from gapless.formulations.chunking.quantities import QUANTITIES, TERMS, PlanValues, idle_excess
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.expr import BoolVar, Const, Expr, Variable, variables
 from gapless.formulations.judge import score
 from gapless.formulations.model import Encoded
 from gapless.formulations.problem import Problem
-from gapless.formulations.terms import Quantities
+from gapless.formulations.terms import Quantities, Quantity
 from tests.solvers.brute import CASES, Case, all_parts, problem_of, random_problem
 
 Encode = Callable[[Problem], Encoded[Parts]]

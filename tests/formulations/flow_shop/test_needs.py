@@ -8,8 +8,8 @@ import pytest
 
 from gapless.formulations.flow_shop.needs import most_bytes, needs_of
 from gapless.formulations.flow_shop.tables import shop_of
-from gapless.formulations.jobs.quantities import Quantity
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Quantity
 from gapless.formulations.workload import LoadPolicy, Request, Workload
 from tests.workload_instances import workload_problem
 

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from gapless.formulations.chunking.encoding import Parts, encode_arcs, encode_boundary, encode_chunks
-from gapless.formulations.chunking.quantities import Quantity
 from gapless.formulations.chunking.space import all_parts
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.expr import IntVar, Variable
@@ -17,6 +16,7 @@ from gapless.formulations.passage.formulation import AnyPassage
 from gapless.formulations.passage.quantities import PassageValues
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Quantity
 from gapless.solvers.passage.samples import taking_turns
 from tests.formulations.chunking.test_encoding import Assignment, Encode, has_literals
 from tests.solvers.brute import CASES, Case, random_problem

@@ -10,10 +10,10 @@ import pytest
 
 from gapless.formulations.judge import examined
 from gapless.formulations.pipelines.plans import Pipe, Pipes
-from gapless.formulations.pipelines.quantities import PipelineTerm as T
 from gapless.formulations.pipelines.quantities import PipelineValues
 from gapless.formulations.pipelines.tables import Cluster, cluster_of
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Term as T
 from gapless.solvers.pipelines.arrays import NEVER, build_arrays, merged
 from gapless.solvers.pipelines.program import ADDITIVE, Program, States, costs_of
 from gapless.solvers.pipelines.relaxed import NONE, Packing, Relaxation, copies, useful_types
