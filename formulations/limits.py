@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from .errors import InvalidProblemError
+from .expr import BoolExpr, Expr
 from .hardware import Platform
 from .validation import Defects, FileContent
 
@@ -87,118 +89,108 @@ class Limits(FileContent):
         return {name: value for name, value in values if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LimitInfo:
-    """One filter."""
+    """One filter: `max_` or `min_` and what is limited."""
 
-    sense: int  # 1: at most, -1: at least
-    read: Callable[[Any], int]  # from the numbers of a plan (`PlanNumbers`) to the one that is limited
+    name: str
     text: str  # what it demands; {} stands for its value
     help: str  # what users are told of it: one sentence, without its unit
+    _: KW_ONLY
     least: int = 0  # least value that makes sense
+    read: Callable[[Any], int] | None = None
+    """From the numbers of a plan (`PlanNumbers`) to the one that is limited. None: the quantity that the name
+    says."""
+
+    @property
+    def quantity(self) -> str:
+        """What is limited: where nothing else is said, the quantity of the plan with this name."""
+        return self.name[4:]
+
+    def missed(self, limit: int, numbers: Any) -> int | None:
+        """Return what a plan has, if that does not pass."""
+        value: int = getattr(numbers, self.quantity) if self.read is None else self.read(numbers)
+        return value if (value < limit if self.name.startswith("min_") else value > limit) else None
+
+
+def _units(plan: Any) -> int:
+    return len(plan.busy_us)
 
 
 LIMITS = {
-    "max_period_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.period_us),
-        text="the period is at most {} us",
-        help="Largest period.",
-    ),
-    "max_latency_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.latency_us),
-        text="the latency is at most {} us",
-        help="Largest latency of a request that nothing waits for.",
-    ),
-    "max_energy_nj": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.energy_nj),
-        text="the energy is at most {} nJ",
-        help="Largest energy of a request, of a workload of all requests; needs powers.",
-    ),
-    "min_units": LimitInfo(
-        sense=-1,
-        read=lambda plan: len(plan.busy_us),
-        text="at least {} units are used",
-        help="Fewest units in use.",
-    ),
-    "max_units": LimitInfo(
-        sense=1,
-        read=lambda plan: len(plan.busy_us),
-        text="at most {} units are used",
-        help="Most units in use.",
-        least=1,
-    ),
-    "min_balance_permille": LimitInfo(
-        sense=-1,
-        read=lambda plan: 1000 * (plan.period_us - plan.gapness_us) // int(plan.period_us),
-        text="the least loaded unit in use has at least {} permille of the largest load",
-        help="Least busy time of a unit in use over the largest one, e.g. 80%.",
-    ),
-    "max_gapness_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.gapness_us),
-        text="the gapness is at most {} us",
-        help="Largest gapness.",
-    ),
-    "min_utilisation_permille": LimitInfo(
-        sense=-1,
-        read=lambda plan: 1000 - int(plan.idle_permille),
-        text="at least {} permille of the platform are busy",
-        help="Least share of the platform that is busy, e.g. 62.5%.",
-    ),
-    "max_bubbles_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.bubbles_us),
-        text="the bubbles are at most {} us",
-        help="Largest sum of the bubbles of all units.",
-    ),
-    "max_memory_bytes": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.peak_bytes),
-        text="at most {} bytes are needed at any instant",
-        help="Most memory that a plan needs at any instant.",
-        least=1,
-    ),
-    "max_unit_memory_bytes": LimitInfo(
-        sense=1,
-        read=lambda plan: max(plan.memory_bytes.values()),
-        text="no unit needs more than {} bytes for its chunks",
-        help="Most memory that a chunk needs on its unit.",
-        least=1,
-    ),
-    "max_hops": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.hops),
-        text="there are at most {} hops",
-        help="Most borders between chunks: hops from one unit to another.",
-    ),
-    "max_stream_latency_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.stream_latency_us),
-        text="the latency in the stream is at most {} us",
-        help="Largest latency of a request in the stream at the period of the plan, waits included.",
-    ),
-    "max_in_flight": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.in_flight),
-        text="at most {} requests are in flight",
-        help="Most requests that are on their way at once at the period of the plan.",
-        least=1,
-    ),
-    "max_makespan_us": LimitInfo(
-        sense=1,
-        read=lambda plan: int(plan.makespan_us),
-        text="all requests are done after {} us",
-        help="Latest end of the last request of a workload.",
-    ),
-    "max_request_latency_us": LimitInfo(
-        sense=1,
-        read=lambda plan: max(plan.request_latency_us),
-        text="no request takes more than {} us from its arrival to its end",
-        help="Largest latency of any request of a workload, from its arrival to its end.",
-    ),
+    info.name: info
+    for info in (
+        LimitInfo("max_period_us", "the period is at most {} us", "Largest period."),
+        LimitInfo(
+            "max_latency_us",
+            "the latency is at most {} us",
+            "Largest latency of a request that nothing waits for.",
+        ),
+        LimitInfo(
+            "max_energy_nj",
+            "the energy is at most {} nJ",
+            "Largest energy of a request, of a workload of all requests; needs powers.",
+        ),
+        LimitInfo("min_units", "at least {} units are used", "Fewest units in use.", read=_units),
+        LimitInfo("max_units", "at most {} units are used", "Most units in use.", least=1, read=_units),
+        LimitInfo(
+            "min_balance_permille",
+            "the least loaded unit in use has at least {} permille of the largest load",
+            "Least busy time of a unit in use over the largest one, e.g. 80%.",
+            read=lambda plan: 1000 * (plan.period_us - plan.gapness_us) // int(plan.period_us),
+        ),
+        LimitInfo("max_gapness_us", "the gapness is at most {} us", "Largest gapness."),
+        LimitInfo(
+            "min_utilisation_permille",
+            "at least {} permille of the platform are busy",
+            "Least share of the platform that is busy, e.g. 62.5%.",
+            read=lambda plan: 1000 - int(plan.idle_permille),
+        ),
+        LimitInfo(
+            "max_bubbles_us", "the bubbles are at most {} us", "Largest sum of the bubbles of all units."
+        ),
+        LimitInfo(
+            "max_memory_bytes",
+            "at most {} bytes are needed at any instant",
+            "Most memory that a plan needs at any instant.",
+            least=1,
+            read=lambda plan: int(plan.peak_bytes),
+        ),
+        LimitInfo(
+            "max_unit_memory_bytes",
+            "no unit needs more than {} bytes for its chunks",
+            "Most memory that a chunk needs on its unit.",
+            least=1,
+            read=lambda plan: max(plan.memory_bytes.values()),
+        ),
+        LimitInfo(
+            "max_hops",
+            "there are at most {} hops",
+            "Most borders between chunks: hops from one unit to another.",
+        ),
+        LimitInfo(
+            "max_stream_latency_us",
+            "the latency in the stream is at most {} us",
+            "Largest latency of a request in the stream at the period of the plan, waits included.",
+        ),
+        LimitInfo(
+            "max_in_flight",
+            "at most {} requests are in flight",
+            "Most requests that are on their way at once at the period of the plan.",
+            least=1,
+        ),
+        LimitInfo(
+            "max_makespan_us",
+            "all requests are done after {} us",
+            "Latest end of the last request of a workload.",
+        ),
+        LimitInfo(
+            "max_request_latency_us",
+            "no request takes more than {} us from its arrival to its end",
+            "Largest latency of any request of a workload, from its arrival to its end.",
+            read=lambda plan: max(plan.request_latency_us),
+        ),
+    )
 }
 """The filters by name, in the order in which they are told."""
 
@@ -231,11 +223,31 @@ def capped(platform: Platform, limits: Limits) -> Platform:
 
 def limits_missed(limits: Limits, numbers: Any) -> list[tuple[str, int, int]]:
     """Return (name, value, limit) of the filters that a plan does not pass."""
-    missed = []
-    for name, info in LIMITS.items():
-        limit = getattr(limits, name)
-        if limit is not None:
-            value = info.read(numbers)
-            if info.sense * value > info.sense * limit:
-                missed.append((name, value, limit))
-    return missed
+    missed = ((name, LIMITS[name].missed(limit, numbers), limit) for name, limit in limits.in_use().items())
+    return [(name, value, limit) for name, value, limit in missed if value is not None]
+
+
+def limit_rows(
+    limits: Limits,
+    number: Callable[[str], Expr],
+    used: Expr,
+    others: Mapping[str, Callable[[int], BoolExpr | None]] = MappingProxyType({}),
+) -> Iterator[tuple[str, BoolExpr]]:
+    """Yield the filters in use as conditions of a model on integers; the judge rounds alike.
+
+    `number`: the variable of a quantity of the plan; `used`: the number of units in use; `others`: from the
+    value of a filter to its condition, where that is another one than its quantity says; None: there is none.
+    Capacities are no conditions here (`capped`).
+    """
+    for name, value in limits.in_use().items():
+        row = None
+        if name in others:
+            row = others[name](value)
+        elif name == "min_units":
+            row = used >= value
+        elif name == "max_units":
+            row = used <= value
+        elif LIMITS[name].read is None:
+            row = number(LIMITS[name].quantity) <= value
+        if row is not None:
+            yield name, row

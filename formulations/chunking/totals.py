@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..chain import Chain
 from ..expr import BoolExpr, Const, Expr, VariableKey, any_of, count, linear, max_of
 from ..expr import variables as find_variables
-from ..limits import Limits
+from ..limits import Limits, limit_rows
 from ..loads import gapness, negated
 from ..model import Constraint
 from ..problem import Problem
@@ -105,7 +105,7 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
     excess = problem.formulation.terms[Term.IDLE].excess
     assert excess is not None
     limited = _limits(chain, variables, problem.limits, excess)
-    found = [Constraint(name=name, expr=expr) for name, expr in limited.items()]
+    found = [Constraint(name=name, expr=expr) for name, expr in limited]
     found += _least_waits(problem, chain, variables)
     if chain.device_memory is not None:
         peak = variables.number(Quantity.PEAK)
@@ -116,42 +116,24 @@ def demands(problem: Problem) -> tuple[Constraint, ...]:
 
 def _limits(
     chain: Chain, variables: Quantities, limits: Limits, idle_excess: Callable[[Chain, int], Expr]
-) -> dict[str, BoolExpr]:
-    """Return the filters in use as conditions on integers; the judge rounds alike.
+) -> Iterator[tuple[str, BoolExpr]]:
+    """Yield the filters in use as conditions.
 
     Where requests wait, those on latencies in the stream let too much pass: that is what finished plans are
     asked for (`Formulation.unmodelled`).
     """
     period, gapness = variables.number(Quantity.PERIOD), variables.number(Quantity.GAPNESS)
+    latency = variables.number(Quantity.LATENCY)
     used = count(variables.truth(Quantity.USES, unit) for unit in range(chain.unit_count))
-    found: dict[str, BoolExpr] = {}
-    if limits.max_period_us is not None:
-        found["max_period_us"] = period <= limits.max_period_us
-    if limits.max_latency_us is not None:
-        found["max_latency_us"] = variables.number(Quantity.LATENCY) <= limits.max_latency_us
-    if limits.max_energy_nj is not None:
-        found["max_energy_nj"] = variables.number(Quantity.ENERGY) <= limits.max_energy_nj
-    if limits.min_units is not None:
-        found["min_units"] = used >= limits.min_units
-    if limits.max_units is not None:
-        found["max_units"] = used <= limits.max_units
-    if limits.min_balance_permille is not None:
-        found["min_balance_permille"] = 1000 * gapness <= (1000 - limits.min_balance_permille) * period
-    if limits.max_gapness_us is not None:
-        found["max_gapness_us"] = gapness <= limits.max_gapness_us
-    if limits.min_utilisation_permille is not None:
-        excess = idle_excess(chain, 1000 - limits.min_utilisation_permille)
-        found["min_utilisation_permille"] = excess <= Const(0)
-    if limits.max_hops is not None:
-        found["max_hops"] = variables.number(Quantity.HOPS) <= limits.max_hops
-    if limits.max_bubbles_us is not None:
-        found["max_bubbles_us"] = variables.number(Quantity.BUBBLES) <= limits.max_bubbles_us
-    if limits.max_stream_latency_us is not None:
-        latency = variables.number(Quantity.LATENCY)
-        found["max_stream_latency_us"] = latency <= limits.max_stream_latency_us
-    if limits.max_in_flight is not None and limits.max_in_flight < chain.unit_count:
-        found["max_in_flight"] = _within_periods(chain, variables, limits.max_in_flight)
-    return found
+    others: dict[str, Callable[[int], BoolExpr | None]] = {
+        "min_balance_permille": lambda least: 1000 * gapness <= (1000 - least) * period,
+        "min_utilisation_permille": lambda least: idle_excess(chain, 1000 - least) <= Const(0),
+        "max_stream_latency_us": lambda most: latency <= most,
+        "max_in_flight": lambda most: (
+            _within_periods(chain, variables, most) if most < chain.unit_count else None
+        ),
+    }
+    return limit_rows(limits, variables.number, used, others)
 
 
 def conflicts(chain: Chain, uses: Sequence[Expr]) -> list[Constraint]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, linear, max_of
+from ..limits import limit_rows
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
 from ..terms import Quantity as Q
@@ -207,16 +208,8 @@ class _Columns:
 
     def _demands(self) -> dict[str, list[BoolExpr]]:
         limits, quantities = self.problem.limits, self.problem.formulation.variables(self.problem)
-        used, capacity = quantities.number(Q.DEVICES), self.groups.chain.device_memory
-        found: dict[str, list[BoolExpr]] = {}
-        if limits.max_period_us is not None:
-            found["max_period_us"] = [quantities.number(Q.PERIOD) <= limits.max_period_us]
-        if limits.max_latency_us is not None:
-            found["max_latency_us"] = [quantities.number(Q.LATENCY) <= limits.max_latency_us]
-        if limits.min_units is not None:
-            found["min_units"] = [used >= limits.min_units]
-        if limits.max_units is not None:
-            found["max_units"] = [used <= limits.max_units]
+        rows = limit_rows(limits, quantities.number, quantities.number(Q.DEVICES))
+        found, capacity = {name: [row] for name, row in rows}, self.groups.chain.device_memory
         if capacity is not None:
             found["device_memory"] = [quantities.number(Q.PEAK) <= capacity]
         return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..deployment import Mode
 from ..expr import And, BoolVar, Expr, IntVar, LessEq, Linear, Max, Not, Or, Variable
+from ..limits import LIMITS
 from ..problem import Problem
 from ..terms import Quantity
 from ..workload import LoadPolicy
@@ -109,16 +110,6 @@ def _of_terms(terms: tuple[str, ...]) -> Iterator[_Use]:
             yield Quantity(TERMS[term].field), False
 
 
-SINGLE_LIMITS = {
-    "max_period_us": Quantity.PERIOD,
-    "max_latency_us": Quantity.LATENCY,
-    "max_makespan_us": Quantity.MAKESPAN,
-    "max_energy_nj": Quantity.ENERGY,
-    "max_gapness_us": Quantity.GAPNESS,
-    "max_bubbles_us": Quantity.BUBBLES,
-}
-"""The largest value of one quantity of the whole plan each."""
-
 _OTHER_LIMITS: dict[str, tuple[_Use, ...]] = {
     "max_request_latency_us": ((Quantity.FINISH, False),),
     "min_units": ((Quantity.USES, True),),
@@ -130,9 +121,10 @@ _OTHER_LIMITS: dict[str, tuple[_Use, ...]] = {
 
 def _of_limits(problem: Problem) -> Iterator[_Use]:
     for name in problem.limits.in_use():
-        if name in SINGLE_LIMITS:
-            yield SINGLE_LIMITS[name], False
-        yield from _OTHER_LIMITS.get(name, ())
+        if name in _OTHER_LIMITS:
+            yield from _OTHER_LIMITS[name]
+        elif LIMITS[name].read is None:
+            yield Quantity(LIMITS[name].quantity), False
 
 
 def _of_facts(problem: Problem) -> Iterator[_Use]:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 
 from ..deployment import Mode
 from ..expr import BoolExpr, Const, Expr, IntVar, VariableKey, all_of, any_of, count, linear, max_of
+from ..limits import limit_rows
 from ..loads import gapness
 from ..model import Constraint
 from ..problem import Problem
 from ..terms import Quantity
 from ..workload import Execution
 from .clocks import Clocks, cells_of
-from .needs import SINGLE_LIMITS, Needs
+from .needs import Needs
 from .quantities import idle_excess, quantities_of
 from .slicing import Slicing
 from .slowdown import Lengths
@@ -174,25 +175,18 @@ class Totals:
             yield Constraint(name=rule.name, expr=rule.expr)
 
     def _limits(self) -> Iterator[tuple[str, BoolExpr]]:
-        """Yield the filters in use as conditions on integers; the judge rounds alike."""
+        """Yield the filters in use as conditions."""
         limits, total = self._problem.limits, self._variables.number
-        for name, most in limits.in_use().items():
-            if name in SINGLE_LIMITS:
-                yield name, total(SINGLE_LIMITS[name]) <= most
-        if limits.max_request_latency_us is not None:
+        if (most_us := limits.max_request_latency_us) is not None:
             for index, request in enumerate(self._shop.workload.requests):
-                latest = request.arrival_us + limits.max_request_latency_us
-                yield "max_request_latency_us", total(Quantity.FINISH, index) <= latest
-        if limits.min_units is not None:
-            yield "min_units", count(map(self._slicing.unit_used, self._units)) >= limits.min_units
-        if limits.max_units is not None:
-            yield "max_units", count(map(self._slicing.unit_used, self._units)) <= limits.max_units
-        if limits.min_balance_permille is not None:
-            rest = (1000 - limits.min_balance_permille) * total(Quantity.PERIOD)
-            yield "min_balance_permille", 1000 * total(Quantity.GAPNESS) <= rest
-        if limits.min_utilisation_permille is not None:
-            excess = idle_excess(self._shop, 1000 - limits.min_utilisation_permille)
-            yield "min_utilisation_permille", excess <= 0
+                yield "max_request_latency_us", total(Quantity.FINISH, index) <= request.arrival_us + most_us
+        others: dict[str, Callable[[int], BoolExpr | None]] = {
+            "min_balance_permille": lambda least: (
+                1000 * total(Quantity.GAPNESS) <= (1000 - least) * total(Quantity.PERIOD)
+            ),
+            "min_utilisation_permille": lambda least: idle_excess(self._shop, 1000 - least) <= 0,
+        }
+        yield from limit_rows(limits, total, count(map(self._slicing.unit_used, self._units)), others)
 
 
 def _period_is_played(shop: FlowShop) -> bool:

@@ -22,6 +22,7 @@ from functools import cached_property
 from math import gcd
 
 from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, all_of, any_of, count, linear, max_of
+from ..limits import limit_rows
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
 from ..terms import Quantity as Q
@@ -322,12 +323,10 @@ class OrderEncoding(PartLiterals):
 
     def _limits(self) -> dict[str, list[BoolExpr]]:
         limits, variables = self.problem.limits, self.problem.formulation.variables(self.problem)
-        found: dict[str, list[BoolExpr]] = {}
-        if limits.max_period_us is not None:
-            found["max_period_us"] = [variables.number(Q.PERIOD) <= limits.max_period_us]
-        if limits.min_units:
-            found["min_units"] = [variables.number(Q.UNITS) >= limits.min_units]
-        return found
+        rows = limit_rows(
+            limits, variables.number, variables.number(Q.UNITS), {"max_units": lambda most: None}
+        )
+        return {name: [row] for name, row in rows}
 
     # Quantities
 

@@ -20,6 +20,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ..expr import BoolExpr, BoolVar, Const, Expr, IntVar, VariableKey, all_of, linear, max_of, variables
+from ..limits import limit_rows
 from ..loads import negated
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
@@ -346,16 +347,8 @@ class _Arcs:
 
     def _demands(self) -> dict[str, list[BoolExpr]]:
         limits, quantities = self.problem.limits, self.problem.formulation.variables(self.problem)
-        used, period = quantities.number(Q.DEVICES), quantities.number(Q.PERIOD)
-        found: dict[str, list[BoolExpr]] = {}
-        if limits.max_period_us is not None:
-            found["max_period_us"] = [period <= limits.max_period_us]
-        if limits.min_units is not None:
-            found["min_units"] = [used >= limits.min_units]
-        if limits.max_units is not None:
-            found["max_units"] = [used <= limits.max_units]
-        if limits.max_gapness_us is not None:
-            found["max_gapness_us"] = [quantities.number(Q.GAPNESS) <= limits.max_gapness_us]
+        rows = limit_rows(limits, quantities.number, quantities.number(Q.DEVICES))
+        found = {name: [row] for name, row in rows}
         if self.cluster.chain.device_memory is not None:
             found["device_memory"] = [quantities.number(Q.PEAK) <= self.cluster.chain.device_memory]
         if self.cluster.data.switch_bytes_per_second is not None:
