@@ -7,8 +7,7 @@ every term, limit and rule; how long it takes depends on the bounds.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, combinations, product
 from math import comb
 from typing import NamedTuple
@@ -16,23 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ...formulations.cooperation.plans import Parts
-from ...formulations.judge import examined
 from ...formulations.problem import Problem
 from ...formulations.terms import Term as T
+from ..branch_and_bound import BranchAndBound, Values
 from ..pipelines.arrays import NEVER
-from ..protocol import Deadline, SolveOptions, StopReason
+from ..protocol import Deadline, SolveOptions
 from .kinds import Bools, Kinds
 from .known import Known
 from .program import Cost, Line, Program
 
-Values = tuple[int, ...]
-
 SUMS = (T.LATENCY, T.ENERGY, T.REDUNDANCY, T.PEAK_MEMORY, T.DEVICES)
 """Terms that chunks add to; the energy of waiting aside."""
-
-
-class _StoppedError(Exception):
-    """The search has to end before it is done."""
 
 
 class Begun(NamedTuple):
@@ -51,18 +44,6 @@ class Begun(NamedTuple):
     sums: tuple[int, ...]  # what they add to each of `SUMS`; of the last one without what it sends
 
 
-class Kept(NamedTuple):
-    """A plan that is kept, in the order of plans.
-
-    `values`, `key`: what orders it.
-    """
-
-    values: Values
-    key: tuple[int, ...]
-    line: Line  # the plan by kind
-    copies: int  # for how many plans it stands, at most
-
-
 class Bounds:
     """What the rest of a plan takes at least, by [place][set]."""
 
@@ -79,11 +60,10 @@ class Bounds:
                 self.sums.append(np.zeros(shape, np.int64))
 
 
-class Branching:
+class Branching(BranchAndBound[Line, Parts]):
     """The best plans of a problem.
 
     `valid`: by set of devices whether it is allowed as a part of those of a plan.
-    `dropped`: whether there may be more.
     """
 
     def __init__(
@@ -95,88 +75,43 @@ class Branching:
         valid: Bools,
         *,
         deadline: Deadline,
-        on_better: Callable[[Iterator[Parts]], None],
+        on_better: Callable[[], None],
     ) -> None:
-        self._problem, self._top, self._most_rejections = problem, options.top, options.max_rejections
+        super().__init__(problem, options, deadline=deadline, on_better=on_better)
         self._program, self._valid = program, valid
         self._caps = [caps.get(term) for term in SUMS]
-        self._bounded = {*caps, *(problem.objective.terms if options.top == 1 else problem.ranking)}
-        self._deadline, self._on_better = deadline, on_better
-        self._terms = problem.objective.terms if options.top == 1 else problem.ranking
-        self._opaque = {rule.name for rule in problem.opaque_rules}
+        self._bounded = {*caps, *self._terms}
         self._idle_mw = sum(program.arrays.groups.idle_mw)
         amounts = program.arrays.amounts
         nothing = np.zeros_like(program.stage_us)
         self._amounts = [program.latency_us, *(amounts.get(term, nothing) for term in SUMS[1:])]
         self._most_us = caps.get(T.PERIOD, NEVER - 1)
-        self.kept: list[Kept] = []  # the best plans, in order
-        self._seen: set[Line] = set()
-        self._full, self.dropped, self._rejected = False, False, 0
-        self.stop = StopReason.COMPLETE  # why it ended
 
-    def run(self, seeds: Iterable[Line]) -> None:
-        """Search, beginning with some plans, until all is known or what was given is used up."""
+    def _search(self) -> None:
         everything, most_us = self._program.kinds.states.number - 1, self._most_us
-        try:
-            for line in seeds:
-                self.offer(line)
-            if self._full and self._terms[0] == T.PERIOD:
-                most_us = min(most_us, self.kept[-1].values[0])
-            self._bounds = Bounds(self._program, self._bounded, most_us)
-            self._extend(Begun((), 0, everything, 0, 0, 0, (0,) * len(SUMS)))
-        except _StoppedError:  # why stands in `stop`; what was found until then stays
-            pass
+        if self._full and self._terms[0] == T.PERIOD:
+            most_us = min(most_us, self.kept[-1].values[0])
+        self._bounds = Bounds(self._program, self._bounded, most_us)
+        self._extend(Begun((), 0, everything, 0, 0, 0, (0,) * len(SUMS)))
 
     def codes(self) -> Iterator[Parts]:
         """Yield the plans that are kept, each with all that differ in devices of a kind."""
-        return chain.from_iterable(copies(self._program, kept.line) for kept in self.kept)
+        return chain.from_iterable(copies(self._program, kept.form) for kept in self.kept)
 
-    # Plans
+    def _code(self, form: Line) -> Parts:
+        return next(copies(self._program, form))
 
-    def offer(self, line: Line) -> None:
-        """Keep a plan if it is valid and among the best."""
-        if line in self._seen:
-            return
-        code = next(copies(self._program, line))
-        numbers = self._problem.formulation.numbers(self._problem, code)
-        values = numbers.values(self._problem.ranking)
-        if self._hopeless(values[: len(self._terms)]):
-            return
-        _, broken = examined(self._problem, code)
-        if broken:
-            if {violation.rule for violation in broken} <= self._opaque:
-                self._rejected += 1
-                if self._rejected > self._most_rejections:
-                    self._end(StopReason.REJECTION_LIMIT)
-            return
-        best = self.kept[0] if self.kept else None
-        key = self._problem.formulation.key(self._problem, code)
-        insort(self.kept, Kept(values, key, line, count_copies(self._program.kinds, line)))
-        self._seen.add(line)
-        while sum(kept.copies for kept in self.kept[:-1]) >= self._top:
-            self.kept.pop()
-            self.dropped = True
-        self._full = sum(kept.copies for kept in self.kept) >= self._top
-        if self.kept[0] is not best:
-            self._on_better(self.codes())
+    def _shape(self, form: Line) -> Line:
+        return form
 
-    def _hopeless(self, values: Values) -> bool:
-        """Return whether plans with at least these values of the leading terms are not among the best."""
-        if not self._full or values < self.kept[-1].values[: len(values)]:
-            return False
-        self.dropped = True
-        return True
-
-    def _end(self, reason: StopReason) -> None:
-        self.stop = reason
-        raise _StoppedError
+    def _copies(self, form: Line) -> int:
+        return count_copies(self._program.kinds, form)
 
     # Branches
 
     def _extend(self, begun: Begun) -> None:
         """Go on in every way with a plan that was begun."""
-        if self._deadline.passed:
-            self._end(StopReason.TIME_LIMIT)
+        self._obey_deadline()
         last = self._program.arrays.last
         for least, further in self._following(begun):
             if self._hopeless(least):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -11,18 +11,17 @@ from ...formulations.cooperation.quantities import most_stage_us
 from ...formulations.cooperation.tables import groups_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
+from ..branch_and_bound import BranchingSolve
 from ..families import Start, best_start
 from ..protocol import (
     Claim,
     Deadline,
     SolveOptions,
-    SolveStatus,
     StopReason,
     Support,
     TimeIsUpError,
     unwatched,
 )
-from ..showing import Showing
 from .branching import Branching, copies
 from .deals import MOST_US
 from .kinds import Kinds, kinds_of
@@ -57,16 +56,11 @@ def too_large(problem: Problem) -> str:
     return ""
 
 
-class GroupSolve:
+class GroupSolve(BranchingSolve[Parts]):
     """One solve of one problem."""
 
     def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
-        self._problem, self._options = problem, options
-        self._handling = support.handling(problem)
-        self._deadline = Deadline(options.time_limit_s)
-        self._showing = Showing(options)
-        self._bound: int | None = None
-        self._sets = 0
+        super().__init__(problem, options, support)
         self._proposed: list[Parts] = []
 
     def run(self) -> Claim:
@@ -87,7 +81,7 @@ class GroupSolve:
         options = self._options.later(_SHARE * (self._options.time_limit_s or 0.0))
         plans = PicoBackend().solve(problem, replace(options, publish=unwatched)).plans
         self._proposed = [problem.formulation.code(problem, plan) for plan in plans]
-        self._publish(iter(self._proposed))
+        self._publish(self._proposed)
 
     def _solved(self) -> Claim:
         problem, options = self._problem, self._options
@@ -112,49 +106,16 @@ class GroupSolve:
         return self._claim(codes, search.stop, proven=len(codes) if done else 0, exhausted=exhausted)
 
     def _search(self, program: Program, optimum: Optimum) -> Branching:
-        return Branching(
+        search = Branching(
             self._problem,
             self._options,
             program,
             caps_of(self._problem),
             optimum.possible,
             deadline=self._deadline,
-            on_better=self._publish,
+            on_better=lambda: self._publish(search.codes()),
         )
-
-    def _publish(self, codes: Iterator[Parts]) -> None:
-        """Show the best plans so far."""
-        shown = islice(codes, self._options.top)
-        self._showing.offer(lambda: self._claim(shown, StopReason.TIME_LIMIT, proven=0))
-
-    def _claim(
-        self, codes: Iterable[Parts], stop: StopReason, *, proven: int, exhausted: bool = False, **told: str
-    ) -> Claim:
-        """Return what some valid plans, best first, allow to claim."""
-        problem = self._problem
-        formulation, terms = problem.formulation, problem.objective.terms
-        ranked = sorted(
-            codes,
-            key=lambda code: (
-                formulation.numbers(problem, code).values(problem.ranking),
-                formulation.key(problem, code),
-            ),
-        )
-        values = formulation.numbers(problem, ranked[0]).values(terms) if ranked else None
-        status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-        if values is None:
-            status = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
-        return Claim(
-            status=status,
-            stop=stop,
-            plans=tuple(formulation.plan(problem, code) for code in ranked),
-            values=values,
-            bound=values[0] if proven and values else self._bound,
-            proven=proven,
-            exhausted=exhausted,
-            handling=self._handling,
-            statistics={"sets": self._sets, **told},
-        )
+        return search
 
 
 _START_SHARE = 0.3

@@ -11,20 +11,19 @@ first is tried, and pipelines that begin with devices of one kind come in order 
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ...formulations.chain import Part
 from ...formulations.expr import Interval, IntVar, Variable
-from ...formulations.judge import examined
 from ...formulations.pipelines.plans import Pipe, Pipes, ordered
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
 from ...formulations.terms import Quantity as Q
-from ..protocol import Deadline, SolveOptions, StopReason
+from ..branch_and_bound import BranchAndBound
+from ..protocol import Deadline, SolveOptions
 from .arrays import NEVER, KindArrays
 from .bounds import Begun, Bounds, Done, completed, values_of
 from .relaxed import copies
@@ -160,20 +159,10 @@ class _Known:
         return 0
 
 
-Key = tuple[tuple[int, ...], tuple[int, ...]]
-"""The values of the terms that rank plans, and what orders plans of equal values."""
-
-
-class _Stopped(Exception):
-    """The search has to end before it is done."""
-
-
-class Search:
+class Search(BranchAndBound[Pipes, Pipes]):
     """The best plans of a problem.
 
     `bounds`: on the terms that rank plans; on those of the objective for a single plan.
-    `dropped`: whether there may be more plans than those; `rejected`: how many plans opaque rules have turned
-    down.
     """
 
     def __init__(
@@ -186,11 +175,8 @@ class Search:
         deadline: Deadline,
         on_better: Callable[[], None],
     ) -> None:
-        self._problem, self._cluster = problem, cluster_of(problem)
-        self._top, self._most_rejections = options.top, options.max_rejections
-        self._deadline, self._on_better = deadline, on_better
-        self._terms = problem.objective.terms if options.top == 1 else problem.ranking
-        self._bounds = bounds
+        super().__init__(problem, options, deadline=deadline, on_better=on_better)
+        self._cluster, self._bounds = cluster_of(problem), bounds
         self.alike = not problem.rules
         self._kind_of = arrays.kind_of if self.alike else tuple(range(len(arrays.kind_of)))
         self._cuts, self._last = arrays.cuts, arrays.last
@@ -200,71 +186,18 @@ class Search:
         self._sent: list[int] = arrays.sent_bytes.tolist()
         self._power = arrays.power_mw[list(arrays.kind_of)].tolist()
         self._prospects = Prospects(self._cluster, problem.expression_rules)
-        self._opaque = {rule.name for rule in problem.opaque_rules}
-        # the best plans with their keys, in order; of plans that differ in devices of one kind just one
-        self.kept: list[tuple[Key, Pipes]] = []
-        self._shapes: dict[tuple[object, ...], int] = {}
-        self._full = False
-        self.dropped, self.rejected = False, 0
-        self.stop = StopReason.COMPLETE
 
-    def run(self, seeds: Iterable[Pipes] = ()) -> None:
-        """Search until all is known, or what was given is used up."""
-        try:
-            for code in seeds:
-                self.offer(code)
-            self._more(Completed((), Done(), frozenset(), self._bounds.all, (-1, ())))
-        except _Stopped:  # why stands in `stop`; what was found until then stays
-            pass
+    def _search(self) -> None:
+        self._more(Completed((), Done(), frozenset(), self._bounds.all, (-1, ())))
 
-    # Plans
+    def _code(self, form: Pipes) -> Pipes:
+        return form
 
-    def offer(self, code: Pipes) -> None:
-        """Keep a plan if it is valid and among the best."""
-        numbers = self._problem.formulation.numbers(self._problem, code)
-        values = numbers.values(self._problem.ranking)
-        shape = self._shape(code)
-        if shape in self._shapes or self._hopeless(values[: len(self._terms)]):
-            return
-        _, broken = examined(self._problem, code)
-        if broken:
-            if {violation.rule for violation in broken} <= self._opaque:
-                self.rejected += 1
-                if self.rejected > self._most_rejections:
-                    self._end(StopReason.REJECTION_LIMIT)
-            return
-        best = self.kept[0][0] if self.kept else None
-        insort(self.kept, ((values, self._problem.formulation.key(self._problem, code)), code))
-        self._shapes[shape] = sum(1 for _ in islice(copies(code, self._kind_of), self._top))
-        self._trim()
-        if best is None or self.kept[0][0] < best:
-            self._on_better()
+    def _shape(self, form: Pipes) -> Hashable:
+        return tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in form))
 
-    def _shape(self, code: Pipes) -> tuple[object, ...]:
-        """Return what a plan has in common with those that differ in devices of one kind."""
-        return tuple(sorted(tuple(map(self._by_kind, pipe)) for pipe in code))
-
-    def _trim(self) -> None:
-        """Leave out the last plans, if those before stand for enough."""
-        counts = [self._shapes[self._shape(code)] for _, code in self.kept]
-        while sum(counts[:-1]) >= self._top:
-            self.kept.pop()
-            counts.pop()
-            self.dropped = True
-        self._full = sum(counts) >= self._top
-
-    def _hopeless(self, values: tuple[int, ...] | None) -> bool:
-        """Return whether plans with at least these values of the leading terms are not among the best."""
-        if values is None:
-            return True
-        if not self._full or values < self.kept[-1][0][0][: len(values)]:
-            return False
-        self.dropped = True
-        return True
-
-    def _end(self, reason: StopReason) -> None:
-        self.stop = reason
-        raise _Stopped
+    def _copies(self, form: Pipes) -> int:
+        return sum(1 for _ in islice(copies(form, self._kind_of), self._top))
 
     # Branches
 
@@ -296,8 +229,7 @@ class Search:
 
     def _extend(self, plan: Completed, head: Head) -> None:
         """Go on with a pipeline that was begun, in every way."""
-        if self._deadline.passed:
-            self._end(StopReason.TIME_LIMIT)
+        self._obey_deadline()
         left = self._bounds.without(head.state, head.device)
         following: list[tuple[tuple[int, ...], tuple[int, int], Pipe, Begun, Head | None]] = []
         for stop, other, begun in self._chunks(head):

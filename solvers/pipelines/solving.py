@@ -25,9 +25,9 @@ from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ...formulations.terms import Quantity as Q
 from ...formulations.terms import Term
+from ..branch_and_bound import BranchingSolve, Values
 from ..families import Start, best_start
-from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support, TimeIsUpError
-from ..showing import Showing
+from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support, TimeIsUpError
 from .arrays import NEVER, KindArrays, build_arrays, merged
 from .bounds import Bounds
 from .large import Parts, highest, interval_bound
@@ -184,16 +184,8 @@ class Root:
         return not broken and numbers.term(problem.objective.terms[0]) == best.bound
 
 
-class PipelineSolve:
+class PipelineSolve(BranchingSolve[Pipes]):
     """One solve of one problem."""
-
-    def __init__(self, problem: Problem, options: SolveOptions, support: Support) -> None:
-        self._problem, self._options = problem, options
-        self._handling = support.handling(problem)
-        self._deadline = Deadline(options.time_limit_s)
-        self._showing = Showing(self._options)
-        self._bound: int | None = None
-        self._sets = 0
 
     def run(self) -> Claim:
         """Solve."""
@@ -237,11 +229,11 @@ class PipelineSolve:
             arrays,
             bounds,
             deadline=self._deadline,
-            on_better=lambda: self._publish([code for _, code in search.kept]),
+            on_better=lambda: self._publish([kept.form for kept in search.kept]),
         )
         search.run(seeds)
         done = search.stop is StopReason.COMPLETE
-        plans: list[Pipes] = [code for _, code in search.kept]
+        plans = [kept.form for kept in search.kept]
         exhausted = done and not search.dropped
         if search.alike and self._options.top > 1:
             every = chain.from_iterable(copies(code, arrays.kind_of) for code in plans)
@@ -250,38 +242,8 @@ class PipelineSolve:
             plans = plans[: self._options.top]
         return self._claim(plans, search.stop, proven=len(plans) if done else 0, exhausted=exhausted)
 
-    def _publish(self, plans: list[Pipes]) -> None:
-        """Show the best plans so far."""
-        self._showing.offer(lambda: self._claim(plans, StopReason.TIME_LIMIT, proven=0))
-
-    def _claim(self, plans: list[Pipes], stop: StopReason, *, proven: int, exhausted: bool = False) -> Claim:
-        """Return what some valid plans, best first, allow to claim."""
-        problem = self._problem
-        formulation, terms = problem.formulation, problem.objective.terms
-        ranked = sorted(
-            plans,
-            key=lambda code: (
-                formulation.numbers(problem, code).values(problem.ranking),
-                formulation.key(problem, code),
-            ),
-        )
-        values = formulation.numbers(problem, ranked[0]).values(terms) if ranked else None
-        met = values is not None and len(terms) == 1 and values[0] == self._bound
-        status = SolveStatus.OPTIMAL if proven or met else SolveStatus.FEASIBLE
-        if values is None:
-            status = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
-        optimal = status is SolveStatus.OPTIMAL
-        return Claim(
-            status=status,
-            stop=stop,
-            plans=tuple(formulation.plan(problem, code) for code in ranked),
-            values=values,
-            bound=values[0] if optimal and values else self._bound,
-            proven=max(proven, int(optimal)),
-            exhausted=exhausted,
-            handling=self._handling,
-            statistics={"sets": self._sets},
-        )
+    def _met(self, values: Values) -> bool:
+        return len(values) == 1 and values[0] == self._bound
 
 
 _START_SHARE = 0.3
