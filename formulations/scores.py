@@ -27,6 +27,13 @@ class Violation(FileContent):
     message: str
 
 
+def clashes(exclusive: Sequence[frozenset[int]]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of units that exclude each other; `exclusive`: by unit, those that it excludes."""
+    return (
+        (unit, other) for unit, others in enumerate(exclusive) for other in sorted(others) if other > unit
+    )
+
+
 def shared_cores(
     used: Iterable[int], exclusive: Sequence[frozenset[int]], names: Sequence[str]
 ) -> Iterator[Violation]:

@@ -55,39 +55,35 @@ def whole(name: str, text: str) -> Callable[[Any], IntVar]:
     return method
 
 
-class GraphView:
-    """Atoms of rules about plans that put the layers of a graph on units; every method returns an expression.
+class LayerView:
+    """Atoms of rules about plans that put the layers of a network on units, as expressions.
 
     Layers are given by name or index, units by name. What it says are quantities that such formulations call
     by the same names.
 
-    `tables`: the integer tables of the problem, with the names of layers and units.
+    `layers`: the names of the layers, in order; `tables`: the integer tables of the problem.
     """
 
     infos: ClassVar[Mapping[str, QuantityInfo]]
     """The quantities of the formulation."""
 
-    def __init__(self, tables: Any) -> None:
-        self._tables = tables
+    def __init__(self, layers: Sequence[str], tables: Any) -> None:
+        self._layers, self._units, self._tables = tuple(layers), tuple(tables.units), tables
         self._variables = Quantities(self.infos, tables)
 
     @property
     def units(self) -> tuple[str, ...]:
         """Names of the units."""
-        return tuple(self._tables.units)
+        return self._units
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers, in the given order."""
-        return tuple(self._tables.layers)
+        return self._layers
 
     def on(self, layer: LayerRef, unit: str) -> BoolVar:
         """Return "the unit runs the layer"."""
         return self._variables.truth("on", self._layer(layer), self._unit(unit))
-
-    def together(self, layer: LayerRef, other: LayerRef) -> BoolExpr:
-        """Return "both layers are on one unit"."""
-        return any_of(self.on(layer, unit) & self.on(other, unit) for unit in self.units)
 
     def uses(self, unit: str) -> BoolVar:
         """Return "the unit runs at least one layer"."""
@@ -100,16 +96,43 @@ class GraphView:
         return self._variables.number("busy_us", self._unit(unit))
 
     def memory_bytes(self, unit: str) -> IntVar:
-        """Return the bytes of the layers of a unit; 0 when it is not used."""
+        """Return the bytes that a unit needs; 0 when it is not used."""
         return self._variables.number("memory_bytes", self._unit(unit))
+
+    def _unit(self, name: str) -> int:
+        return unit_index(self._units, name)
+
+    def _layer(self, layer: LayerRef) -> int:
+        return layer_index(self._layers, layer)
+
+
+class GraphView(LayerView):
+    """Atoms of rules about plans that put the layers of a graph on units.
+
+    `tables`: the integer tables of the problem, with the names of layers and units.
+    """
+
+    def __init__(self, tables: Any) -> None:
+        super().__init__(tables.layers, tables)
+
+    def together(self, layer: LayerRef, other: LayerRef) -> BoolExpr:
+        """Return "both layers are on one unit"."""
+        return any_of(self.on(layer, unit) & self.on(other, unit) for unit in self.units)
 
     work_us = whole("work_us", "how long all units together are busy, microseconds")
 
-    def _unit(self, name: str) -> int:
-        return unit_index(self.units, name)
 
-    def _layer(self, layer: LayerRef) -> int:
-        return layer_index(self.layers, layer)
+def cut_index(layers: Sequence[str], layer: LayerRef) -> int:
+    """Return which layer is meant, of those after which a chunk can end and another one follow.
+
+    Raises InvalidProblemError: none of them, or the last one.
+    """
+    index = layer_index(layers, layer)
+    if index == len(layers) - 1:
+        raise InvalidProblemError(
+            f"cut_after({layer!r}): no chunk follows the last layer; name an earlier one"
+        )
+    return index
 
 
 class RequestView:
@@ -237,11 +260,7 @@ class DeviceView:
 
     def cut_after(self, layer: LayerRef) -> BoolExpr:
         """Return "some chunk ends right after this layer" (not defined for the last layer)."""
-        index = self._layer(layer)
-        if index == len(self._layers) - 1:
-            raise InvalidProblemError(
-                f"cut_after({layer!r}): no chunk follows the last layer; name an earlier one"
-            )
+        index = cut_index(self._layers, layer)
         return any_of(self.on(index, device) & ~self.on(index + 1, device) for device in self._devices)
 
     def busy_us(self, device: str) -> IntVar:

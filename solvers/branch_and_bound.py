@@ -161,11 +161,8 @@ class BranchingSolve(Generic[CodeT]):
         ranked = sorted(codes, key=order)
         values = formulation.numbers(problem, ranked[0]).values(terms) if ranked else None
         optimal = values is not None and (proven > 0 or self._met(values))
-        status = SolveStatus.OPTIMAL if optimal else SolveStatus.FEASIBLE
-        if values is None:
-            status = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
         return Claim(
-            status=status,
+            status=SolveStatus.of(found=values is not None, proven=optimal, exhausted=exhausted),
             stop=stop,
             plans=tuple(formulation.plan(problem, code) for code in ranked),
             values=values,

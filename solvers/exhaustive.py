@@ -77,7 +77,7 @@ class ExhaustiveBackend:
         done = stop is StopReason.COMPLETE
         values = min(valid)[0][0][: len(problem.objective.terms)] if valid else None
         return Claim(
-            status=_status(done=done, found=bool(plans)),
+            status=SolveStatus.of(found=bool(plans), proven=done, exhausted=done),
             stop=stop,
             plans=plans,
             values=values,
@@ -117,9 +117,3 @@ def _incumbent(
         values=values[: len(problem.objective.terms)],
         handling=handling,
     )
-
-
-def _status(*, done: bool, found: bool) -> SolveStatus:
-    if found:
-        return SolveStatus.OPTIMAL if done else SolveStatus.FEASIBLE
-    return SolveStatus.INFEASIBLE if done else SolveStatus.NO_SOLUTION

@@ -33,6 +33,13 @@ class SolveStatus(StrEnum):
     INFEASIBLE = "infeasible"
     NO_SOLUTION = "no_solution"
 
+    @classmethod
+    def of(cls, *, found: bool, proven: bool, exhausted: bool) -> SolveStatus:
+        """Return the status: whether plans were found, the first is the best, and there are no others."""
+        if found:
+            return cls.OPTIMAL if proven else cls.FEASIBLE
+        return cls.INFEASIBLE if exhausted else cls.NO_SOLUTION
+
 
 class StopReason(StrEnum):
     """Why a backend stopped.

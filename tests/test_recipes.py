@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("formulations", "solvers", "profiler", "executor", "gapless")
 QUANTITIES = "formulations/chunking/quantities.py"
-TOTALS = "formulations/chunking/totals.py"
+TOTALS = "formulations/chunking/encoding.py"
 VIEW = "formulations/chunking/view.py"
 
 TERM = {

@@ -66,7 +66,7 @@ class Chunking(Formulation[Chain, Parts]):
 
     def view(self, problem: Problem) -> PlanView:
         """Return what rules can say."""
-        return PlanView(problem.network, chain_of(problem))
+        return PlanView(problem.network.layer_names, chain_of(problem))
 
     def broken(self, problem: Problem, code: Parts, numbers: PlanNumbers) -> Iterator[Violation]:
         """Yield cuts, conflicts and capacities that a plan breaks."""

@@ -18,6 +18,7 @@ from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, linear, max_of
 from ..limits import limit_rows
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from ..scores import clashes
 from ..terms import Quantity as Q
 from .plans import Parts
 from .service import Part, Service
@@ -104,12 +105,8 @@ class _Columns:
         ]
 
     def _conflicts(self) -> list[BoolExpr]:
-        return [
-            self._sum(self.of[device]) + self._sum(self.of[other]) <= 1
-            for device in self.devices
-            for other in sorted(self.groups.chain.exclusive[device])
-            if other > device
-        ]
+        pairs = clashes(self.groups.chain.exclusive)
+        return [self._sum(self.of[device]) + self._sum(self.of[other]) <= 1 for device, other in pairs]
 
     # What a request takes
 

@@ -25,6 +25,7 @@ from ..expr import BoolExpr, BoolVar, Const, Expr, VariableKey, all_of, any_of, 
 from ..limits import limit_rows
 from ..model import Constraint, Encoded, Model, Structure, Values
 from ..problem import Problem
+from ..scores import clashes
 from ..terms import Quantity as Q
 from ..terms import Term
 from ..weights import Weights
@@ -314,12 +315,7 @@ class OrderEncoding(PartLiterals):
         return [linear((1, self._bytes(part)) for part in self.parts) <= capacity]
 
     def _conflicts(self) -> list[BoolExpr]:
-        return [
-            ~(self._uses(unit) & self._uses(other))
-            for unit in range(self.graph.unit_count)
-            for other in sorted(self.graph.exclusive[unit])
-            if other > unit
-        ]
+        return [~(self._uses(unit) & self._uses(other)) for unit, other in clashes(self.graph.exclusive)]
 
     def _limits(self) -> dict[str, list[BoolExpr]]:
         limits, variables = self.problem.limits, self.problem.formulation.variables(self.problem)

@@ -93,7 +93,7 @@ class AnyPassage(Chunking):
 
     def view(self, problem: Problem) -> PassageView:
         """Return what rules can say."""
-        return PassageView(problem.network, chain_of(problem))
+        return PassageView(problem.network.layer_names, chain_of(problem))
 
     def code(self, problem: Problem, plan: Plan) -> Parts:
         """Return the chunks by index, in order of their layers."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..chain import Chain
 from ..chunking.view import PlanView
 from ..expr import Expr, any_of, count
-from ..network import Network
 from ..terms import Quantity
 from .quantities import QUANTITIES
 
@@ -17,8 +18,10 @@ class PassageView(PlanView):
     its chunks.
     """
 
-    def __init__(self, network: Network, chain: Chain) -> None:
-        super().__init__(network, chain, QUANTITIES)
+    infos = QUANTITIES
+
+    def __init__(self, layers: Sequence[str], chain: Chain) -> None:
+        super().__init__(layers, chain)
         self._pools = tuple(chain.pools.values())
 
     def chunks(self, unit: str | None = None) -> Expr:

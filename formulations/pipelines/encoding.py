@@ -24,6 +24,7 @@ from ..limits import limit_rows
 from ..loads import negated
 from ..model import Constraint, Encoded, Model, Values
 from ..problem import Problem
+from ..scores import clashes
 from ..terms import Quantity as Q
 from ..terms import Term
 from .plans import Pipes, ordered
@@ -129,12 +130,8 @@ class _Arcs:
         ]
 
     def _conflicts(self) -> list[BoolExpr]:
-        return [
-            self._uses(unit) + self._uses(other) <= 1
-            for unit in self.devices
-            for other in sorted(self.cluster.chain.exclusive[unit])
-            if other > unit
-        ]
+        pairs = clashes(self.cluster.chain.exclusive)
+        return [self._uses(unit) + self._uses(other) <= 1 for unit, other in pairs]
 
     # What devices do
 

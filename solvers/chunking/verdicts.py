@@ -87,7 +87,7 @@ def claim_of(
     first = columns[0] if columns else None
     terms = len(problem.objective.terms)
     return Claim(
-        status=_status(found=len(plans), proven=proven, exhausted=exhausted),
+        status=SolveStatus.of(found=bool(plans), proven=proven > 0, exhausted=exhausted),
         stop=stop,
         plans=tuple(plans),
         values=None if first is None else tuple(pool.ranks[:terms, first].tolist()),
@@ -104,12 +104,6 @@ def nothing(handling: Mapping[str, RuleHandling]) -> Claim:
     return Claim(
         status=SolveStatus.INFEASIBLE, stop=StopReason.COMPLETE, exhausted=True, handling=dict(handling)
     )
-
-
-def _status(*, found: int, proven: int, exhausted: bool) -> SolveStatus:
-    if found:
-        return SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
 
 
 def _bound(pool: Pool, first: int | None, checked: int, frontier: tuple[int, ...] | None) -> int | None:

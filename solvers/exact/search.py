@@ -346,7 +346,7 @@ class Search(Generic[CodeT]):
         bound = best[0] if best and settled else self._bound(best)
         given = best is not None and self._seed is not None and self._seed[:terms] <= best[:terms]
         return Claim(
-            status=_status(found=found, settled=settled, exhausted=exhausted),
+            status=SolveStatus.of(found=bool(found), proven=settled, exhausted=exhausted),
             stop=self._stop,
             plans=tuple(self._space.plan(code) for _, code in found),
             values=best[:terms] if best else None,
@@ -388,9 +388,3 @@ class Search(Generic[CodeT]):
         if best is not None and least is not None:
             return int(min(least, best[0]))
         return int(least) if least not in (None, inf) else None
-
-
-def _status(*, found: Sequence[object], settled: bool, exhausted: bool) -> SolveStatus:
-    if found:
-        return SolveStatus.OPTIMAL if settled else SolveStatus.FEASIBLE
-    return SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION

@@ -79,10 +79,8 @@ def judged_claim(
     exhausted = limit is None and stop is StopReason.COMPLETE
     firsts = [key[0] for key in (best, limit) if key]
     chosen = found[: options.top]
-    status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
-    nothing = SolveStatus.INFEASIBLE if exhausted else SolveStatus.NO_SOLUTION
     return Claim(
-        status=status if found else nothing,
+        status=SolveStatus.of(found=bool(found), proven=proven > 0, exhausted=exhausted),
         stop=stop,
         plans=tuple(plan for _, plan in chosen),
         values=None if best is None else best[: len(problem.objective.terms)],
