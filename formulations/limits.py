@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from .errors import InvalidProblemError
-from .expr import BoolExpr, Expr
 from .hardware import Platform
 from .validation import Defects, FileContent
 
@@ -229,15 +228,15 @@ def limits_missed(limits: Limits, numbers: Any) -> list[tuple[str, int, int]]:
 
 def limit_rows(
     limits: Limits,
-    number: Callable[[str], Expr],
-    used: Expr,
-    others: Mapping[str, Callable[[int], BoolExpr | None]] = MappingProxyType({}),
-) -> Iterator[tuple[str, BoolExpr]]:
-    """Yield the filters in use as conditions of a model on integers; the judge rounds alike.
+    number: Callable[[str], Any],
+    used: Any,
+    others: Mapping[str, Callable[[int], Any]] = MappingProxyType({}),
+) -> Iterator[tuple[str, Any]]:
+    """Yield the filters in use as conditions on integers, of a model or of arrays; the judge rounds alike.
 
-    `number`: the variable of a quantity of the plan; `used`: the number of units in use; `others`: from the
-    value of a filter to its condition, where that is another one than its quantity says; None: there is none.
-    Capacities are no conditions here (`capped`).
+    `number`: a quantity of the plan, as expression or array; `used`: the number of units in use; `others`:
+    from the value of a filter to its condition, where that is another one than its quantity says; None: there
+    is none. Capacities are no conditions here (`capped`).
     """
     for name, value in limits.in_use().items():
         row = None

@@ -159,21 +159,8 @@ class _Placed:
 
     def _of_plan(self, variable: Variable) -> ArrayInterval:
         outlook = self._outlook
-        gapness = np.maximum(outlook.period - outlook.least, 0)
-        least = {
-            Quantity.PERIOD: outlook.period,
-            Quantity.GAPNESS: gapness,
-            Quantity.PAPER_GAPNESS: gapness,
-            Quantity.LATENCY: outlook.total,
-            Quantity.BUBBLES: outlook.bubbles,
-            Quantity.PEAK: outlook.memory,
-            Quantity.ENERGY: outlook.energy,
-            Quantity.UNITS: outlook.units,
-            Quantity.HOPS: outlook.units - 1,
-            Quantity.STREAM_LATENCY: outlook.total,
-            Quantity.IN_FLIGHT: outlook.in_flight,
-        }[Quantity(variable.name)]
+        least: Ints = getattr(outlook, variable.name)
         high = 1 if isinstance(variable, BoolVar) else variable.high
         latency = variable.name in (Quantity.LATENCY, Quantity.STREAM_LATENCY)
-        most = np.minimum(outlook.most_total, high) if latency else high
+        most = np.minimum(outlook.most_latency_us, high) if latency else high
         return least, np.where(self._whole, least, most)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ...formulations.limits import Limits
+from ...formulations.chunking.quantities import TERMS
+from ...formulations.limits import Limits, limit_rows
 from ...formulations.terms import Term
 from .ordering import Flags, Ints
 
@@ -16,25 +19,42 @@ from .ordering import Flags, Ints
 class CompletionBounds:
     """The best that the completions of some prefixes can reach, quantity by quantity; arrays of one length.
 
-    For complete plans (of at least two chunks) these are the exact quantities.
-
-    `total`, `most_total`: least and largest latency.
+    What is called like a quantity of plans (`QUANTITIES`) is a lower bound on it. For complete plans (of at
+    least two chunks) these are the exact quantities.
     """
 
-    period: Ints  # least period
+    period_us: Ints
     least: Ints  # largest least busy time
-    total: Ints
-    most_total: Ints
-    bubbles: Ints  # least bubbles
-    memory: Ints  # least peak memory
-    energy: Ints  # least energy
-    units: Ints  # fewest units
+    latency_us: Ints
+    most_latency_us: Ints
+    bubbles_us: Ints
+    peak_bytes: Ints
+    energy_nj: Ints
+    units: Ints
     most_period: Ints  # largest period
 
     @property
+    def hops(self) -> Ints:
+        """Fewest borders: one fewer than units."""
+        return self.units - 1
+
+    @property
+    def gapness_us(self) -> Ints:
+        """Least gapness."""
+        found: Ints = np.maximum(self.period_us - self.least, 0)
+        return found
+
+    paper_gapness_us = gapness_us
+
+    @property
+    def stream_latency_us(self) -> Ints:
+        """Least latency in the stream: nobody waits."""
+        return self.latency_us
+
+    @property
     def in_flight(self) -> Ints:
-        """Fewest requests in flight: nobody waits."""
-        found: Ints = -(-self.total // self.most_period)
+        """Fewest requests in flight."""
+        found: Ints = -(-self.latency_us // self.most_period)
         return found
 
 
@@ -55,62 +75,46 @@ class Ranking:
 
     def keys(self, outlook: CompletionBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""
-        return np.array([_VALUES[term](outlook, self.unit_count) for term in self.terms])
+        return values_of(self.terms, outlook, lambda: self._idle(outlook))
+
+    def _idle(self, outlook: CompletionBounds) -> Ints:
+        whole = self.unit_count * outlook.period_us
+        idle: Ints = np.maximum(-(-1000 * (whole - outlook.most_latency_us) // whole), 0)
+        return idle
 
     def passing(self, outlook: CompletionBounds) -> Flags | None:
         """Return which columns may pass the filters and the device memory; None when all do."""
-        limits, period = self.limits, outlook.period
-        tests: list[Flags] = []
-        if limits.max_period_us is not None:
-            tests.append(period <= limits.max_period_us)
-        if limits.max_latency_us is not None:
-            tests.append(outlook.total <= limits.max_latency_us)
-        if limits.max_stream_latency_us is not None:
-            tests.append(outlook.total <= limits.max_stream_latency_us)
-        if limits.max_in_flight is not None:
-            tests.append(outlook.in_flight <= limits.max_in_flight)
-        if limits.max_energy_nj is not None:
-            tests.append(outlook.energy <= limits.max_energy_nj)
-        if limits.min_balance_permille is not None:
-            tests.append(1000 * outlook.least >= limits.min_balance_permille * period)
-        if limits.max_gapness_us is not None:
-            tests.append(period - outlook.least <= limits.max_gapness_us)
-        if limits.min_utilisation_permille is not None:
-            whole = self.unit_count * period
-            tests.append(1000 * outlook.most_total >= limits.min_utilisation_permille * whole)
-        if limits.max_bubbles_us is not None:
-            tests.append(outlook.bubbles <= limits.max_bubbles_us)
-        if self.device_memory is not None:
-            tests.append(outlook.memory <= self.device_memory)
-        return np.logical_and.reduce(tests) if tests else None
+        period = outlook.period_us
+        others: dict[str, Callable[[int], Flags | None]] = {
+            "min_units": lambda least: None,  # the lattice lets no plan end with fewer
+            "min_balance_permille": lambda least: 1000 * outlook.least >= least * period,
+            "min_utilisation_permille": lambda least: (
+                1000 * outlook.most_latency_us >= least * self.unit_count * period
+            ),
+        }
+        return passing(self.limits, outlook, self.device_memory, others)
 
     def needs(self, *terms: str) -> bool:
         """Return whether one of these terms orders plans."""
         return any(term in self.terms for term in terms)
 
 
-def _gapness(outlook: CompletionBounds, _: int) -> Ints:
-    gapness: Ints = np.maximum(outlook.period - outlook.least, 0)
-    return gapness
+def values_of(terms: Sequence[str], bounds: Any, idle: Callable[[], Ints]) -> Ints:
+    """Return the values of terms by bounds that have the names of quantities, and of the idle share."""
+    return np.array([idle() if term == Term.IDLE else getattr(bounds, TERMS[term].field) for term in terms])
 
 
-def _idle(outlook: CompletionBounds, units: int) -> Ints:
-    whole = units * outlook.period
-    idle: Ints = np.maximum(-(-1000 * (whole - outlook.most_total) // whole), 0)
-    return idle
+def passing(
+    limits: Limits,
+    bounds: Any,
+    device_memory: int | None,
+    others: Mapping[str, Callable[[int], Flags | None]],
+) -> Flags | None:
+    """Return which plans may pass filters and the device memory by such bounds; None when all do.
 
-
-_VALUES: dict[str, Callable[[CompletionBounds, int], Ints]] = {
-    Term.PERIOD: lambda outlook, _: outlook.period,
-    Term.GAPNESS: _gapness,
-    Term.PAPER_GAPNESS: _gapness,
-    Term.LATENCY: lambda outlook, _: outlook.total,
-    Term.BUBBLES: lambda outlook, _: outlook.bubbles,
-    Term.PEAK_MEMORY: lambda outlook, _: outlook.memory,
-    Term.IDLE: _idle,
-    Term.ENERGY: lambda outlook, _: outlook.energy,
-    Term.UNITS: lambda outlook, _: outlook.units,
-    Term.HOPS: lambda outlook, _: outlook.units - 1,
-    Term.STREAM_LATENCY: lambda outlook, _: outlook.total,
-    Term.IN_FLIGHT: lambda outlook, _: outlook.in_flight,
-}
+    `others`: filters on what the bounds have no quantity of, as for `limit_rows`.
+    """
+    tests = [row for _, row in limit_rows(limits, partial(getattr, bounds), bounds.units, others)]
+    if device_memory is not None:
+        tests.append(bounds.peak_bytes <= device_memory)
+    return np.logical_and.reduce(tests) if tests else None

@@ -165,13 +165,13 @@ class GraphSearch:
     def _exact(self, plans: Ints) -> CompletionBounds:
         period, total = plans[MOST], plans[TOTAL]
         return CompletionBounds(
-            period=period,
+            period_us=period,
             least=plans[LEAST],
-            total=total,
-            most_total=total,
-            bubbles=plans[DEPTH] * period - total,
-            memory=plans[MEMORY],
-            energy=plans[DRAIN] + self.idle_mw * period,
+            latency_us=total,
+            most_latency_us=total,
+            bubbles_us=plans[DEPTH] * period - total,
+            peak_bytes=plans[MEMORY],
+            energy_nj=plans[DRAIN] + self.idle_mw * period,
             units=plans[DEPTH],
             most_period=period,
         )
@@ -203,13 +203,13 @@ class GraphSearch:
         if most_of is not None:
             most_total = total + np.minimum(most_of[state], (self._most_chunks - depth) * period)
         return CompletionBounds(
-            period=period,
+            period_us=period,
             least=nodes[LEAST] if least_of is None else np.minimum(nodes[LEAST], least_of[state]),
-            total=total if total_of is None else total + total_of[state],
-            most_total=most_total,
-            bubbles=total if bubbles_of is None else depth * period - total + bubbles_of[state],
-            memory=nodes[MEMORY] if memory_of is None else nodes[MEMORY] + memory_of[state],
-            energy=nodes[DRAIN] + self.idle_mw * period + (0 if drain_of is None else drain_of[state]),
+            latency_us=total if total_of is None else total + total_of[state],
+            most_latency_us=most_total,
+            bubbles_us=total if bubbles_of is None else depth * period - total + bubbles_of[state],
+            peak_bytes=nodes[MEMORY] if memory_of is None else nodes[MEMORY] + memory_of[state],
+            energy_nj=nodes[DRAIN] + self.idle_mw * period + (0 if drain_of is None else drain_of[state]),
             units=depth if units_of is None else depth + units_of[state],
             most_period=np.where(complete(nodes), period, self._longest_us),
         )

@@ -12,6 +12,7 @@ import numpy as np
 from ...formulations.limits import Limits
 from ...formulations.terms import Term
 from ..chunking.ordering import Flags, Ints
+from ..chunking.ranking import passing, values_of
 from .table import Floats, Table
 
 _SAFE = 1 - 1e-12
@@ -48,29 +49,45 @@ class Needs:
 class Bounds:
     """The best that plans can reach, quantity by quantity; arrays of one length, exact for whole plans.
 
-    Attributes
-    ----------
-    period, latency, hops, units, resources, memory, energy, bubbles
-        Least values.
-    least
-        Largest least load of the resources in use.
-    most_latency
-        Largest latency.
-    lonely
-        Whether it is a whole plan on one resource of several; None: none of them is whole.
+    What is called like a quantity of plans (`QUANTITIES`) is a lower bound on it.
     """
 
-    period: Ints
-    latency: Ints
+    period_us: Ints
+    latency_us: Ints
     hops: Ints
     units: Ints
     resources: Ints
-    memory: Ints
-    energy: Ints
-    bubbles: Ints
-    least: Ints
-    most_latency: Ints
+    peak_bytes: Ints
+    energy_nj: Ints
+    bubbles_us: Ints
+    least: Ints  # largest least load of the resources in use
+    most_latency_us: Ints
     lonely: Flags | None = None
+    """Whether it is a whole plan on one resource of several; None: none of them is whole."""
+
+    @property
+    def paper_gapness_us(self) -> Ints:
+        """Least gapness, where a plan on one resource has none."""
+        found: Ints = np.maximum(self.period_us - self.least, 0)
+        return found
+
+    @property
+    def gapness_us(self) -> Ints:
+        """Least gapness."""
+        found = self.paper_gapness_us
+        return found if self.lonely is None else np.where(self.lonely, self.period_us, found)
+
+    @property
+    def stream_latency_us(self) -> Ints:
+        """Least latency in the stream: nobody waits."""
+        return self.latency_us
+
+    @property
+    def in_flight(self) -> Ints:
+        """Requests in flight where none waits; of begun plans: two if there are two resources."""
+        whole = self.lonely is not None
+        found: Ints = -(-self.latency_us // self.period_us) if whole else np.minimum(self.resources, 2)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,16 +245,16 @@ class Outlook:
             drain = (self.extra_mw @ loads) + ahead[0].astype(np.int64) + self.idle_mw * period
             energy = np.maximum(worth, drain)
         return Bounds(
-            period=period,
-            latency=latency,
+            period_us=period,
+            latency_us=latency,
             hops=hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
             resources=self.table.in_use(state.mask).sum(axis=0),
-            memory=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
-            energy=energy,
-            bubbles=bubbles,
+            peak_bytes=state.bytes.sum(axis=0) + (self._rest_bytes[at] if needs.memory else 0),
+            energy_nj=energy,
+            bubbles_us=bubbles,
             least=least,
-            most_latency=most_latency,
+            most_latency_us=most_latency,
         )
 
     def exact(self, state: State) -> Bounds:
@@ -247,16 +264,16 @@ class Outlook:
         used = self.table.in_use(state.mask)
         resources = used.sum(axis=0)
         return Bounds(
-            period=period,
-            latency=total,
+            period_us=period,
+            latency_us=total,
             hops=state.hops,
             units=np.bitwise_count(state.mask).astype(np.int64),
             resources=resources,
-            memory=state.bytes.sum(axis=0),
-            energy=self.extra_mw @ state.loads + self.idle_mw * period,
-            bubbles=resources * period - total,
+            peak_bytes=state.bytes.sum(axis=0),
+            energy_nj=self.extra_mw @ state.loads + self.idle_mw * period,
+            bubbles_us=resources * period - total,
             least=np.where(used, loads, period).min(axis=0),
-            most_latency=total,
+            most_latency_us=total,
             lonely=(resources == 1) & (len(self.table.chain.pools) > 1),
         )
 
@@ -276,33 +293,24 @@ class Ranking:
 
     def keys(self, bounds: Bounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][plan]."""
-        return np.array([_VALUES[term](bounds, self.resources) for term in self.terms])
+        return values_of(self.terms, bounds, lambda: self._idle(bounds))
+
+    def _idle(self, bounds: Bounds) -> Ints:
+        whole = np.maximum(self.resources * bounds.period_us, 1)
+        return np.maximum(-(-1000 * (whole - bounds.most_latency_us) // whole), 0)
 
     def passing(self, bounds: Bounds) -> Flags | None:
         """Return which plans may pass the filters and the device memory; None when all do."""
-        limits, period = self.limits, bounds.period
-        tests: list[Flags] = []
-        at_most = (
-            (period, limits.max_period_us),
-            (bounds.latency, limits.max_latency_us),
-            (bounds.latency, limits.max_stream_latency_us),
-            (bounds.energy, limits.max_energy_nj),
-            (bounds.units, limits.max_units),
-            (bounds.hops, limits.max_hops),
-            (bounds.bubbles, limits.max_bubbles_us),
-            (bounds.memory, self.device_memory),
-            (_gapness(bounds, 0), limits.max_gapness_us),
-        )
-        tests += [values <= most for values, most in at_most if most is not None]
-        if limits.min_balance_permille is not None:
-            tests.append(1000 * (period - _gapness(bounds, 0)) >= limits.min_balance_permille * period)
-        if limits.min_utilisation_permille is not None:
-            tests.append(1000 - _idle(bounds, self.resources) >= limits.min_utilisation_permille)
-        if limits.min_units is not None and bounds.lonely is not None:
-            tests.append(bounds.units >= limits.min_units)
-        if limits.max_in_flight is not None and bounds.lonely is not None:
-            tests.append(bounds.latency <= min(limits.max_in_flight, self.resources) * period)
-        return np.logical_and.reduce(tests) if tests else None
+        period, whole = bounds.period_us, bounds.lonely is not None
+        others: dict[str, Callable[[int], Flags | None]] = {
+            "min_units": lambda least: bounds.units >= least if whole else None,
+            "min_balance_permille": lambda least: 1000 * (period - bounds.gapness_us) >= least * period,
+            "min_utilisation_permille": lambda least: 1000 - self._idle(bounds) >= least,
+            "max_in_flight": lambda most: (
+                bounds.latency_us <= min(most, self.resources) * period if whole else None
+            ),
+        }
+        return passing(self.limits, bounds, self.device_memory, others)
 
 
 def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs:
@@ -320,44 +328,6 @@ def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs
         idle=asked(Term.IDLE, "latency_us") or limits.min_utilisation_permille is not None,
         memory=memory,
     )
-
-
-def _paper_gapness(bounds: Bounds, _: int) -> Ints:
-    found: Ints = np.maximum(bounds.period - bounds.least, 0)
-    return found
-
-
-def _gapness(bounds: Bounds, _: int) -> Ints:
-    found = np.maximum(bounds.period - bounds.least, 0)
-    return found if bounds.lonely is None else np.where(bounds.lonely, bounds.period, found)
-
-
-def _idle(bounds: Bounds, resources: int) -> Ints:
-    whole = np.maximum(resources * bounds.period, 1)
-    return np.maximum(-(-1000 * (whole - bounds.most_latency) // whole), 0)
-
-
-def _fewest_in_flight(bounds: Bounds, _: int) -> Ints:
-    """Return requests in flight where none waits; of begun plans: two if there are two resources."""
-    whole = bounds.lonely is not None
-    found: Ints = -(-bounds.latency // bounds.period) if whole else np.minimum(bounds.resources, 2)
-    return found
-
-
-_VALUES: dict[str, Callable[[Bounds, int], Ints]] = {
-    Term.PERIOD: lambda bounds, _: bounds.period,
-    Term.GAPNESS: _gapness,
-    Term.PAPER_GAPNESS: _paper_gapness,
-    Term.LATENCY: lambda bounds, _: bounds.latency,
-    Term.BUBBLES: lambda bounds, _: bounds.bubbles,
-    Term.PEAK_MEMORY: lambda bounds, _: bounds.memory,
-    Term.IDLE: _idle,
-    Term.ENERGY: lambda bounds, _: bounds.energy,
-    Term.UNITS: lambda bounds, _: bounds.units,
-    Term.HOPS: lambda bounds, _: bounds.hops,
-    Term.STREAM_LATENCY: lambda bounds, _: bounds.latency,
-    Term.IN_FLIGHT: _fewest_in_flight,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -487,24 +487,11 @@ class _Placed:
 
     def _of_plan(self, name: str, high: int) -> ArrayInterval:
         bounds = self._bounds
-        gapness = paper = np.maximum(bounds.period - bounds.least, 0)
-        if bounds.lonely is not None:
-            gapness = np.where(bounds.lonely, bounds.period, paper)
-        least = {
-            Quantity.PERIOD: bounds.period,
-            Quantity.GAPNESS: gapness,
-            Quantity.PAPER_GAPNESS: paper,
-            Quantity.LATENCY: bounds.latency,
-            Quantity.BUBBLES: bounds.bubbles,
-            Quantity.PEAK: bounds.memory,
-            Quantity.ENERGY: bounds.energy,
-            Quantity.UNITS: bounds.units,
-            Quantity.HOPS: bounds.hops,
-        }[Quantity(name)]
+        least: Ints = getattr(bounds, name)
         if self._whole:
             return least, least
         most = self._constant(high)
-        return least, np.minimum(bounds.most_latency, high) if name == Quantity.LATENCY else most
+        return least, np.minimum(bounds.most_latency_us, high) if name == Quantity.LATENCY else most
 
     def _constant(self, value: int) -> Ints:
         return np.full(len(self._labels), value, dtype=np.int64)
