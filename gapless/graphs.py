@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from .api.branching import Branching, branching
+from .api.graphs import latency_graph, layer_graph, with_parts, with_side_by_side
 from .api.groups import chunks_over_graph
 from .api.layer_orders import OrderResult, compare_layer_orders, with_layer_order
-from .api.partitions import layer_graph, with_parts
-from .api.side_by_side import latency_graph, with_side_by_side
 
 __all__ = [
     "Branching",

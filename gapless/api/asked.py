@@ -23,6 +23,7 @@ from ..formulations.workload import Execution, RequestOrder, Workload
 from ..profiler.platforms.catalog import is_shipped_name
 from ..question.question import About, Question, asked_fields
 from ..solvers.registry import get_backends
+from .graphs import Segments, with_side_by_side
 from .models import is_code
 from .problems import (
     load_problem,
@@ -33,7 +34,6 @@ from .problems import (
     with_pipelines,
     with_states,
 )
-from .side_by_side import Segments, with_side_by_side
 
 if TYPE_CHECKING:
     from ..executor.model import Model

@@ -22,7 +22,7 @@ from ..profiler.profile import Method
 from ..profiler.sampling import Effort
 from ..profiler.tiles import measure_tiles
 from .clusters import cluster_named, cluster_problem
-from .problems import refuse_rules
+from .problems import pipelines_of
 
 if TYPE_CHECKING:
     from ..executor.engine import Engine
@@ -138,12 +138,7 @@ def with_groups(
     InvalidInputError
         The problem is of another kind or another network, has rules, or the model is not in pieces.
     """
-    own = problem.data if isinstance(problem.data, Pipelines) else None
-    if problem.data is not None and own is None:
-        raise InvalidInputError(
-            f"groups are of one network; {problem.formulation.label} are about something else"
-        )
-    refuse_rules(problem, "groups")
+    own = pipelines_of(problem, "groups")
     if problem.network.layer_names != model.network.layer_names:
         raise InvalidInputError(
             f"the problem is about other layers than the pieces of {model.network.name!r}: open the model "

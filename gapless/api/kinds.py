@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..formulations.cluster_platform import ClusterPlatform
-from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.problem import Problem
 from ..solvers.protocol import SolveOptions
 from ..solvers.result import SolveResult
@@ -17,7 +15,7 @@ from ..solvers.session import solve
 from .clusters import cluster_named, cluster_problem
 from .groups import chunks_over_graph, group_problem
 from .models import open_model
-from .planning import default_backend
+from .planning import Way, default_backend, each_way
 
 if TYPE_CHECKING:
     from .models import Shapes
@@ -34,17 +32,15 @@ _GRANULARITY = {"one": "layer", "many": "layer", "groups": "piece", "graph": "pi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindResult:
+class KindResult(Way):
     """The best plan of one kind.
 
     Attributes
     ----------
     kind
         One of `KINDS`.
-    problem
-        What was asked; None where there is no such problem.
-    result
-        The answer; None where there is none.
+    problem, result
+        What was asked, and the answer; None where there is none.
     failure
         Why there is none; else empty.
     seconds
@@ -52,10 +48,6 @@ class KindResult:
     """
 
     kind: str
-    problem: Problem | None = None
-    result: SolveResult | None = None
-    failure: str = ""
-    seconds: float = 0.0
 
     @property
     def throughput(self) -> float | None:
@@ -108,33 +100,24 @@ def compare_kinds(
     >>> one.kind, groups.kind, one.throughput < groups.throughput
     ('one', 'groups', False)
     """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown or not kinds:
-        name = f"{unknown[0]!r} is no kind of plan" if unknown else "no kind of plan is named"
-        raise InvalidInputError(f"{name}; there are {', '.join(KINDS)}")
     cluster = cluster_named(platform, devices)
     opened = {
         granularity: open_model(model, shapes=shapes, granularity=granularity)
-        for granularity in dict.fromkeys(_GRANULARITY[kind] for kind in kinds)
+        for granularity in dict.fromkeys(_GRANULARITY[kind] for kind in kinds if kind in KINDS)
     }
-    found = []
-    for kind in kinds:
-        if on_kind is not None:
-            on_kind(kind)
-        started = time.monotonic()
-        try:
-            divided = opened[_GRANULARITY[kind]]
-            if kind in ("one", "many"):
-                problem = cluster_problem(divided, cluster, pipelines=kind, batch=batch)
-            else:
-                problem = group_problem(divided, cluster, batch=batch)
-            if kind == "graph":
-                problem = chunks_over_graph(problem, divided, time_limit_s=options.time_limit_s)
-            result = solve(problem, default_backend(problem), options)
-        except (InvalidInputError, BackendError) as error:
-            found.append(KindResult(kind=kind, failure=str(error)))
+
+    def planned(kind: str) -> tuple[Problem, SolveResult]:
+        divided = opened[_GRANULARITY[kind]]
+        if kind in ("one", "many"):
+            problem = cluster_problem(divided, cluster, pipelines=kind, batch=batch)
         else:
-            found.append(
-                KindResult(kind=kind, problem=problem, result=result, seconds=time.monotonic() - started)
-            )
-    return tuple(found)
+            problem = group_problem(divided, cluster, batch=batch)
+        if kind == "graph":
+            problem = chunks_over_graph(problem, divided, time_limit_s=options.time_limit_s)
+        return problem, solve(problem, default_backend(problem), options)
+
+    found = each_way(kinds, KINDS, "kind of plan", planned, on_kind)
+    return tuple(
+        KindResult(kind=kind, problem=w.problem, result=w.result, failure=w.failure, seconds=w.seconds)
+        for kind, w in found
+    )

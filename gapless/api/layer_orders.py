@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..formulations.cluster import Pipelines
-from ..formulations.errors import BackendError, InvalidInputError
+from ..formulations.errors import InvalidInputError
 from ..formulations.judge import score
 from ..formulations.limits import Limits
 from ..formulations.objective import Objective
@@ -19,9 +18,9 @@ from ..solvers.best_order import best_order
 from ..solvers.protocol import SolveOptions, SolveStatus
 from ..solvers.result import SolveResult
 from ..solvers.session import solve
-from .partitions import with_parts
-from .planning import able_backends, default_backend
-from .problems import refuse_rules
+from .graphs import with_parts
+from .planning import Way, able_backends, default_backend, each_way
+from .problems import pipelines_of
 
 LAYER_ORDERS = ("fixed", "best", "free")
 """What plans cut: the given order of the layers, one that was chosen, or the graph itself (convex parts)."""
@@ -67,11 +66,7 @@ def with_layer_order(problem: Problem, order: str = "best", *, time_limit_s: flo
         return problem
     if order == "free":
         return with_parts(problem)
-    if problem.data is not None and not isinstance(problem.data, Pipelines):
-        raise InvalidInputError(
-            f"an order of layers is about one network; {problem.formulation.label} are about something else"
-        )
-    refuse_rules(problem, "chunks of another order")
+    pipelines_of(problem, "chunks of another order")
     if order != "best":
         return _in_order(problem, parse_order(order, problem.network))
     return _best(problem, SolveOptions(time_limit_s=time_limit_s))
@@ -117,17 +112,15 @@ def _in_order(problem: Problem, order: tuple[int, ...]) -> Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderResult:
+class OrderResult(Way):
     """The best plan with one order of the layers, or with the order free.
 
     Attributes
     ----------
     order
         One of `LAYER_ORDERS`.
-    problem
-        What was asked; None where there is no such problem.
-    result
-        The answer; None where there is none.
+    problem, result
+        What was asked, and the answer; None where there is none.
     failure
         Why there is none; else empty.
     seconds
@@ -139,17 +132,8 @@ class OrderResult:
     """
 
     order: str
-    problem: Problem | None = None
-    result: SolveResult | None = None
-    failure: str = ""
-    seconds: float = 0.0
     chunks_us: int | None = None
     parts_us: int | None = None
-
-    @property
-    def plan(self) -> Plan | None:
-        """The best plan, or None."""
-        return None if self.result is None else self.result.plan
 
 
 def compare_layer_orders(
@@ -197,33 +181,20 @@ def compare_layer_orders(
     >>> fixed.chunks_us == best.chunks_us
     True
     """
-    unknown = [order for order in orders if order not in LAYER_ORDERS]
-    if unknown or not orders:
-        name = f"{unknown[0]!r} is no order of layers" if unknown else "no order of layers is named"
-        raise InvalidInputError(f"{name}; there are {', '.join(LAYER_ORDERS)}")
+
+    def planned(order: str) -> tuple[Problem, SolveResult]:
+        asked = with_layer_order(problem, order)
+        return asked, _most_proven(asked, backend, options)
+
     found = []
-    for order in orders:
-        if on_order is not None:
-            on_order(order)
-        started = time.monotonic()
-        try:
-            asked = with_layer_order(problem, order)
-            result = _most_proven(asked, backend, options)
-        except (InvalidInputError, BackendError) as error:
-            found.append(OrderResult(order=order, failure=str(error)))
-            continue
-        took = time.monotonic() - started
-        periods = (None, None) if result.plan is None else _periods(problem, asked, result.plan)
-        found.append(
-            OrderResult(
-                order=order,
-                problem=asked,
-                result=result,
-                seconds=took,
-                chunks_us=periods[0],
-                parts_us=periods[1],
-            )
+    for order, way in each_way(orders, LAYER_ORDERS, "order of layers", planned, on_order):
+        made = OrderResult(
+            order=order, problem=way.problem, result=way.result, failure=way.failure, seconds=way.seconds
         )
+        if made.problem is not None and made.plan is not None:
+            chunks_us, parts_us = _periods(problem, made.problem, made.plan)
+            made = replace(made, chunks_us=chunks_us, parts_us=parts_us)
+        found.append(made)
     return tuple(found)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.limits import Limits
 from ..formulations.objective import Objective
+from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
 from ..question.question import Question
@@ -50,10 +52,52 @@ def default_backend(problem: Problem) -> str:
     return next(able_backends(problem), default_backends(problem).names[0])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """What came of planning in one way, of several that are compared."""
+
+    problem: Problem | None = None  # what was asked; None where there is no such problem
+    result: SolveResult | None = None  # the answer; None where there is none
+    failure: str = ""  # why there is none; else empty
+    seconds: float = 0.0  # how long it took, with making the problem
+
+    @property
+    def plan(self) -> Plan | None:
+        """The best plan, or None."""
+        return None if self.result is None else self.result.plan
+
+
 def able_backends(problem: Problem) -> Iterator[str]:
     """Yield those of the usual backends that can solve a problem here."""
     workers = map(get_backend, default_backends(problem).names)
     return (w.name for w in workers if w.capabilities.support(problem) is not None and w.availability().ok)
+
+
+def each_way(
+    ways: Sequence[str],
+    known: Collection[str],
+    what: str,
+    plan: Callable[[str], tuple[Problem, SolveResult]],
+    tell: Callable[[str], None] | None,
+) -> Iterator[tuple[str, Way]]:
+    """Yield what comes of planning in each of some ways; `tell`: called with each before it is planned.
+
+    Raises InvalidInputError: none is named, or one that is not `known`; `what`: what they are.
+    """
+    unknown = [way for way in ways if way not in known]
+    if unknown or not ways:
+        name = f"{unknown[0]!r} is no {what}" if unknown else f"no {what} is named"
+        raise InvalidInputError(f"{name}; there are {', '.join(known)}")
+    for way in ways:
+        if tell is not None:
+            tell(way)
+        started = time.monotonic()
+        try:
+            problem, result = plan(way)
+        except (InvalidInputError, BackendError) as error:
+            yield way, Way(failure=str(error))
+        else:
+            yield way, Way(problem=problem, result=result, seconds=time.monotonic() - started)
 
 
 class Watch(Protocol):

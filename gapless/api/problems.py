@@ -248,13 +248,7 @@ def with_pipelines(
     >>> str(result.plan), result.candidates[0].score.throughput
     ('pipeline 1: 0-1 cpu; pipeline 2: 0-1 gpu', 277.77777777777777)
     """
-    own = problem.data if isinstance(problem.data, Pipelines) else None
-    if problem.data is not None and own is None:
-        raise InvalidInputError(
-            f"pipelines are of one network; {problem.formulation.label} are about something else"
-        )
-    if own is None:
-        refuse_rules(problem, "pipelines")
+    own = pipelines_of(problem, "pipelines", of_pipelines=True)
     if isinstance(pipelines, Pipelines):
         data = pipelines
     else:
@@ -394,14 +388,24 @@ def once_because(problem: Problem) -> str | None:
     return None
 
 
-def refuse_rules(problem: Problem, plans: str) -> None:
-    """Refuse rules of a problem whose plans become others."""
-    if problem.rules:
+def pipelines_of(problem: Problem, plans: str, *, of_pipelines: bool = False) -> Pipelines | None:
+    """Return the pipelines of a problem of one network whose plans become others; None: it has chunks alone.
+
+    `plans`: what these will be; `of_pipelines`: those of pipelines, whose rules stay where it has some.
+    Raises InvalidInputError: it is about something else, or has rules, which are about other plans.
+    """
+    own = problem.data if isinstance(problem.data, Pipelines) else None
+    if problem.data is not None and own is None:
+        raise InvalidInputError(
+            f"{plans} are of one network; {problem.formulation.label} are about something else"
+        )
+    if problem.rules and not (of_pipelines and own is not None):
         names = ", ".join(repr(rule.name) for rule in problem.rules)
         raise InvalidInputError(
             f"{plans} are plans of another shape, and the rules of the problem are not about them: {names}; "
             "write the problem without rules and give them again"
         )
+    return own
 
 
 def _no_such_problem(name: str) -> str:

@@ -60,15 +60,14 @@ from .execution import (
     resolve_model,
     take_profile,
 )
+from .graphs import with_parts, with_side_by_side
 from .groups import check_in_pieces, groupable, parse_groups, tables_of_groups
 from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .layer_orders import check_order_word, with_layer_order
 from .models import open_model
-from .partitions import with_parts
 from .problems import states_of, with_pipelines, with_states
 from .rounds import LoopStop
 from .samples import named_with
-from .side_by_side import with_side_by_side
 from .trade_offs import measured_front, parse_terms
 from .tuned import Tuned
 

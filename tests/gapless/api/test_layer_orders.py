@@ -113,7 +113,7 @@ def test_what_has_no_other_order_is_refused() -> None:
         (problem.with_rules(rule), "best", "rules of the problem"),
         (gapless.graphs.with_parts(problem), "best", "about something else"),
         (gapless.table_problem({"a": [1], "b": [1]}, ["cpu"]), "best", "does not say which layer reads"),
-        (gapless.load_workload("squeezenet", platform="kirin990"), "best", "about one network"),
+        (gapless.load_workload("squeezenet", platform="kirin990"), "best", "are of one network"),
     ]
     for given, order, words in cases:
         with pytest.raises(InvalidInputError, match=words):
