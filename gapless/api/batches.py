@@ -31,19 +31,12 @@ COMPARABLE = ("makespan", "period", "work", "peak_memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchChoice:
-    """One choice of sizes, and what can be planned with it.
+    """One choice of sizes, and what can be planned with it."""
 
-    Attributes
-    ----------
-    workload
-        Its requests, as for `load_workload`.
-    problem, result
-        The problem with these requests, and the answer to it.
-    """
-
-    workload: str
+    workload: str  # its requests, as for `load_workload`
     problem: Problem
     result: SolveResult
+    """The problem with these requests, and the answer to it."""
 
     @property
     def key(self) -> tuple[float, ...]:

@@ -133,19 +133,12 @@ def predict_costs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionJudged:
-    """Predicted costs beside measured ones, and what the difference does to plans.
+    """Predicted costs beside measured ones, and what the difference does to plans."""
 
-    Attributes
-    ----------
-    units
-        Errors of the times, by unit.
-    planned_on_predicted, planned_on_measured
-        What the best plan by each costs by the measured costs: the first term of the objective.
-    """
-
-    units: tuple[UnitError, ...]
+    units: tuple[UnitError, ...]  # errors of the times, by unit
     planned_on_predicted: int
     planned_on_measured: int
+    """What the best plan by each costs by the measured costs: the first term of the objective."""
 
     @property
     def loss(self) -> float:

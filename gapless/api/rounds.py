@@ -41,24 +41,17 @@ class LoopStop(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round.
-
-    Attributes
-    ----------
-    corrections
-        What the costs were multiplied with before its plans were made; None in the first round, and where
-        who slows whom was learned instead.
-    lessons
-        That, or None.
-    result
-        What was measured: its plans, and in a later round the best so far once more.
-    """
+    """One round."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     corrections: Corrections | None
+    """What the costs were multiplied with before its plans were made; None in the first round, and where who
+    slows whom was learned instead."""
     result: TuningResult
+    """What was measured: its plans, and in a later round the best so far once more."""
     lessons: Lessons | None = None
+    """What was learned of who slows whom before its plans were made; None where that was not asked."""
 
     @property
     def unit_factors(self) -> tuple[float, ...]:
@@ -77,23 +70,16 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """The most promising plan that was not measured, after the last round.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    predicted_us
-        Its period by what was learned from all rounds.
-    best_us
-        That of the best plan, by the same; of a baseline, as measured.
-    """
+    """The most promising plan that was not measured, after the last round."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     plan: Plan
+    """The plan."""
     predicted_us: int
+    """Its period by what was learned from all rounds."""
     best_us: int
+    """That of the best plan, by the same; of a baseline, as measured."""
 
     @property
     def better(self) -> bool:
@@ -103,23 +89,16 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """All rounds of a closed loop.
-
-    Attributes
-    ----------
-    rounds
-        At least one.
-    stop
-        Why it ended.
-    outlook
-        What could be measured next; None where there is nothing, or it was cut off before that was known.
-    """
+    """All rounds of a closed loop."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     rounds: tuple[Round, ...]
+    """At least one."""
     stop: LoopStop
+    """Why it ended."""
     outlook: Outlook | None = None
+    """What could be measured next; None where there is nothing, or it was cut off before that was known."""
 
     @property
     def answer(self) -> TuningResult:

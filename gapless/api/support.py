@@ -39,94 +39,53 @@ _MOST_PLACEMENTS = 10**15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSupport:
-    """One operator.
+    """One operator."""
 
-    Attributes
-    ----------
-    name
-        As in the file.
-    operator
-        In words: "Conv[kernel=3]".
-    units
-        Names of the units that can run it.
-    """
-
-    name: str
-    operator: str
-    units: tuple[str, ...]
+    name: str  # as in the file
+    operator: str  # in words: "Conv[kernel=3]"
+    units: tuple[str, ...]  # names of the units that can run it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSupport:
-    """One section.
-
-    Attributes
-    ----------
-    start, stop
-        Its layers [start, stop).
-    operators
-        Names of its operators.
-    units
-        Names of the units that can run all of them.
-    """
+    """One section."""
 
     start: int
     stop: int
-    operators: tuple[str, ...]
-    units: tuple[str, ...]
+    """Its layers [start, stop)."""
+    operators: tuple[str, ...]  # names of its operators
+    units: tuple[str, ...]  # names of the units that can run all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSupport:
-    """One chunk: a session for each unit that can run it.
-
-    Attributes
-    ----------
-    start, stop
-        Its sections [start, stop).
-    units
-        Names of these units.
-    bytes
-        Weights and tensors of one session.
-    """
+    """One chunk: a session for each unit that can run it."""
 
     start: int
     stop: int
-    units: tuple[str, ...]
-    bytes: int
+    """Its sections [start, stop)."""
+    units: tuple[str, ...]  # names of these units
+    bytes: int  # weights and tensors of one session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSupport:
-    """Who can run what of a model.
-
-    Attributes
-    ----------
-    network, platform, units
-        Names.
-    operators, sections, chunks
-        In order: of the file, and of the layers.
-    placements
-        Number of ways to give each operator a unit; None: more than 10^15.
-    file_order_sections, file_order_chunks
-        How many there would be if neighbours were those in the file, as in MNN and Mace.
-    session_bytes
-        What a session for each chunk and unit needs, all together.
-    loaded
-        The sessions that are worth being loaded; None: times are not known.
-    """
+    """Who can run what of a model."""
 
     network: str
     platform: str
     units: tuple[str, ...]
+    """Names."""
     operators: tuple[OperatorSupport, ...]
     sections: tuple[SectionSupport, ...]
     chunks: tuple[ChunkSupport, ...]
-    placements: int | None
+    """In order: of the file, and of the layers."""
+    placements: int | None  # number of ways to give each operator a unit; None: more than 10^15
     file_order_sections: int
     file_order_chunks: int
-    session_bytes: int
-    loaded: Loaded | None
+    """How many there would be if neighbours were those in the file, as in MNN and Mace."""
+    session_bytes: int  # what a session for each chunk and unit needs, all together
+    loaded: Loaded | None  # the sessions that are worth being loaded; None: times are not known
 
 
 def model_support(

@@ -25,43 +25,23 @@ ENVIRONMENT = "gapless-env"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that a board needs.
+    """One thing that a board needs."""
 
-    Attributes
-    ----------
-    what
-        Its name.
-    ok
-        Whether it is there.
-    found
-        What was found.
-    cure
-        Commands that install it, or what else to do, one a line; empty where nothing is missing.
-    """
-
-    what: str
-    ok: bool
-    found: str
+    what: str  # its name
+    ok: bool  # whether it is there
+    found: str  # what was found
     cure: tuple[str, ...] = ()
+    """Commands that install it, or what else to do, one a line; empty where nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardDiagnosis:
-    """What a board has.
+    """What a board has."""
 
-    Attributes
-    ----------
-    board
-        What ssh was told.
-    checks
-        What gapless needs there, up to the first that stops all others.
-    diagnosis
-        The document of `gapless doctor` there; None: it cannot be run.
-    """
-
-    board: str
-    checks: tuple[Check, ...]
+    board: str  # what ssh was told
+    checks: tuple[Check, ...]  # what gapless needs there, up to the first that stops all others
     diagnosis: Mapping[str, Any] | None = None
+    """The document of `gapless doctor` there; None: it cannot be run."""
 
     @property
     def ok(self) -> bool:

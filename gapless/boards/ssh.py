@@ -87,21 +87,11 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a board is, and how to get there.
+    """Where a board is, and how to get there."""
 
-    Attributes
-    ----------
-    destination
-        What ssh takes: an alias of ~/.ssh/config, user@host, or ssh://user@host:port.
-    ssh
-        The ssh program with further options.
-    python
-        What runs Python there.
-    """
-
-    destination: str
-    ssh: tuple[str, ...] = ("ssh",)
-    python: tuple[str, ...] = ("python3",)
+    destination: str  # what ssh takes: an alias of ~/.ssh/config, user@host, or ssh://user@host:port
+    ssh: tuple[str, ...] = ("ssh",)  # the ssh program with further options
+    python: tuple[str, ...] = ("python3",)  # what runs Python there
 
     def __post_init__(self) -> None:
         if not _DESTINATION.fullmatch(self.destination):

@@ -26,35 +26,24 @@ _LENIENT: dict[str, Any] = {"extra": "ignore"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPlan:
-    """The plan of a candidate, as in a plan file.
-
-    Attributes
-    ----------
-    chunks
-        Which layers run where.
-    order
-        Names of the requests in the order in which the units serve them; empty without a workload.
-    """
+    """The plan of a candidate, as in a plan file."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     chunks: tuple[Chunk, ...]
+    """Which layers run where."""
     order: tuple[str, ...] = ()
+    """Names of the requests in the order in which the units serve them; empty without a workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCandidate:
-    """One plan of a backend; beside it stand its `plan_id` and its `score`.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    """
+    """One plan of a backend; beside it stand its `plan_id` and its `score`."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     plan: WrittenPlan
+    """The plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,70 +113,48 @@ class WrittenResult(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
-    """Why a backend gave no answer.
-
-    Attributes
-    ----------
-    backend
-        Who failed.
-    message
-        Why.
-    start
-        As in `SolveResult`.
-    """
+    """Why a backend gave no answer."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     backend: str
+    """Who failed."""
     message: str
+    """Why."""
     start: StartMode | None = None
+    """As in `SolveResult`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenProblem:
-    """Which problem was solved.
-
-    Attributes
-    ----------
-    fingerprint
-        Its fingerprint.
-    """
+    """Which problem was solved."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     fingerprint: str
+    """Its fingerprint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenComparison:
-    """What several backends answered to one problem: the keys that are read again, among others.
-
-    Attributes
-    ----------
-    problem
-        What they solved.
-    results
-        Their answers.
-    failures
-        Those that gave none.
-    disagreements
-        Proofs that contradict each other.
-    time_limit_s
-        Seconds that each backend had; null: as many as it wanted.
-    asked, rules, opaque_rules
-        As in `Origin`; empty in files of a race and in older ones.
-    """
+    """What several backends answered to one problem: the keys that are read again, among others."""
 
     __pydantic_config__: ClassVar[Any] = _LENIENT
 
     problem: WrittenProblem
+    """What they solved."""
     results: tuple[WrittenResult, ...]
+    """Their answers."""
     failures: tuple[WrittenFailure, ...]
+    """Those that gave none."""
     disagreements: tuple[str, ...] = ()
+    """Proofs that contradict each other."""
     time_limit_s: float | None = None
+    """Seconds that each backend had; None: as many as it wanted."""
     asked: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[RuleDocument, ...] = ()
     opaque_rules: tuple[str, ...] = ()
+    """As in `Origin`; empty in files of a race and in older ones."""
 
     @property
     def origin(self) -> Origin:

@@ -12,22 +12,13 @@ from ..formulations.nearness import meant, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFormat:
-    """One kind of file.
+    """One kind of file."""
 
-    Attributes
-    ----------
-    name
-        What users call it; the file says "gapless." and this.
-    what
-        What is in it.
-    written_by, read_by
-        Which commands write and read it.
-    """
-
-    name: str
-    what: str
+    name: str  # what users call it; the file says "gapless." and this
+    what: str  # what is in it
     written_by: str
     read_by: str
+    """Which commands write and read it."""
 
     @property
     def schema(self) -> Schema[Any]:

@@ -29,77 +29,54 @@ from ..solvers.result import Candidate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPointDocument:
-    """One plan of a front.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    values
-        What it is worth in each term, by the names of scores: microseconds, bytes, nanojoules.
-    proven
-        Whether it is proved that no plan of the class is better in one of the terms and as good in the
-        others.
-    bound
-        What the first term is at least, of all plans that are as good in the others; null: not known.
-    measured
-        What was measured of it, by the same names; empty: it was not run.
-    """
+    """One plan of a front."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     plan: ListedPlan
+    """The plan."""
     values: dict[str, int]
+    """What it is worth in each term, by the names of scores: microseconds, bytes, nanojoules."""
     proven: bool
+    """Whether it is proved that no plan of the class is better in one of the terms and as good in the
+    others."""
     bound: int | None = None
+    """What the first term is at least, of all plans that are as good in the others; None: not known."""
     measured: dict[str, float] = field(default_factory=dict)
+    """What was measured of it, by the same names; empty: it was not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontDocument:
-    """Plans that no other known plan is better than, in two or three terms.
-
-    Attributes
-    ----------
-    terms
-        What is traded, the first one first.
-    points
-        The plans, by their values.
-    complete
-        Whether it is proved that these are all.
-    stop
-        Why the search ended.
-    plan_class
-        Which plans are looked at: what the proofs are about (older files do not say it).
-    backend, backend_version
-        Who solved.
-    solves
-        How many problems were solved.
-    runtime_s
-        Seconds altogether.
-    energy_by
-        Of measured plans, how their energy is known: measured by counters of the machine, or computed from
-        measured times and the powers of the platform; empty: it is not.
-    problem, asked, rules, opaque_rules
-        As in a plan file: what the plans were made for.
-    """
+    """Plans that no other known plan is better than, in two or three terms."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     terms: tuple[str, ...]
+    """What is traded, the first one first."""
     points: tuple[FrontPointDocument, ...]
+    """The plans, by their values."""
     complete: bool
+    """Whether it is proved that these are all."""
     stop: StopReason
+    """Why the search ended."""
     backend: str
     backend_version: str = ""
+    """Who solved."""
     solves: int
+    """How many problems were solved."""
     runtime_s: float
+    """Seconds altogether."""
     plan_class: str = ""
+    """Which plans are looked at: what the proofs are about (older files do not say it)."""
     energy_by: str = ""
+    """Of measured plans, how their energy is known: measured by counters of the machine, or computed from
+    measured times and the powers of the platform; empty: it is not."""
     problem: str | None = None
     asked: dict[str, str] = field(default_factory=dict)
     rules: tuple[RuleDocument, ...] = ()
     opaque_rules: tuple[str, ...] = ()
+    """As in a plan file: what the plans were made for."""
 
 
 PARETO = Schema(format="gapless.pareto", version=1, content=FrontDocument)

@@ -38,76 +38,52 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRef:
-    """Where a run took place that was started from here (`--on`).
-
-    Attributes
-    ----------
-    destination
-        What ssh was told.
-    run
-        Name of its folder on the board, where a run whose connection was lost goes on.
-    """
+    """Where a run took place that was started from here (`--on`)."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     destination: str
+    """What ssh was told."""
     run: str
+    """Name of its folder on the board, where a run whose connection was lost goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDocument:
-    """What a run is: the file run.json of its folder.
-
-    Attributes
-    ----------
-    command
-        What was asked for: "tune", "profile", or "save_run" of a Python program.
-    networks
-        Names of the networks.
-    subject
-        Digest of what is measured (`subject_of`): runs with the same one can be resumed as each other.
-    gapless
-        Version of gapless.
-    started_at
-        When it began, ISO 8601 with the offset from UTC; of a resumed run, its last session.
-    state
-        How far it has come.
-    simulated
-        Whether the device is a simulated one.
-    line
-        The command line; empty: it was no command.
-    ended_at
-        When it ended; empty: it has not.
-    written_at
-        When the results that are in the folder were written; empty: there are none yet.
-    engine, units, device
-        Who ran it, on which units of which device; empty as long as they are not known.
-    files
-        Names of the results.
-    process
-        Who works on it; null when it has ended.
-    board
-        Where it took place; null: on the machine that has the folder.
-    """
+    """What a run is: the file run.json of its folder."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     command: str
+    """What was asked for: "tune", "profile", or "save_run" of a Python program."""
     networks: tuple[str, ...]
+    """Names of the networks."""
     subject: str
+    """Digest of what is measured (`subject_of`): runs with the same one can be resumed as each other."""
     gapless: str
+    """Version of gapless."""
     started_at: str
+    """When it began, ISO 8601 with the offset from UTC; of a resumed run, its last session."""
     state: RunState
+    """How far it has come."""
     simulated: bool = False
+    """Whether the device is a simulated one."""
     line: str = ""
+    """The command line; empty: it was no command."""
     ended_at: str = ""
+    """When it ended; empty: it has not."""
     written_at: str = ""
+    """When the results that are in the folder were written; empty: there are none yet."""
     engine: str = ""
     units: tuple[str, ...] = ()
     device: str = ""
+    """Who ran it, on which units of which device; empty as long as they are not known."""
     files: tuple[str, ...] = ()
+    """Names of the results."""
     process: Holder | None = None
+    """Who works on it; None when it has ended."""
     board: BoardRef | None = None
+    """Where it took place; None: on the machine that has the folder."""
 
     @property
     def standing(self) -> RunState:

@@ -187,43 +187,21 @@ def _expression() -> JsonSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """One key of an object, in words.
+    """One key of an object, in words."""
 
-    Attributes
-    ----------
-    name
-        The key.
-    kind
-        What its value is: "integer", "list of Chunk", "string or null".
-    needed
-        Whether it must be there.
-    text
-        What it means; empty where nothing is written down.
-    """
-
-    name: str
-    kind: str
-    needed: bool
-    text: str
+    name: str  # the key
+    kind: str  # what its value is: "integer", "list of Chunk", "string or null"
+    needed: bool  # whether it must be there
+    text: str  # what it means; empty where nothing is written down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectTable:
-    """One kind of object of a file, in words: its name, what it is, and its keys.
+    """One kind of object of a file, in words: its name, what it is, and its keys."""
 
-    Attributes
-    ----------
-    name
-        Name of the type; that of the format for the file itself.
-    text
-        What it is.
-    rows
-        Its keys; none for types that are not objects.
-    """
-
-    name: str
-    text: str
-    rows: tuple[FieldRow, ...]
+    name: str  # name of the type; that of the format for the file itself
+    text: str  # what it is
+    rows: tuple[FieldRow, ...]  # its keys; none for types that are not objects
 
 
 def object_tables(schema: JsonSchema) -> Iterator[ObjectTable]:

@@ -13,112 +13,66 @@ TIME_LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """Another plan, compared with the explained one.
+    """Another plan, compared with the explained one."""
 
-    Attributes
-    ----------
-    plan
-        The other plan; None: there is none, `reason` says why.
-    values
-        Its values of the objective terms; None where it cannot be scored.
-    reason
-        What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan.
-    proven
-        Whether it is proven that no plan of its kind, of `Explanation.plan_class`, has better values (or that
-        there is none).
-    """
-
-    plan: Plan | None
-    values: tuple[int, ...] | None = None
+    plan: Plan | None  # the other plan; None: there is none, `reason` says why
+    values: tuple[int, ...] | None = None  # its values of the objective terms; None where it cannot be scored
     reason: str = ""
+    """What it breaks (rule, limit, fact of the device), or why there is none; empty for a valid plan."""
     proven: bool = True
+    """Whether it is proven that no plan of its kind, of `Explanation.plan_class`, has better values (or that
+    there is none)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutReason:
-    """Why a cut is where it is.
-
-    Attributes
-    ----------
-    network, request
-        Which chain of layers; `request` is empty without a workload.
-    boundary
-        The first layer after the cut.
-    before, after
-        Names of the units on both sides.
-    earlier, later
-        The same plan with this cut at the next legal boundary before or behind it; None where there is
-        no such boundary inside both chunks.
-    """
+    """Why a cut is where it is."""
 
     network: str
     request: str
-    boundary: int
+    """Which chain of layers; `request` is empty without a workload."""
+    boundary: int  # the first layer after the cut
     before: str
     after: str
+    """Names of the units on both sides."""
     earlier: Alternative | None
     later: Alternative | None
+    """The same plan with this cut at the next legal boundary before or behind it; None where there is no such
+    boundary inside both chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitReason:
-    """Why a unit is used, or why not.
+    """Why a unit is used, or why not."""
 
-    Attributes
-    ----------
-    unit
-        Its name.
-    used
-        Whether the plan uses it.
-    unsupported
-        What it cannot run: (network, layer, operator types) for each such layer.
-    otherwise
-        The best plan that does not use it (where it is used), or that uses it (where it is not).
-    excluded_by
-        Used units that share cores with it, so that it cannot be used beside them.
-    """
-
-    unit: str
-    used: bool
+    unit: str  # its name
+    used: bool  # whether the plan uses it
     unsupported: tuple[tuple[str, str, tuple[str, ...]], ...]
+    """What it cannot run: (network, layer, operator types) for each such layer."""
     otherwise: Alternative
+    """The best plan that does not use it (where it is used), or that uses it (where it is not)."""
     excluded_by: tuple[str, ...] = ()
+    """Used units that share cores with it, so that it cannot be used beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """One demand of the user or fact of the device, and the best plan without it.
-
-    Attributes
-    ----------
-    name, text
-        The rule, the limit, or what the device lacks (memory), and what it demands in words.
-    binds
-        Whether the best plan without it is better than the best plan with it: then it costs that much.
-    without
-        The best plan without it; where nothing better is known, the best plan with it.
-    """
+    """One demand of the user or fact of the device, and the best plan without it."""
 
     name: str
     text: str
+    """The rule, the limit, or what the device lacks (memory), and what it demands in words."""
     binds: bool
-    without: Alternative
+    """Whether the best plan without it is better than the best plan with it: then it costs that much."""
+    without: Alternative  # the best plan without it; where nothing better is known, the best plan with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetReason:
-    """What another set of units would bring.
+    """What another set of units would bring."""
 
-    Attributes
-    ----------
-    text
-        Which set, in words.
-    otherwise
-        The best plan on it.
-    """
-
-    text: str
-    otherwise: Alternative
+    text: str  # which set, in words
+    otherwise: Alternative  # the best plan on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

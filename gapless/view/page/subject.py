@@ -19,54 +19,24 @@ from ..explaining.explanation import Explanation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One deployment, and everything that is known of it; what is not known is None or empty.
+    """One deployment, and everything that is known of it; what is not known is None or empty."""
 
-    Attributes
-    ----------
-    title
-        What it is called.
-    problem
-        What was planned; its cost tables and their provenance.
-    deployment
-        What runs.
-    planned
-        The plan that it was made from; None: the one that it says itself, if it is one.
-    score
-        What the judge says of the plan; None for replicas, which are no plan.
-    predicted
-        The plan, simulated.
-    steady
-        What its streams do over and over, predicted; a batch: one round of it.
-    memory
-        Memory over time of `predicted`.
-    measured
-        What really happened.
-    measurement
-        Rates, latencies and receipts of an execution.
-    tuning
-        The race that it took part in.
-    answers
-        What the backends answered to the problem.
-    explanation
-        Why the plan is as it is.
-    sources
-        Files that all of this was read from.
-    """
-
-    title: str
-    problem: Problem
-    deployment: Deployment
+    title: str  # what it is called
+    problem: Problem  # what was planned; its cost tables and their provenance
+    deployment: Deployment  # what runs
     planned: Plan | None = None
-    score: Score | None = None
-    predicted: History | None = None
+    """The plan that it was made from; None: the one that it says itself, if it is one."""
+    score: Score | None = None  # what the judge says of the plan; None for replicas, which are no plan
+    predicted: History | None = None  # the plan, simulated
     steady: tuple[SteadyState, ...] = ()
-    memory: Usage | None = None
-    measured: History | None = None
-    measurement: Measurement | None = None
-    tuning: TuningResult | None = None
-    answers: tuple[SolverAnswer, ...] = ()
-    explanation: Explanation | None = None
-    sources: tuple[str, ...] = ()
+    """What its streams do over and over, predicted; a batch: one round of it."""
+    memory: Usage | None = None  # memory over time of `predicted`
+    measured: History | None = None  # what really happened
+    measurement: Measurement | None = None  # rates, latencies and receipts of an execution
+    tuning: TuningResult | None = None  # the race that it took part in
+    answers: tuple[SolverAnswer, ...] = ()  # what the backends answered to the problem
+    explanation: Explanation | None = None  # why the plan is as it is
+    sources: tuple[str, ...] = ()  # files that all of this was read from
 
     @property
     def plan(self) -> Plan | None:
