@@ -147,7 +147,7 @@ def run_there(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gapless-board-")))
         results = Results()
         if folder is not None:
-            entry = Entry(resume=folder.resume, overwrite=folder.overwrite)
+            entry = folder.made(Entry)
             results = stack.enter_context(RunFolder.entered(folder.out, entry, str(address), line=line))
         packing = Packing(run=results.run, scratch=scratch, results=results.places)
         first, *rest = packing.words(command, said, subjects, folder)

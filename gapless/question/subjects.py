@@ -350,14 +350,17 @@ class Running(Said):
 
 @dataclass(frozen=True, kw_only=True)
 class Folder(Said):
-    """The folder of a run."""
+    """The folder of a run, of a sweep or of a comparison."""
 
     out: Path = _output(
         "Folder for everything that is written.",
         file_form("PATH", Names.FOLDER),
         default=Path("gapless-out"),
     )
-    resume: bool = _output("Go on with what is in the folder: nothing is measured twice.", YES)
+    resume: bool = _output(
+        "Go on with what is in the folder: what is measured or answered stays, what failed does not.",
+        YES,
+    )
     overwrite: bool = _output(
-        "Remove the run that is in the folder first: its files, and none of yours.", YES, rare=True
+        "Remove what is in the folder first: its files, and none of yours.", YES, rare=True
     )

@@ -13,8 +13,8 @@ import typer
 from ...files import documents
 from ...formulations.errors import InvalidInputError, MalformedPlanError
 from ...question.fields import Only, Said, attributes, said
-from ...question.subjects import SOLVING, Search
-from ...question.values import SIZES_OF_BATCHES, TIME, YES, count_form, names_in, text_form
+from ...question.subjects import SOLVING, Folder, Search
+from ...question.values import SIZES_OF_BATCHES, TIME, count_form, names_in, text_form
 from ...solvers.protocol import StopReason
 from ..base.answer import Answer, command, command_line
 from ..base.declared import check_writable
@@ -76,12 +76,6 @@ class Compared(Said):
     )
     jobs: int | None = _many(
         "Answers that are looked for at once; otherwise one: more make times longer.", count_form(1, 1024)
-    )
-    resume: bool = _many(
-        "Go on with the comparison of the folder: what is answered is not solved again, what failed is.", YES
-    )
-    overwrite: bool = _many(
-        "Remove the comparison that is in the folder first: its files, none of yours.", YES, rare=True
     )
 
 
@@ -157,7 +151,7 @@ def plan(
 
 
 def _many_compared(
-    options: ProblemOptions, *, compared: Compared, search: Search, out: Path | None
+    options: ProblemOptions, *, compared: Compared, search: Search, folder: Folder, out: Path | None
 ) -> Answer:
     """Answer for `compare --instances`."""
     from ...answers.standings import contest_blocks
@@ -173,7 +167,7 @@ def _many_compared(
         raise InvalidInputError(
             f"{stray[0]} is about one problem, --instances about many: leave one of them away"
         )
-    folder = out or Path("gapless-comparison")
+    place = out or Path("gapless-comparison")
     if search.start is None:
         search = replace(search, start="none")
     found = contest_watched(
@@ -182,13 +176,9 @@ def _many_compared(
         compared.backend,
         objective=options.question.objective or "",
         options=search.solver_options,
-        kept=SweepOptions(
-            out=folder,
-            entry=Entry(resume=compared.resume, overwrite=compared.overwrite),
-            jobs=compared.jobs or 1,
-        ),
+        kept=SweepOptions(out=place, entry=folder.made(Entry), jobs=compared.jobs or 1),
     )
-    page, table = folder / CONTEST_FILE, folder / CSV_FILE
+    page, table = place / CONTEST_FILE, place / CSV_FILE
     write_page(found, page, command=command_line())
     notes = [*found.notes, f"wrote {table}, {page}"]
     code = ExitCode.FAILURE if found.failed else ExitCode.OK
@@ -271,6 +261,7 @@ def compare(
     *,
     compared: Compared,
     search: Annotated[Search, Only.of(*_COMPARED)],
+    folder: Annotated[Folder, Only.of("resume", "overwrite")],
     out: ContestOutOption = None,
 ) -> Answer:
     """Solve a problem, or many, with several backends and compare what they find and prove, and how fast."""
@@ -280,7 +271,7 @@ def compare(
     from ...view.terminal.blocks import blocks_view
     from ..tasks.solving import compare_watched
 
-    if compared.options("jobs", "resume", "overwrite"):
+    if compared.options("jobs") or folder:
         raise InvalidInputError(
             "--jobs, --resume and --overwrite are about many problems: name them with --instances"
         )

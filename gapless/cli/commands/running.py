@@ -55,7 +55,7 @@ def profile(
     from ...files.run import Entry, refuse_occupied
     from ..tasks import measuring as tasks
 
-    out, entry = folder.out, Entry(resume=folder.resume, overwrite=folder.overwrite)
+    out, entry = folder.out, folder.made(Entry)
     refuse_occupied(out, entry)
     shared = [*measuring.options("batch"), *measuring.options("side_by_side"), ""][0]
     subject = _subject(models, opening, measuring.batch, chained=is_chain(models, chain=chain, shared=shared))

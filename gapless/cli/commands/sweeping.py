@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from ...question.fields import Only
 from ...question.subjects import Folder
 from ..base.answer import Answer, command, command_line
 from ..base.exits import ExitCode
@@ -39,19 +40,6 @@ AllowNoTokenOption = Annotated[
         "--allow-no-token", help="With --address: also where Ray takes orders from everybody who reaches it."
     ),
 ]
-ResumeSweepOption = Annotated[
-    bool,
-    _sweep_option(
-        "--resume",
-        help="Go on with the sweep of the folder: what is answered is not solved again, what failed is.",
-    ),
-]
-OverwriteSweepOption = Annotated[
-    bool,
-    output_option(
-        "--overwrite", help="Remove the sweep that is in the folder first: its files, none of yours."
-    ),
-]
 PlansOption = Annotated[bool, output_option("--plans", help="Also keep each plan as a file, in OUT/plans.")]
 ParquetOption = Annotated[bool, output_option("--parquet", help="Also write the table as OUT/sweep.parquet.")]
 
@@ -66,8 +54,7 @@ def sweep(
     jobs: JobsOption = None,
     address: AddressOption = None,
     allow_no_token: AllowNoTokenOption = False,
-    resume: ResumeSweepOption = False,
-    overwrite: OverwriteSweepOption = False,
+    folder: Annotated[Folder, Only.of("resume", "overwrite")],
     plans: PlansOption = False,
     parquet: ParquetOption = False,
     out: Annotated[Path, Folder.field_named("out")] = Path("gapless-sweep"),
@@ -85,7 +72,7 @@ def sweep(
 
     options = SweepOptions(
         out=out,
-        entry=Entry(resume=resume, overwrite=overwrite),
+        entry=folder.made(Entry),
         jobs=jobs,
         address=address,
         allow_no_token=allow_no_token,

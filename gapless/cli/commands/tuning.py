@@ -69,7 +69,7 @@ def tune(
     from ...files.run import Entry, refuse_occupied
     from ..tasks import measuring
 
-    place = (folder.out, Entry(resume=folder.resume, overwrite=folder.overwrite))
+    place = (folder.out, folder.made(Entry))
     asked = measuring.Tuning(question=question, search=search, race=race, rules=rules)
     if _is_simulated(machine, race, inputs):
         return _answer(*_tuned_there(subjects, asked, *place), details=details)

@@ -72,7 +72,6 @@ SAID: tuple[Said, ...] = (
     ClusterChoice(local="2"),
     ClusterChoice(address="h:1", allow_no_token=True),
     Compared(backends="a,b", backend="c", kinds="all", layer_orders="all", instances="f", jobs=2),
-    Compared(resume=True, overwrite=True),
 )
 
 
