@@ -212,4 +212,5 @@ def test_blocks_that_lie_under_others_are_counted() -> None:
     shown = chart(replace(subject, predicted=replace(subject.predicted, events=many)))
     (only,) = (row for band in shown.bands for _, row in band.rows)
     assert covered(only.blocks, shown.end_ns) == 3000 - 640
-    assert "2,360 blocks not seen at a width of 640 pixels, where others lie over them: zoom in." in shown.text
+    words = "2,360 blocks not seen at a width of 640 pixels, where others lie over them: zoom in."
+    assert words in shown.text
