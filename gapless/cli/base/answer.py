@@ -65,8 +65,11 @@ class Answer:
     view: Callable[[], View]  # for people; a str is written as it is
     code: int = ExitCode.OK  # for the caller
     notes: Sequence[str] = ()  # what people should know besides; printed to standard error
-    files: Mapping[str, Callable[[], str | None]] = field(default_factory=dict)
-    """The texts of files, by the parameters that name these files; None: there is nothing to write."""
+    files: Mapping[str, Callable[[], str | None] | None] = field(default_factory=dict)
+    """The texts of files, by the parameters that name these files.
+
+    None: its document as JSON. A function returns None where there is nothing to write.
+    """
     drawn: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
     """The same of what writes its file itself: pictures, pages."""
 
@@ -79,7 +82,8 @@ class Answer:
         *,
         code: int = ExitCode.OK,
         notes: Sequence[str] = (),
-        files: Mapping[str, Callable[[], str | None]] = {},
+        files: Mapping[str, Callable[[], str | None] | None] = {},
+        drawn: Mapping[str, Callable[[Path], object]] = {},
         **more: object,
     ) -> Answer:
         """Return the answer whose document is what was found, and more by its keys."""
@@ -90,13 +94,18 @@ class Answer:
             data = documents.plain_data(found), documents.plain_data(more)
             return {**documents.header(kind), **data[0], **data[1]}
 
-        return cls(document=document, view=view, code=code, notes=notes, files=files)
+        return cls(document=document, view=view, code=code, notes=notes, files=files, drawn=drawn)
+
+    def _as_json(self) -> str:
+        from ...files import documents
+
+        return documents.json_text(self.document())
 
     def written(self, given: Mapping[str, Any]) -> Answer:
         """Write the files that are asked for; return the answer with notes that say so."""
         notes = list(self.notes)
         for name, text in self.files.items():
-            notes += write_out(given.get(name), text)
+            notes += write_out(given.get(name), text or self._as_json)
         for name, draw in self.drawn.items():
             if path := given.get(name):
                 draw(path)

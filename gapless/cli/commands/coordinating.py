@@ -24,9 +24,12 @@ PageOption = Annotated[Path | None, result_option("Also write a page (.html).")]
 def list_policies() -> Answer:
     """List who may decide about requests as they come, and the scenarios to try them on."""
     from ...answers.coordination import overview
-    from ..tasks.coordinating import overview_document
+    from ...profiler.coordination.catalog import scenario_names
+    from ...solvers.coordination.policies import policy_names
 
-    return Answer(document=overview_document, view=overview)
+    return Answer.of(
+        "coordination_overview", {}, overview, scenarios=scenario_names(), policies=policy_names()
+    )
 
 
 @command(

@@ -39,14 +39,11 @@ def explain(
     problem, judged = asked.problem, plan.plan
     with StepLine() as line:
         found = explained(problem, judged, time_limit_s=time_limit_s, report=line.report)
-    document = {
-        **documents.header("explanation"),
-        "problem": documents.problem_data(problem),
-        "plan": documents.plan_data(problem, judged),
-        **documents.plain_data(found),
-    }
-    return Answer(
-        document=lambda: document,
-        view=lambda: explanation_blocks(problem, judged, found),
-        files={"out": lambda: documents.json_text(document)},
+    return Answer.of(
+        "explanation",
+        found,
+        lambda: explanation_blocks(problem, judged, found),
+        files={"out": None},
+        problem=documents.problem_data(problem),
+        plan=documents.plan_data(problem, judged),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ...files import documents
 from ..base.answer import Answer, command
 from ..base.general_options import argument
 from ..options.problem import OutOption
@@ -35,5 +34,5 @@ def tools_schema(format: FormatArgument, *, out: OutOption = None) -> Answer:
     return Answer(
         document=lambda: found,
         view=lambda: format_blocks(entry, tuple(object_tables(found))),
-        files={"out": lambda: documents.json_text(found)},
+        files={"out": None},
     )

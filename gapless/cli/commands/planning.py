@@ -293,15 +293,16 @@ def compare(
         search.solver_options,
         strict_rules=search.strict_rules,
     )
-    document = documents.comparison_document(comparison, asked.question.texts(), interrupted=interrupted)
     code = code_of_comparison(comparison, required=[each.name for each in get_backends(required)])
     notes = ["interrupted: the last backend shows its best until then"] if interrupted else []
     return Answer(
-        document=lambda: document,
+        document=lambda: documents.comparison_document(
+            comparison, asked.question.texts(), interrupted=interrupted
+        ),
         view=lambda: blocks_view(plans.compared_blocks(comparison), details=False),
         code=ExitCode.INTERRUPTED if interrupted else code,
         notes=notes,
-        files={"out": lambda: documents.json_text(document)},
+        files={"out": None},
     )
 
 
@@ -314,12 +315,11 @@ def _kinds_compared(asked: Asked, kinds: str, backends: str | None, search: Sear
     if backends is not None:
         raise InvalidInputError("--backends compares who solves, --kinds what plans can be: give one of them")
     found = kinds_watched(asked.question, kinds, search.solver_options)
-    document = kinds_document(found)
     return Answer(
-        document=lambda: document,
+        document=lambda: kinds_document(found),
         view=lambda: kinds_blocks(found),
         code=ExitCode.OK if any(one.throughput for one in found) else ExitCode.INFEASIBLE,
-        files={"out": lambda: documents.json_text(document)},
+        files={"out": None},
     )
 
 
@@ -332,12 +332,11 @@ def _orders_compared(asked: Asked, orders: str, backend: str | None, search: Sea
     if asked.question.layer_order is not None:
         raise InvalidInputError("--layer-orders compares orders of the layers: leave --layer-order away")
     found = orders_watched(asked.problem, orders, backend, search.solver_options)
-    document = orders_document(asked.problem, found)
     return Answer(
-        document=lambda: document,
+        document=lambda: orders_document(asked.problem, found),
         view=lambda: orders_blocks(asked.problem, found),
         code=ExitCode.OK if any(one.plan for one in found) else ExitCode.INFEASIBLE,
-        files={"out": lambda: documents.json_text(document)},
+        files={"out": None},
     )
 
 

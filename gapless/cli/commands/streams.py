@@ -84,7 +84,6 @@ def requests_stream(
     )
     notes = [note for each, _ in asked for note in each.notes]
     ran = stream_on(found.tasks, place, engine=engine, check=check) if place else None
-    document = documents.stream_document(found, ran)
 
     def draw(path: Path) -> None:
         from ...view.plots.pictures import save_stream
@@ -92,10 +91,10 @@ def requests_stream(
         save_stream(found, path)
 
     return Answer(
-        document=lambda: document,
+        document=lambda: documents.stream_document(found, ran),
         view=lambda: stream_blocks(found, ran),
         notes=notes,
-        files={"out": lambda: documents.json_text(document)},
+        files={"out": None},
         drawn={"picture": draw},
     )
 

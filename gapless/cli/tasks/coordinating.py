@@ -25,8 +25,7 @@ from ...api.coordination import (
 from ...api.coordination_bound import CoordinationBound, bound_coordination
 from ...api.engines import DEFAULT_ENGINE
 from ...api.problems import given_problem
-from ...files import documents
-from ...files.documents import Document, header, plain_data
+from ...files.documents import Document, plain_data
 from ...formulations.coordination.arrivals import at_pace
 from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.coordination.record import Record, percentile
@@ -38,32 +37,13 @@ from ...formulations.coordination.truth import Noise
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import load
 from ...formulations.validation import read_number
-from ...profiler.coordination.catalog import scenario_names
 from ...question.service import Play
 from ...question.subjects import Machine
-from ...solvers.coordination.policies import make_policy, policy_names
+from ...solvers.coordination.policies import make_policy
 from ..base.answer import Answer, command_line
 from ..base.progress import StepLine
 from .measuring import platform_of
 from .serving import parse_cannot, parse_workers
-
-
-def coordination_document(runs: Sequence[Coordination], bound: CoordinationBound | None = None) -> Document:
-    """Return what several policies made of a scenario, as `gapless requests coordinate --json` prints it."""
-    return {
-        **header("coordination"),
-        "runs": [_coordination_data(found) for found in runs],
-        "bound": None if bound is None else _bound_data(bound),
-    }
-
-
-def here_document(measured: Coordination, simulated: Coordination) -> Document:
-    """Return what policies made of a scenario on this machine, and in its simulation."""
-    return {
-        **header("coordination_here"),
-        "measured": _coordination_data(measured),
-        "simulated": _coordination_data(simulated),
-    }
 
 
 def _bound_data(bound: CoordinationBound) -> Document:
@@ -148,15 +128,6 @@ class Found:
     bound: CoordinationBound | None
 
 
-def overview_document() -> Document:
-    """Return which scenarios and policies there are."""
-    return {
-        **documents.header("coordination_overview"),
-        "scenarios": list(scenario_names()),
-        "policies": list(policy_names()),
-    }
-
-
 def scenario_of(name: str, play: Play) -> Scenario:
     """Return the scenario that is asked for, as fast, as long, and drawn as it is asked for."""
     found = at_pace(given_scenario(name), play.pace)
@@ -226,21 +197,23 @@ def serve(scenario: Scenario, setting: Setting, play: Play) -> Found:
 def shown(found: Found, notes: Sequence[str]) -> Answer:
     """Return the answer about runs in simulated time; `notes`: what people should know."""
     runs, bound = found.runs, found.bound
-    document = coordination_document(runs, bound)
 
-    def page(path: Path) -> None:
-        from ...view.page.coordination import write_coordination_report
+    def page() -> str:
+        from ...view.page.coordination import coordination_page
 
-        write_coordination_report(runs, path, bound=bound, command=command_line())
+        return coordination_page(runs, bound=bound, command=command_line())
 
     blocks = [*(coordination_blocks(runs[0]) if len(runs) == 1 else deadlines_blocks(runs))]
     blocks += () if bound is None else bound_blocks(bound)
-    return Answer(
-        document=lambda: document,
-        view=lambda: blocks,
+    return Answer.of(
+        "coordination",
+        {},
+        lambda: blocks,
         notes=notes,
-        files={"out": lambda: documents.json_text(document)},
-        drawn={"picture": partial(_draw, runs), "report": page},
+        files={"out": None, "report": page},
+        drawn={"picture": partial(_draw, runs)},
+        runs=list(map(_coordination_data, runs)),
+        bound=None if bound is None else _bound_data(bound),
     )
 
 
@@ -283,17 +256,19 @@ def served_here(scenario: Scenario, play: Play, machine: Machine) -> Answer:
             smoothing=play.smoothing,
             report=line.report,
         )
-    document = here_document(measured, simulated)
     records = [
         replace(record, policy=f"{record.policy}, {how_so}")
         for pair in zip(measured.records, simulated.records, strict=True)
         for record, how_so in zip(pair, ("measured", "simulated"), strict=True)
     ]
-    return Answer(
-        document=lambda: document,
-        view=lambda: here_blocks(measured, simulated),
-        files={"out": lambda: documents.json_text(document)},
+    return Answer.of(
+        "coordination_here",
+        {},
+        lambda: here_blocks(measured, simulated),
+        files={"out": None},
         drawn={"picture": partial(_draw, [replace(measured, records=tuple(records))])},
+        measured=_coordination_data(measured),
+        simulated=_coordination_data(simulated),
     )
 
 

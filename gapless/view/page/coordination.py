@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ...answers.blocks import Block, Section, Sentence, Tone
 from ...answers.coordination import (
@@ -25,30 +24,12 @@ from ...answers.words import capital, span_seconds
 from ...api.coordination import Coordination
 from ...api.coordination_bound import CoordinationBound
 from ...formulations.coordination.record import Record
-from ...formulations.files import save
 from .page import sections_page
 
 WINDOW_US = 400_000.0
 """How much of each record is drawn."""
 
 _MOST_POLICIES = 12
-
-
-def write_coordination_report(
-    runs: Sequence[Coordination],
-    out: str | Path,
-    *,
-    bound: CoordinationBound | None = None,
-    title: str = "",
-    command: str = "",
-) -> Path:
-    """Write a page about a scenario: one self-contained HTML file that needs no network.
-
-    `bound`: of `bound_coordination`; None: it is not shown. `title`: of the page; empty: the name of the
-    scenario and the platform. `command`: the command that made it; empty: not said.
-    """
-    save(coordination_page(runs, bound=bound, title=title, command=command), out)
-    return Path(out)
 
 
 def coordination_page(
@@ -58,7 +39,11 @@ def coordination_page(
     title: str = "",
     command: str = "",
 ) -> str:
-    """Return the page as HTML; everything that comes from files is escaped."""
+    """Return a page about a scenario as HTML; everything that comes from files is escaped.
+
+    `bound`: of `bound_coordination`; None: it is not shown. `title`: of the page; empty: the name of the
+    scenario and the platform. `command`: the command that made it; empty: not said.
+    """
     first = runs[0]
     several = len(runs) > 1
     best: tuple[Block, ...] = ()
