@@ -1,19 +1,17 @@
-"""What is here: version, doctor, platforms, networks, one problem."""
+"""What is here: what works, and the units of this machine."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from ...files import documents
 from ...formulations.errors import InvalidInputError
 from ...question.fields import Only
 from ...question.subjects import Machine
-from ...version import __version__
 from ..base.answer import Answer, View, command
 from ..base.exits import ExitCode
 from ..options.boards import OnOption, on_boards
@@ -21,22 +19,6 @@ from ..options.problem import OutOption
 
 if TYPE_CHECKING:
     from ...boards.running import Ran
-    from ...formulations.hardware import Platform
-
-_PLATFORMS_NEXT = (
-    "`gapless show NAME` shows a problem, `gapless plan NAME` plans it; `gapless plan MODEL --platform "
-    "CLUSTER` plans a model over devices."
-)
-_NETWORKS_NEXT = (
-    "`gapless tools inspect NAME` shows a network, `gapless tune NAME` finds its fastest plan here. Too "
-    "large for one file, and only planned over the devices of a cluster: "
-)
-
-
-@command("gapless tools version")
-def tools_version() -> Answer:
-    """Print the version."""
-    return Answer.of("version", {}, lambda: Text(f"gapless {__version__}"))
 
 
 @command("gapless doctor")
@@ -106,65 +88,4 @@ def device_detect(
         document=lambda: {**documents.header("platform"), **json.loads(text)},
         view=lambda: platform_blocks(platform),
         files={"out": lambda: text},
-    )
-
-
-@command("gapless list problems")
-def list_problems() -> Answer:
-    """List the shipped problems, and the phones and clusters that --platform names."""
-    from ...answers.blocks import Sentence
-    from ...answers.clusters import clusters_blocks
-    from ...answers.doctor import platforms_blocks
-    from ...formulations.co_run import possible_models
-    from ...profiler.clusters.catalog import cluster_names, shipped_cluster
-    from ...profiler.coordination.catalog import (
-        coordinated_phone_names,
-        setting_network_names,
-        setting_platform,
-    )
-    from ...profiler.platforms.catalog import methods_of, shipped_names, shipped_platform
-    from ...profiler.platforms.workloads import phone_names, phone_network_names
-
-    def phones(
-        names: Iterable[str], platform: Callable[[str], Platform], networks: Sequence[str]
-    ) -> list[dict[str, object]]:
-        return [{"name": name, "units": platform(name).unit_names, "networks": networks} for name in names]
-
-    clusters = [shipped_cluster(name) for name in cluster_names()]
-    end = [Sentence(""), Sentence(_PLATFORMS_NEXT)]
-    return Answer.of(
-        "platforms",
-        {},
-        lambda: [*platforms_blocks(), *clusters_blocks(clusters), *end],
-        problems=[{"name": name, "costs": possible_models(methods_of(name))} for name in shipped_names()],
-        phones=phones(phone_names(), shipped_platform, phone_network_names()),
-        coordinated_phones=phones(coordinated_phone_names(), setting_platform, setting_network_names()),
-        clusters=clusters,
-    )
-
-
-@command("gapless list networks")
-def list_networks() -> Answer:
-    """List the built-in networks (true shapes, random weights) and applications (Python functions)."""
-    from ...answers.blocks import Sentence
-    from ...answers.doctor import networks_blocks
-    from ...profiler.applications.catalog import applications
-    from ...profiler.zoo.catalog import names_in_parts, zoo_entry, zoo_names
-
-    entries = [zoo_entry(name) for name in sorted((*zoo_names(), *names_in_parts()))]
-    rest = f"{', '.join(names_in_parts())}."
-    declared = [(application, application.declared()) for application in applications()]
-    return Answer.of(
-        "networks",
-        {},
-        lambda: [*networks_blocks(entries, declared), Sentence(""), Sentence(_NETWORKS_NEXT + rest)],
-        networks=entries,
-        applications=[
-            {
-                **documents.plain_data(application),
-                "inputs": model.inputs,
-                "layers": [layer.name for layer in model.layers],
-            }
-            for application, model in declared
-        ],
     )

@@ -20,18 +20,6 @@ PictureOption = Annotated[Path | None, result_option("Also draw it into this fil
 PageOption = Annotated[Path | None, result_option("Also write a page (.html).")]
 
 
-@command("gapless list policies")
-def list_policies() -> Answer:
-    """List who may decide about requests as they come, and the scenarios to try them on."""
-    from ...answers.coordination import overview
-    from ...profiler.coordination.catalog import scenario_names
-    from ...solvers.coordination.policies import policy_names
-
-    return Answer.of(
-        "coordination_overview", {}, overview, scenarios=scenario_names(), policies=policy_names()
-    )
-
-
 @command(
     "gapless requests coordinate eagleeye --platform pixel4 --policy lst,sel,tflite-mp",
     "gapless requests coordinate four-apps --platform pixel4 --policy lst --multipliers 1,2",

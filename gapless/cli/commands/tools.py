@@ -1,4 +1,4 @@
-"""Problems from the files of other planners."""
+"""Small tools: the version, JSON Schemas of files, problems from the files of other planners."""
 
 from __future__ import annotations
 
@@ -7,12 +7,40 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+from rich.text import Text
+
 from ...files import documents
+from ...version import __version__
 from ..base.answer import Answer, command
 from ..base.general_options import argument, heading
 from ..options.problem import OutOption
 
 _import_option = heading("What is imported")
+FormatArgument = Annotated[
+    str,
+    argument("FORMAT", "A kind of file, such as plan (see `gapless list files`)."),
+]
+
+
+@command("gapless tools version")
+def tools_version() -> Answer:
+    """Print the version."""
+    return Answer.of("version", {}, lambda: Text(f"gapless {__version__}"))
+
+
+@command("gapless tools schema plan --out plan.schema.json")
+def tools_schema(format: FormatArgument, *, out: OutOption = None) -> Answer:
+    """Show the keys of a kind of file; --json or --out give its JSON Schema."""
+    from ...answers.files import format_blocks
+    from ...files.formats import file_format
+    from ...files.schema import json_schema, object_tables
+
+    entry, found = file_format(format), json_schema(format)
+    return Answer(
+        document=lambda: found,
+        view=lambda: format_blocks(entry, tuple(object_tables(found))),
+        files={"out": None},
+    )
 
 
 class Foreign(StrEnum):
