@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import onnx
@@ -35,7 +35,17 @@ CLASSES = 1000
 RESIDUAL_SCALE = 0.3
 """Scale of the last normalisation before a sum, so that sums after sums stay of order one."""
 
-Activation = Literal["relu", "relu6", "leaky", "mish", "hard_swish", "none"]
+Activation = Literal["relu", "relu6", "leaky", "prelu", "mish", "hard_swish", "none"]
+
+
+class How(TypedDict, total=False):
+    """What a convolution is, besides its channels and its kernel."""
+
+    stride: int
+    pad: int | None
+    """None keeps the size at stride 1."""
+    groups: int
+    after: After
 
 
 class Blocks:
@@ -126,31 +136,18 @@ class Blocks:
         channels: int,
         kernel: int | tuple[int, int] = 1,
         *,
-        stride: int = 1,
-        pad: int | None = None,
-        groups: int = 1,
-        after: After = RECTIFIED,
         scale: float = 1.0,
         activation: Activation = "relu",
+        **how: Unpack[How],
     ) -> Var:
         """Add a convolution, its batch normalisation (`scale` as there) and an activation."""
-        x = self.conv(x, name, channels, kernel, stride=stride, pad=pad, groups=groups, after=after)
+        x = self.conv(x, name, channels, kernel, **how)
         x = self.batch_norm(x, f"{name}.bn", scale=scale)
         return self.activation(x, name, activation)
 
-    def conv_relu(
-        self,
-        x: Var,
-        name: str,
-        channels: int,
-        kernel: int = 1,
-        *,
-        stride: int = 1,
-        pad: int | None = None,
-        after: After = RECTIFIED,
-    ) -> Var:
+    def conv_relu(self, x: Var, name: str, channels: int, kernel: int = 1, **how: Unpack[How]) -> Var:
         """Add a convolution with bias, and max(x, 0)."""
-        x = self.conv(x, name, channels, kernel, stride=stride, pad=pad, bias=True, after=after)
+        x = self.conv(x, name, channels, kernel, bias=True, **how)
         return self.activation(x, name, "relu")
 
     def activation(self, x: Var, name: str, kind: Activation = "relu") -> Var:
@@ -162,6 +159,9 @@ class Blocks:
                 value = op.clip(x, *(self.fixed(f"relu6.{n}", np.float32(v)) for n, v in _RELU6.items()))
             case "leaky":
                 value = op.leaky_relu(x, alpha=0.1)
+            case "prelu":  # a trained slope for each channel
+                slope = self.weight(f"{name}.prelu.slope", slopes(tensor_shape(x)[1]))
+                value = op.prelu(x, slope)
             case "hard_swish":
                 value = op.hard_swish(x)
             case "mish":
@@ -170,12 +170,6 @@ class Blocks:
             case "none":
                 return x
         return self.named(f"{name}.{kind}", value)
-
-    def prelu(self, x: Var, name: str) -> Var:
-        """Add a ReLU with a trained slope for each channel, named after the operator that it follows."""
-        channels = tensor_shape(x)[1]
-        slope = self.weight(f"{name}.prelu.slope", slopes(channels))
-        return self.named(f"{name}.prelu", op.prelu(x, slope))
 
     def doubled(self, x: Var, name: str) -> Var:
         """Add a nearest-neighbour resize to twice the height and width."""

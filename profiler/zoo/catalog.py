@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,15 +104,15 @@ def _builders() -> Mapping[str, Callable[..., Outputs]]:
         "alexnet": classics.alexnet,
         "arcface-mobilenet": faces.mobile_face_net,
         "arcface-resnet50": faces.arcface_resnet50,
-        "bert": transformers.bert_base,
-        "bert-large": transformers.bert_large,
-        "bert-small": transformers.bert_small,
-        "deit-small": transformers.deit_small,
-        "deit-tiny": transformers.deit_tiny,
+        "bert": partial(transformers.bert, size=transformers.BASE),
+        "bert-large": partial(transformers.bert, size=transformers.LARGE),
+        "bert-small": partial(transformers.bert, size=transformers.SHORT),
+        "deit-small": partial(transformers.vit, size=transformers.SMALL),
+        "deit-tiny": partial(transformers.vit, size=transformers.TINY),
         "efficientdet-lite0": efficientnet.efficientdet_lite0,
-        "efficientnet-lite1": efficientnet.efficientnet_lite1,
-        "efficientnet-lite2": efficientnet.efficientnet_lite2,
-        "efficientnet-lite3": efficientnet.efficientnet_lite3,
+        "efficientnet-lite1": partial(efficientnet.efficientnet, width=1.0, depth=1.1),
+        "efficientnet-lite2": partial(efficientnet.efficientnet, width=1.1, depth=1.2),
+        "efficientnet-lite3": partial(efficientnet.efficientnet, width=1.2, depth=1.4),
         "fsrnet": faces.fsrnet,
         "googlenet": classics.googlenet,
         "inceptionv3": inception.inception_v3,
@@ -120,18 +121,18 @@ def _builders() -> Mapping[str, Callable[..., Outputs]]:
         "mobilenetv1": mobilenet.mobilenet_v1,
         "mobilenetv2": mobilenet.mobilenet_v2,
         "mobilenetv3-large": mobilenet.mobilenet_v3_large,
-        "nasnet-large": inception.nasnet_large,
-        "nasnet-single": inception.nasnet_single,
-        "resnet18": classics.resnet18,
-        "resnet34": classics.resnet34,
-        "resnet50": classics.resnet50,
+        "nasnet-large": partial(inception.nasnet, cells=6, filters=168, stem=96),
+        "nasnet-single": partial(inception.nasnet, cells=1, filters=44, stem=32),
+        "resnet18": partial(classics.resnet, block=classics.basic, repeats=(2, 2, 2, 2)),
+        "resnet34": partial(classics.resnet, block=classics.basic, repeats=(3, 4, 6, 3)),
+        "resnet50": partial(classics.resnet, block=classics.bottleneck, repeats=(3, 4, 6, 3)),
         "retinaface": faces.retinaface,
         "squeezenet": classics.squeezenet,
         "two-tower": branches.two_tower,
         "vgg16": classics.vgg16,
-        "vit": transformers.vit_b16,
-        "vit-huge": transformers.vit_h14,
-        "vit-large": transformers.vit_l16,
+        "vit": partial(transformers.vit, size=transformers.BASE),
+        "vit-huge": partial(transformers.vit, size=transformers.HUGE, patch=14),
+        "vit-large": partial(transformers.vit, size=transformers.LARGE),
         "yolov2": yolo.yolo_v2,
         "yolov4": yolo.yolo_v4,
     }

@@ -128,26 +128,12 @@ def _inception(net: Blocks, x: Var, name: str, channels: tuple[int, ...]) -> Var
 WIDTHS = (64, 128, 256, 512)
 """Channels of the four groups of blocks: He et al. 2015 (arXiv 1512.03385), table 1."""
 
-_Block = Callable[[Blocks, Var, str, int, int], Var]
+Block = Callable[[Blocks, Var, str, int, int], Var]
 """Adds one block: (network, input, name, width, stride)."""
 
 
-def resnet18(net: Blocks, image: Var) -> Outputs:
-    """Build ResNet-18."""
-    return _residual(net, image, _basic, (2, 2, 2, 2))
-
-
-def resnet34(net: Blocks, image: Var) -> Outputs:
-    """Build ResNet-34."""
-    return _residual(net, image, _basic, (3, 4, 6, 3))
-
-
-def resnet50(net: Blocks, image: Var) -> Outputs:
-    """Build ResNet-50, with the stride on the 3 x 3 convolution (version 1.5)."""
-    return _residual(net, image, _bottleneck, (3, 4, 6, 3))
-
-
-def _residual(net: Blocks, image: Var, block: _Block, repeats: tuple[int, ...]) -> Outputs:
+def resnet(net: Blocks, image: Var, *, block: Block, repeats: tuple[int, ...]) -> Outputs:
+    """Build a ResNet from one kind of block."""
     x = net.conv_bn(image, "stem", 64, 7, stride=2, after=IMAGE)
     x = net.max_pool(x, "stem.pool", 3, stride=2, pad=1)
     for index, (width, stride) in enumerate(_blocks(repeats), start=1):
@@ -164,13 +150,15 @@ def _blocks(repeats: tuple[int, ...]) -> list[tuple[int, int]]:
     ]
 
 
-def _basic(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
+def basic(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
+    """Add two convolutions past which the input goes."""
     y = net.conv_bn(x, f"{name}.conv1", width, 3, stride=stride)
     y = net.conv_bn(y, f"{name}.conv2", width, 3, scale=RESIDUAL_SCALE, activation="none")
     return _summed(net, x, y, name, stride)
 
 
-def _bottleneck(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
+def bottleneck(net: Blocks, x: Var, name: str, width: int, stride: int) -> Var:
+    """Add three convolutions past which the input goes, the stride on the 3 x 3 one (version 1.5)."""
     y = net.conv_bn(x, f"{name}.conv1", width)
     y = net.conv_bn(y, f"{name}.conv2", width, 3, stride=stride)
     y = net.conv_bn(y, f"{name}.conv3", 4 * width, scale=RESIDUAL_SCALE, activation="none")

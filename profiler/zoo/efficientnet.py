@@ -7,7 +7,6 @@ scaled (github.com/tensorflow/tpu, models/official/efficientnet/lite). The detec
 
 from __future__ import annotations
 
-from functools import partial
 from math import ceil
 
 import numpy as np
@@ -39,11 +38,6 @@ def efficientnet(net: Blocks, image: Var, *, width: float, depth: float) -> Outp
     return net.classify(net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6"))
 
 
-efficientnet_lite1 = partial(efficientnet, width=1.0, depth=1.1)
-efficientnet_lite2 = partial(efficientnet, width=1.1, depth=1.2)
-efficientnet_lite3 = partial(efficientnet, width=1.2, depth=1.4)
-
-
 def efficientdet_lite0(net: Blocks, image: Var) -> Outputs:
     """Build EfficientDet-Lite0: what it says of all anchors; the choice among them is no part of it."""
     rows = _rows(net, image, width=1.0, depth=1.0)
@@ -66,8 +60,9 @@ def _rows(net: Blocks, image: Var, *, width: float, depth: float) -> list[Var]:
         count = repeats if row in (0, len(BODY) - 1) else ceil(depth * repeats)
         for index in range(count):
             stride = 1 if index else first_stride
-            name, wide = f"row{row}.{index}", _rounded(width * channels)
-            x = inverted_residual(net, x, name, wide, stride=stride, expansion=expansion, kernel=kernel)
+            name, wide = f"row{row}.{index}", expansion * tensor_shape(x)[1]
+            own = _rounded(width * channels)
+            x = inverted_residual(net, x, name, own, stride=stride, wide=wide, kernel=kernel)
         rows.append(x)
     return rows
 

@@ -7,7 +7,7 @@ import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
 from .blocks import RESIDUAL_SCALE, Blocks, Outputs, tensor_shape
-from .mobilenet import V1_BODY
+from .mobilenet import V1_BODY, inverted_residuals, separable
 from .weights import IMAGE, LEAKY, LINEAR, PRELU, RECTIFIED, filters
 
 # FSRNet: a face of few pixels made sharp, with what is known of faces (Chen et al. 2018, arXiv 1711.10703).
@@ -96,11 +96,8 @@ def retinaface(net: Blocks, image: Var) -> Outputs:
     x = net.conv_bn(image, "stem", 8, 3, stride=2, after=IMAGE, activation="leaky")
     sides = []
     for index, (channels, stride) in enumerate(V1_BODY, start=1):
-        name, before = f"block{index}", tensor_shape(x)[1]
-        x = net.conv_bn(
-            x, f"{name}.depthwise", before, 3, stride=stride, groups=before, after=LEAKY, activation="leaky"
-        )
-        x = net.conv_bn(x, f"{name}.pointwise", channels // 4, after=LEAKY, activation="leaky")
+        own = channels // 4
+        x = separable(net, x, f"block{index}", own, stride=stride, after=LEAKY, activation="leaky")
         if index in (5, 11, 13):
             sides.append(x)
     maps = [_leaky(net, side, f"side{index}", _CHANNELS, 1) for index, side in enumerate(sides)]
@@ -143,51 +140,18 @@ def _faces(net: Blocks, maps: list[Var], name: str, size: int) -> Var:
 
 def mobile_face_net(net: Blocks, face: Var) -> Outputs:
     """Build MobileFaceNet."""
-    x = _prelu(net, face, "stem", 64, 3, stride=2, image=True)
-    x = _prelu(net, x, "stem.depthwise", 64, 3, groups=64)
-    index = 0
-    for expansion, channels, repeats, first_stride in MOBILE_BODY:
-        for stride in (first_stride, *(1,) * (repeats - 1)):
-            index += 1
-            x = _bottleneck(net, x, f"block{index}", channels, expansion=expansion, stride=stride)
-    x = net.conv_bn(x, "last", 512, after=LINEAR, activation="none")
-    x = net.prelu(x, "last")
+    x = net.conv_bn(face, "stem", 64, 3, stride=2, after=IMAGE, activation="prelu")
+    x = net.conv_bn(x, "stem.depthwise", 64, 3, groups=64, after=PRELU, activation="prelu")
+    x = inverted_residuals(net, x, MOBILE_BODY, "prelu")
+    x = net.conv_bn(x, "last", 512, after=LINEAR, activation="prelu")
     x = net.conv_bn(x, "global", 512, 7, pad=0, groups=512, after=PRELU, activation="none")
     x = net.conv_bn(x, "embed", 128, after=LINEAR, activation="none")
     return {"embedding": net.flatten(x, "flatten")}
 
 
-def _prelu(
-    net: Blocks,
-    x: Var,
-    name: str,
-    channels: int,
-    kernel: int = 1,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    image: bool = False,
-) -> Var:
-    after = IMAGE if image else LINEAR if kernel == 1 else PRELU
-    x = net.conv_bn(x, name, channels, kernel, stride=stride, groups=groups, after=after, activation="none")
-    return net.prelu(x, name)
-
-
-def _bottleneck(net: Blocks, x: Var, name: str, channels: int, *, expansion: int, stride: int) -> Var:
-    before = tensor_shape(x)[1]
-    wide = before * expansion
-    y = _prelu(net, x, f"{name}.expand", wide)
-    y = _prelu(net, y, f"{name}.depthwise", wide, 3, stride=stride, groups=wide)
-    summed = stride == 1 and before == channels
-    scale = RESIDUAL_SCALE if summed else 1.0
-    y = net.conv_bn(y, f"{name}.project", channels, after=PRELU, scale=scale, activation="none")
-    return net.add(x, y, f"{name}.add") if summed else y
-
-
 def arcface_resnet50(net: Blocks, face: Var) -> Outputs:
     """Build the residual network of ArcFace: Deng et al. 2019 (arXiv 1801.07698), section 3.1."""
-    x = net.conv_bn(face, "stem", 64, 3, after=IMAGE, activation="none")
-    x = net.prelu(x, "stem")
+    x = net.conv_bn(face, "stem", 64, 3, after=IMAGE, activation="prelu")
     for row, repeats in enumerate(IMPROVED_REPEATS):
         for index in range(repeats):
             x = _improved(net, x, f"row{row}.{index}", 64 << row, 1 if index else 2)
@@ -198,8 +162,7 @@ def arcface_resnet50(net: Blocks, face: Var) -> Outputs:
 def _improved(net: Blocks, x: Var, name: str, channels: int, stride: int) -> Var:
     """Add a block of two convolutions that normalises its input, too."""
     y = net.batch_norm(x, f"{name}.bn")
-    y = net.conv_bn(y, f"{name}.conv1", channels, 3, after=LINEAR, activation="none")
-    y = net.prelu(y, f"{name}.conv1")
+    y = net.conv_bn(y, f"{name}.conv1", channels, 3, after=LINEAR, activation="prelu")
     scale = RESIDUAL_SCALE
     y = net.conv_bn(
         y, f"{name}.conv2", channels, 3, stride=stride, after=PRELU, scale=scale, activation="none"

@@ -7,12 +7,13 @@ A module is a table: some branches of convolutions in a row, whose outputs are c
 from __future__ import annotations
 
 from functools import partial
+from typing import Unpack
 
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
-from .blocks import Blocks, Outputs, tensor_shape
-from .weights import IMAGE, RECTIFIED_DEEP, After
+from .blocks import Blocks, How, Outputs, tensor_shape
+from .weights import IMAGE, RECTIFIED_DEEP
 
 # NASNet-A: cells that a search has found, each of which reads the two before it.
 #
@@ -35,10 +36,6 @@ def nasnet(net: Blocks, image: Var, *, cells: int, filters: int, stem: int) -> O
         for cell in range(cells):
             before, x = x, _normal(net, x, before, f"row{row}.cell{cell}", width)
     return net.classify(net.activation(x, "last"))
-
-
-nasnet_large = partial(nasnet, cells=6, filters=168, stem=96)
-nasnet_single = partial(nasnet, cells=1, filters=44, stem=32)
 
 
 def _normal(net: Blocks, x: Var, before: Var | None, name: str, width: int) -> Var:
@@ -199,17 +196,10 @@ def _stem_v4(net: Blocks, x: Var) -> Var:
 
 
 def _conv(
-    net: Blocks,
-    x: Var,
-    name: str,
-    channels: int,
-    kernel: int | tuple[int, int] = 1,
-    *,
-    stride: int = 1,
-    pad: int | None = None,
-    after: After = RECTIFIED_DEEP,
+    net: Blocks, x: Var, name: str, channels: int, kernel: int | tuple[int, int] = 1, **how: Unpack[How]
 ) -> Var:
-    return net.conv_bn(x, name, channels, kernel, stride=stride, pad=pad, after=after)
+    how.setdefault("after", RECTIFIED_DEEP)
+    return net.conv_bn(x, name, channels, kernel, **how)
 
 
 def _chain(net: Blocks, x: Var, name: str, branch: Branch, *, pad: int | None = None) -> Var:

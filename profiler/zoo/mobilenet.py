@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
 from .blocks import CLASSES, RESIDUAL_SCALE, Activation, Blocks, Outputs, tensor_shape
-from .weights import HARD_SWISH, IMAGE, LINEAR, RECTIFIED
+from .weights import HARD_SWISH, IMAGE, LINEAR, PRELU, RECTIFIED, After
 
 V1_BODY = (
     *((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)),
@@ -49,7 +51,7 @@ Howard et al. 2019 (arXiv 1905.02244), table 1. Squeezed are a quarter of the ex
 a multiple of eight as in torchvision.
 """
 
-_AFTER = {"relu": RECTIFIED, "hard_swish": HARD_SWISH}
+_AFTER = {"relu": RECTIFIED, "relu6": RECTIFIED, "hard_swish": HARD_SWISH, "prelu": PRELU}
 
 _GATED = 2.0
 """What makes up for a gate of squeeze-excite, which is about one half."""
@@ -59,10 +61,7 @@ def mobilenet_v1(net: Blocks, image: Var) -> Outputs:
     """Build MobileNet 1.0."""
     x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE)
     for index, (channels, stride) in enumerate(V1_BODY, start=1):
-        x = net.conv_bn(
-            x, f"block{index}.depthwise", tensor_shape(x)[1], 3, stride=stride, groups=tensor_shape(x)[1]
-        )
-        x = net.conv_bn(x, f"block{index}.pointwise", channels)
+        x = separable(net, x, f"block{index}", channels, stride=stride)
     return net.classify(x)
 
 
@@ -74,46 +73,75 @@ def mobilenet_v2(net: Blocks, image: Var) -> Outputs:
 def mobilenet_v2_features(net: Blocks, image: Var) -> Var:
     """Add MobileNetV2 1.0 without its classifier."""
     x = net.conv_bn(image, "stem", 32, 3, stride=2, after=IMAGE, activation="relu6")
-    index = 0
-    for expansion, channels, repeats, first_stride in V2_BODY:
-        for stride in (first_stride, *(1,) * (repeats - 1)):
-            index += 1
-            x = inverted_residual(net, x, f"block{index}", channels, stride=stride, expansion=expansion)
+    x = inverted_residuals(net, x, V2_BODY, "relu6")
     return net.conv_bn(x, "head", 1280, after=LINEAR, activation="relu6")
 
 
 def mobilenet_v3_large(net: Blocks, image: Var) -> Outputs:
     """Build MobileNetV3-Large 1.0."""
     x = net.conv_bn(image, "stem", 16, 3, stride=2, after=IMAGE, activation="hard_swish")
-    for index in range(1, len(V3_BODY) + 1):
-        x = _squeezed_residual(net, x, index)
+    for index, (kernel, wide, channels, squeezed, activation, stride) in enumerate(V3_BODY, start=1):
+        x = inverted_residual(
+            net, x, f"block{index}", channels, stride=stride, wide=wide, kernel=kernel, activation=activation,
+            squeezed=squeezed,
+        )  # fmt: skip
     x = net.conv_bn(x, "head", 960, after=LINEAR, activation="hard_swish")
     x = net.flatten(net.global_average_pool(x, "pool"), "flatten")
     x = net.activation(net.linear(x, "hidden", 1280, after=HARD_SWISH), "hidden", "hard_swish")
     return {"logits": net.linear(x, "classifier", CLASSES, after=HARD_SWISH)}
 
 
-def inverted_residual(
-    net: Blocks, x: Var, name: str, channels: int, *, stride: int, expansion: int, kernel: int = 3
+def separable(
+    net: Blocks,
+    x: Var,
+    name: str,
+    channels: int,
+    *,
+    stride: int,
+    after: After = RECTIFIED,
+    activation: Activation = "relu",
 ) -> Var:
-    """Add a block that widens, convolves each channel by itself, and narrows; summed where shapes agree."""
+    """Add a convolution of each channel by itself, and one of each pixel."""
     before = tensor_shape(x)[1]
-    wide = before * expansion
-    summed = stride == 1 and before == channels
-    y = x
-    if expansion > 1:
-        y = net.conv_bn(y, f"{name}.expand", wide, after=LINEAR, activation="relu6")
-    y = net.conv_bn(y, f"{name}.depthwise", wide, kernel, stride=stride, groups=wide, activation="relu6")
-    scale = RESIDUAL_SCALE if summed else 1.0
-    y = net.conv_bn(y, f"{name}.project", channels, scale=scale, activation="none")
-    return net.add(x, y, f"{name}.add") if summed else y
+    x = net.conv_bn(
+        x, f"{name}.depthwise", before, 3, stride=stride, groups=before, after=after, activation=activation
+    )
+    return net.conv_bn(x, f"{name}.pointwise", channels, after=after, activation=activation)
 
 
-def _squeezed_residual(net: Blocks, x: Var, index: int) -> Var:
-    kernel, wide, channels, squeezed, activation, stride = V3_BODY[index - 1]
-    name, before, after = f"block{index}", tensor_shape(x)[1], _AFTER[activation]
+def inverted_residuals(
+    net: Blocks, x: Var, body: Iterable[tuple[int, int, int, int]], activation: Activation
+) -> Var:
+    """Add blocks; `body`: expansion, channels, repeats, first stride."""
+    index = 0
+    for expansion, channels, repeats, first_stride in body:
+        for stride in (first_stride, *(1,) * (repeats - 1)):
+            index += 1
+            wide = expansion * tensor_shape(x)[1]
+            x = inverted_residual(
+                net, x, f"block{index}", channels, stride=stride, wide=wide, activation=activation
+            )
+    return x
+
+
+def inverted_residual(
+    net: Blocks,
+    x: Var,
+    name: str,
+    channels: int,
+    *,
+    stride: int,
+    wide: int,
+    kernel: int = 3,
+    activation: Activation = "relu6",
+    squeezed: int = 0,
+) -> Var:
+    """Add a block that widens, convolves each channel by itself, and narrows; summed where shapes agree.
+
+    `squeezed`: channels of its squeeze-excite; 0: none.
+    """
+    before, after, y = tensor_shape(x)[1], _AFTER[activation], x
     summed = stride == 1 and before == channels
-    y = x
     if wide > before:
         y = net.conv_bn(y, f"{name}.expand", wide, after=LINEAR, activation=activation)
     y = net.conv_bn(

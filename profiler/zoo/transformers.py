@@ -43,46 +43,6 @@ VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
 """Rows of BERT's three tables (uncased)."""
 
 
-def bert_base(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
-    """Build BERT-base."""
-    return _bert(net, BASE, input_ids, token_type_ids)
-
-
-def bert_small(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
-    """Build BERT-small."""
-    return _bert(net, SHORT, input_ids, token_type_ids)
-
-
-def bert_large(net: Blocks, input_ids: Var, token_type_ids: Var) -> Outputs:
-    """Build BERT-large."""
-    return _bert(net, LARGE, input_ids, token_type_ids)
-
-
-def deit_tiny(net: Blocks, image: Var) -> Outputs:
-    """Build DeiT-Ti, without distillation."""
-    return _vit(net, TINY, image, patch=16)
-
-
-def deit_small(net: Blocks, image: Var) -> Outputs:
-    """Build DeiT-S, without distillation."""
-    return _vit(net, SMALL, image, patch=16)
-
-
-def vit_b16(net: Blocks, image: Var) -> Outputs:
-    """Build ViT-B/16."""
-    return _vit(net, BASE, image, patch=16)
-
-
-def vit_l16(net: Blocks, image: Var) -> Outputs:
-    """Build ViT-L/16."""
-    return _vit(net, LARGE, image, patch=16)
-
-
-def vit_h14(net: Blocks, image: Var) -> Outputs:
-    """Build ViT-H/14."""
-    return _vit(net, HUGE, image, patch=14)
-
-
 def embedded(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Var:
     """Add BERT's three tables and the sum of what they say of each word: (1, words, width)."""
     length = tensor_shape(input_ids)[1]
@@ -110,14 +70,15 @@ def encoded(net: Blocks, size: Size, x: Var, *, block: str = "block") -> Var:
     return x
 
 
-def _bert(net: Blocks, size: Size, input_ids: Var, token_type_ids: Var) -> Outputs:
+def bert(net: Blocks, input_ids: Var, token_type_ids: Var, *, size: Size) -> Outputs:
     """Build BERT with its pooler; sequences fill their length, so that there is no mask."""
     x = encoded(net, size, embedded(net, size, input_ids, token_type_ids))
     pooled = net.linear(first_token(net, x), "pooler", size.width, after=LINEAR)
     return {"last_hidden_state": x, "pooler_output": net.named("pooler.tanh", op.tanh(pooled))}
 
 
-def _vit(net: Blocks, size: Size, image: Var, *, patch: int) -> Outputs:
+def vit(net: Blocks, image: Var, *, size: Size, patch: int = 16) -> Outputs:
+    """Build ViT, or DeiT without distillation, on square patches of an image."""
     x = net.conv(image, "patches", size.width, patch, stride=patch, pad=0, bias=True, after=IMAGE)
     x = reshaped(net, x, "patches.flat", (1, size.width, -1))
     x = net.named("patches.tokens", op.transpose(x, perm=(0, 2, 1)))

@@ -6,11 +6,13 @@ COCO. What follows in those files (decoding, suppression) is not part of the net
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import spox.opset.ai.onnx.v17 as op
 from spox import Var
 
-from .blocks import RESIDUAL_SCALE, Blocks, Outputs
-from .weights import IMAGE, LEAKY, MISH, After
+from .blocks import RESIDUAL_SCALE, Blocks, How, Outputs
+from .weights import IMAGE, LEAKY, MISH
 
 DARKNET19 = (
     (32,),
@@ -71,24 +73,16 @@ def yolo_v4(net: Blocks, image: Var) -> Outputs:
     return {name: _head(net, x, f"head_{name}", channels) for name, (x, channels) in grids.items()}
 
 
-def _leaky(
-    net: Blocks, x: Var, name: str, channels: int, kernel: int = 1, *, stride: int = 1, after: After = LEAKY
-) -> Var:
-    return net.conv_bn(x, name, channels, kernel, stride=stride, after=after, activation="leaky")
+def _leaky(net: Blocks, x: Var, name: str, channels: int, kernel: int = 1, **how: Unpack[How]) -> Var:
+    how.setdefault("after", LEAKY)
+    return net.conv_bn(x, name, channels, kernel, activation="leaky", **how)
 
 
 def _mish(
-    net: Blocks,
-    x: Var,
-    name: str,
-    channels: int,
-    kernel: int = 1,
-    *,
-    stride: int = 1,
-    after: After = MISH,
-    scale: float = 1.0,
+    net: Blocks, x: Var, name: str, channels: int, kernel: int = 1, *, scale: float = 1.0, **how: Unpack[How]
 ) -> Var:
-    return net.conv_bn(x, name, channels, kernel, stride=stride, after=after, scale=scale, activation="mish")
+    how.setdefault("after", MISH)
+    return net.conv_bn(x, name, channels, kernel, scale=scale, activation="mish", **how)
 
 
 def _cross_partial(net: Blocks, x: Var, name: str, channels: int, *, part: int, repeats: int) -> Var:

@@ -223,7 +223,7 @@ def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_words")
 def test_bert_computes_what_the_paper_says(tmp_path: Path) -> None:
     net = Blocks("bert-of-one-block", TOKENS)
-    data = net.serialise(transformers.bert_base(net, *net.inputs.values()))
+    data = net.serialise(transformers.bert(net, *net.inputs.values(), size=transformers.BASE))
     random = np.random.default_rng(6)
     inputs = {"input_ids": random.integers(0, 40, (1, 16)), "token_type_ids": random.integers(0, 2, (1, 16))}
     weights = {
@@ -271,7 +271,7 @@ def bert_by_hand(weights: Mapping[str, Array], inputs: Mapping[str, Array]) -> A
 @pytest.mark.usefixtures("few_words")
 def test_vit_depends_on_every_patch_and_engines_agree(tmp_path: Path) -> None:
     net = Blocks("smallest-vit", IMAGE)
-    data = net.serialise(transformers.deit_tiny(net, *net.inputs.values()))
+    data = net.serialise(transformers.vit(net, *net.inputs.values(), size=transformers.TINY))
     pixels = image(7)["image"]
     right = reference_outputs(data, {"image": pixels})["logits"]
     assert 0.1 < right.std() < 10
