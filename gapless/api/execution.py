@@ -16,7 +16,7 @@ from ..executor.measurement import Measurement
 from ..executor.model import Model, in_order_of
 from ..executor.pipeline.pipeline import Pipeline
 from ..executor.pipeline.verify import References, verify
-from ..executor.progress import Afresh, Report, silent
+from ..executor.progress import Afresh, Ledger, Report, silent
 from ..executor.runner import Budget, Verification
 from ..executor.samples import Samples
 from ..executor.tuning.store import Store
@@ -329,3 +329,9 @@ def resolve_model(model: Model | str | Path) -> Model:
 def open_store(store: Store | str | Path, stack: ExitStack) -> Store:
     """Return a store; one that is named is closed with the stack."""
     return store if isinstance(store, Store) else stack.enter_context(Store(store))
+
+
+def open_ledger(store: Store | str | Path, stack: ExitStack, *, resume: bool) -> Ledger:
+    """Return where measurements are kept, in a store; `resume`: what it holds already is used."""
+    kept = open_store(store, stack)
+    return kept if resume else Afresh(kept)

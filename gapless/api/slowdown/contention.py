@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from ...executor.engine import Engine
 from ...executor.model import Model
 from ...executor.progress import Report, silent
+from ...executor.tuning.store import Store
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform
 from ...formulations.network import Network
@@ -17,7 +19,7 @@ from ...profiler.platforms.workloads import phone_network, phone_network_names
 from ...profiler.slowdown.contention.measure import measure_contention as measure
 from ...profiler.slowdown.contention.result import Contention, ContentionOptions
 from ...profiler.slowdown.contention.ridge import Form
-from ..execution import resolve_all
+from ..execution import open_ledger, resolve_all
 from ..models import open_model
 
 
@@ -28,6 +30,8 @@ def measure_contention(
     engine: str | Engine | None = None,
     options: ContentionOptions = ContentionOptions(),
     estimated: Sequence[Model | str | Path] = (),
+    store: Store | str | Path = ":memory:",
+    resume: bool = False,
     report: Report = silent,
 ) -> Contention:
     """Measure how much networks on different units slow each other down, and how they press on memory.
@@ -45,8 +49,8 @@ def measure_contention(
     estimated
         Further networks, which run alone only: their intensities follow from performance counters, by Eq. (1)
         of Hetero2Pipe as fitted to `models`.
-    report
-        Told of each step.
+    store, resume, report
+        As for `measure_interference`.
 
     Returns
     -------
@@ -73,7 +77,11 @@ def measure_contention(
             f"the units of {units.name!r} are for several engines, and contention is measured by one: name it"
         )
     measured, others = opened[: len(models)], opened[len(models) :]
-    return measure(measured, units, found, options=options, estimated=others, report=report)
+    with ExitStack() as stack:
+        ledger = open_ledger(store, stack, resume=resume)
+        return measure(
+            measured, units, found, options=options, estimated=others, ledger=ledger, report=report
+        )
 
 
 def estimate_contention(

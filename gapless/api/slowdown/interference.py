@@ -11,7 +11,7 @@ from statistics import median
 from ...executor.engine import Engine
 from ...executor.measurement import Measurement
 from ...executor.model import Model
-from ...executor.progress import Afresh, Ledger, Report, silent
+from ...executor.progress import Report, silent
 from ...executor.tuning.store import Store
 from ...formulations.co_run import co_run_model_names, get_co_run_model
 from ...formulations.costs import CostTable
@@ -39,7 +39,7 @@ from ...profiler.slowdown.interference.ratios import (
 from ...profiler.slowdown.turns import CoRunOptions
 from ..device import this_device
 from ..engines import engines_of, resolve_engine
-from ..execution import models_for, open_store, profiled_problem
+from ..execution import models_for, open_ledger, profiled_problem
 from ..models import open_model
 
 
@@ -101,7 +101,7 @@ def measure_interference(
     units = this_device(engine=runner) if platform is None else platform
     sets = tuple(map(tuple, beside))
     with ExitStack() as stack:
-        ledger = _ledger(store, stack, resume=resume)
+        ledger = open_ledger(store, stack, resume=resume)
         each = [
             measure_loads(model, units, runner, beside=sets, options=options, ledger=ledger, report=report)
             for model in opened
@@ -160,7 +160,7 @@ def measure_plan_interference(
             units,
             runner,
             options=options,
-            ledger=_ledger(store, stack, resume=resume),
+            ledger=open_ledger(store, stack, resume=resume),
             report=report,
         )
     return replace(found, plans=tuple(_with_periods(one, judged, periods_us) for one in found.plans))
@@ -289,8 +289,3 @@ def _shipped_names(subject: str) -> list[str]:
 
 def _shipped_table(name: str, method: Method) -> CostTable:
     return shipped_problem(name, method=method).costs
-
-
-def _ledger(store: Store | str | Path, stack: ExitStack, *, resume: bool) -> Ledger:
-    kept = open_store(store, stack)
-    return kept if resume else Afresh(kept)

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import gapless
-import gapless.cli.commands.contention
+import gapless.cli.commands.co_runs
 from gapless.answers.contention import contention_blocks
 from gapless.api.device import this_device
 from gapless.api.slowdown.contention import estimate_contention, measure_contention
@@ -86,6 +86,8 @@ def test_contention_with_the_probe_alone_as_json(cli: Cli, model_file: Path) -> 
         (["squeezenet", "squeezenet"], "NAME=... before a model"),
         (["bert", "--platform", "kirin"], "did you mean kirin990"),
         (["bert", "--platform", "kirin990", "--estimate", "vit"], "leave --estimate out"),
+        (["squeezenet", "--resume"], "name it with --store"),
+        (["bert", "--platform", "kirin990", "--store", "x.sqlite"], "measures nothing that --store"),
         (["squeezenot"], "did you mean squeezenet"),
         (["squeezenet", "--seconds", "0"], "--seconds"),
         (["squeezenet", "--out", "nowhere/x.json"], "the folder nowhere does not exist"),

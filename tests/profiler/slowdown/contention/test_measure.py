@@ -19,7 +19,7 @@ from gapless.profiler.slowdown.contention.result import CONTENTION, Calibration,
 from gapless.profiler.slowdown.contention.ridge import Form
 from gapless.profiler.slowdown.corun import unit_pairs
 from gapless.profiler.slowdown.turns import CoRun
-from tests.profiler.fakes import FakeEngine, FakeModel
+from tests.profiler.fakes import FakeEngine, FakeModel, Shelf
 
 from .worlds import INTENSITY, SENSITIVITY, THREE, WorldBench, measured, network
 
@@ -82,6 +82,15 @@ def test_each_corun_is_measured_between_two_measurements_alone() -> None:
     assert len(beside) == 2 * 3 * len(found.coruns)
     victims = {(one.victim, one.victim_unit) for one in found.coruns}
     assert len(jobs) == 2 * len(beside) + 3 * len(victims)  # times alone serve on both sides
+
+
+def test_what_a_ledger_holds_is_not_measured_again() -> None:
+    shelf, first, again = Shelf(), WorldBench(shares=(1.0, 0.95)), WorldBench()
+    found = measured(first, OPTIONS, platform=ON_CORES, ledger=shelf)
+    kept = measured(again, OPTIONS, platform=ON_CORES, ledger=shelf)
+    assert kept.coruns == found.coruns
+    assert "measurements kept from earlier" in kept.interference.provenance.notes
+    assert len(again.asked) == len(ON_CORES.units) * 3  # it is tried out again who can run what
 
 
 def test_cores_are_timed_by_the_time_that_they_worked() -> None:

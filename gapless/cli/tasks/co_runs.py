@@ -1,11 +1,11 @@
-"""Interference as the command line asks for it: of tables, of networks, of plans."""
+"""Measuring beside load as the command line asks for it; interference of tables, networks, and plans."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...api.engines import resolve_engine
 from ...api.models import open_all
@@ -30,6 +30,45 @@ from ...question.subjects import Machine, Opening
 from ..base.progress import StepLine
 from .measuring import busy_notes, platform_of
 
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Where measurements are kept; InvalidInputError: `--resume` without a file."""
+
+    store: Path | None
+    resume: bool
+
+    def __post_init__(self) -> None:
+        if self.resume and self.store is None:
+            raise InvalidInputError("--resume goes on with what a file holds; name it with --store")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The same for the functions that measure."""
+        return {"store": ":memory:" if self.store is None else self.store, "resume": self.resume}
+
+
+def measured(
+    measure: Callable[..., Found],
+    models: Sequence[Model],
+    machine: Machine,
+    *,
+    estimated: Sequence[Model] = (),
+    **asked: Any,
+) -> tuple[Found, list[str]]:
+    """Measure networks beside others on this machine, and return what was found, and notes.
+
+    `estimated`: networks that run alone only.
+    """
+    runner = resolve_engine(machine.engine, *models, *estimated).name
+    platform, notes = platform_of(machine, runner), busy_notes()
+    also = {"estimated": estimated} if estimated else {}
+    with StepLine() as line:
+        found = measure(models, platform=platform, engine=runner, report=line.report, **also, **asked)
+    return found, notes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterferenceChoice:
@@ -42,14 +81,7 @@ class InterferenceChoice:
     plans: Sequence[Path]
     measured: Sequence[Path]
     options: CoRunOptions
-    store: Path | None
-    resume: bool
-
-    @property
-    def shared(self) -> dict[str, Any]:
-        """What all kinds of measuring are told."""
-        store = ":memory:" if self.store is None else self.store
-        return {"options": self.options, "store": store, "resume": self.resume}
+    kept: Kept
 
     def found(self) -> tuple[InterferenceRatios, list[str]]:
         """Return what is asked for, and notes."""
@@ -62,7 +94,7 @@ class InterferenceChoice:
         self._refuse("without --plan", ["--measured"] if self.measured else [])
         is_file = first.endswith(".json")
         if is_file or is_shipped_subject(first):
-            stored = ["--store"] if self.store else []
+            stored = ["--store"] if self.kept.store else []
             chosen = [*self.opening.options(), *self._beside, *stored, *self.machine.options()]
             self._refuse(f"for {first}, where nothing is measured", chosen)
             self._require_one(first)
@@ -82,19 +114,14 @@ class InterferenceChoice:
             raise InvalidInputError(f"{what} takes one subject, got {' '.join(self.subjects)}")
 
     def _of_models(self) -> tuple[InterferenceRatios, list[str]]:
-        models = self._opened()
-        runner = resolve_engine(self.machine.engine, *models).name
-        platform, notes = platform_of(self.machine, runner), busy_notes()
-        with StepLine() as line:
-            found = measure_interference(
-                models,
-                platform=platform,
-                engine=runner,
-                beside=self.beside,
-                report=line.report,
-                **self.shared,
-            )
-        return found, notes
+        return measured(
+            measure_interference,
+            self._opened(),
+            self.machine,
+            beside=self.beside,
+            options=self.options,
+            **self.kept.words,
+        )
 
     def _opened(self) -> list[Model]:
         try:
@@ -117,8 +144,9 @@ class InterferenceChoice:
                 plans,
                 engine=self.machine.engine,
                 measured=measured,
+                options=self.options,
                 report=line.report,
-                **self.shared,
+                **self.kept.words,
             )
         return found, notes
 
