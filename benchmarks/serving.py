@@ -207,20 +207,22 @@ def _kills(server: gapless.running.Server, options: argparse.Namespace) -> Table
     counts: Counter[str] = Counter()
     pending: list[tuple[int, Future[gapless.coordination.Served]]] = []
     names = coordinator.platform.unit_names
-    while counts["killed"] + counts["taken away"] < options.kills:
+    orders = ["killed", "taken away"] * options.kills
+    drawn.shuffle(orders)
+    while orders:
         while coordinator.statistics().waiting < options.queue // 2:
             pending.append((len(pending) % 4, coordinator.submit(options.model, samples[len(pending) % 4])))
         time.sleep(drawn.uniform(0.05, 0.3))
         unit = drawn.choice(names)
-        if drawn.random() < 0.5:
-            if (pid := coordinator.pids.get(unit)) is not None:  # else it is between two workers
-                os.kill(pid, signal.SIGKILL)
-                counts["killed"] += 1
+        if orders[-1] == "killed":
+            if (pid := coordinator.pids.get(unit)) is None:
+                continue  # it is between two workers
+            os.kill(pid, signal.SIGKILL)
         else:
             coordinator.withdraw(unit)
             time.sleep(drawn.uniform(0.0, 0.2))
             coordinator.restore(unit)
-            counts["taken away"] += 1
+        counts[orders.pop()] += 1
         _wait_until(lambda: any(each.available for each in coordinator.statistics().units))
     seen: Counter[int] = Counter()
     for sample, future in pending:
@@ -416,7 +418,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="of overload")
     parser.add_argument("--factor", type=float, default=1.5, help="load, in times of what it can do")
     parser.add_argument("--kill-every", type=float, default=0.0, help="seconds, of a worker under overload")
-    parser.add_argument("--kills", type=int, default=0, help="of workers and of units")
+    parser.add_argument("--kills", type=int, default=0, help="of workers; a unit is taken away as often")
     parser.add_argument(
         "--json-seconds", type=float, default=0.0, help="of a small model beside clients that send JSON"
     )
