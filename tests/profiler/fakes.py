@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,16 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.executor.comparing import Allowed
-from gapless.executor.engine import Artifact, OperatorTime, PlacementReceipt, Session
-from gapless.executor.model import Piece, TensorSpec
+from gapless.executor.engine import Artifact, Engine, OperatorTime, PlacementReceipt, Session
+from gapless.executor.model import Model, Piece, TensorSpec
+from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.availability import Availability
 from gapless.formulations.errors import ConversionError, PlacementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, ModelRef, Network, Tensor
-from gapless.profiler.measuring import NOTHING, PreparedPiece
+from gapless.profiler.feed import Feed
+from gapless.profiler.hops import Trial
+from gapless.profiler.measuring import NOTHING, Bench, PreparedPiece
+from gapless.profiler.preparing import Preparers
+from gapless.profiler.profile import ProfileOptions
+from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.summary import Timing, timing
+from gapless.profiler.survey import Survey
 
 PLATFORM = Platform(
     name="two",
@@ -317,3 +325,44 @@ class Shelf:
         if self.dies_after is not None and len(self.entries) >= self.dies_after:
             raise KeyboardInterrupt
         self.entries[kind, key] = text
+
+
+@contextmanager
+def surveying(
+    bench: Bench,
+    model: Model,
+    options: ProfileOptions,
+    *,
+    platform: Platform = PLATFORM,
+    engines: Mapping[str, Engine] | None = None,
+    ledger: Ledger = Forgetful(),
+    steps: list[Step] | None = None,
+    trial: Trial | None = None,
+) -> Iterator[Survey]:
+    """Return a survey on a fake bench; `engines`: by unit, None: one fake engine for all."""
+    by_unit = engines or dict.fromkeys(platform.unit_names, FakeEngine())
+    named = {unit: f"{engine.name} 1.0" for unit, engine in by_unit.items()}
+    feed = Feed(model, seed=0)
+    recorded = RecordedBench(
+        bench=bench,
+        platform=platform,
+        setting=MeasuringSetting(
+            engine=" + ".join(dict.fromkeys(named.values())), device="a test", digest="d1"
+        ),
+        ledger=ledger,
+        effort=options.effort,
+        retries=options.retries,
+        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
+        engines=named,
+    )
+    try:
+        yield Survey(
+            model=model,
+            platform=platform,
+            preparers=Preparers(model, by_unit, feed),
+            bench=recorded,
+            options=options,
+            trial=trial,
+        )
+    finally:
+        feed.close()

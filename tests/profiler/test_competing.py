@@ -15,13 +15,11 @@ from gapless.formulations.errors import ConversionError, LayerNotRunnableError
 from gapless.formulations.hardware import EngineSettings, Platform
 from gapless.profiler.feed import Feed
 from gapless.profiler.isolated import RawTimes, seams
-from gapless.profiler.preparing import Preparer, Preparers
+from gapless.profiler.preparing import Preparer
 from gapless.profiler.profile import Basis, Method, Profile, ProfileOptions
-from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.slowdown.corun import companions
-from gapless.profiler.survey import Survey
 
-from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf
+from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, surveying
 
 SIZES = [256] * 9
 LAYERS = len(SIZES) - 1
@@ -50,27 +48,12 @@ def take(
     by_name = {engine.name: engine for engine in engines}
     by_unit = {unit.name: by_name[unit.engine.name] for unit in BOTH.units if unit.engine.name in by_name}
     platform = replace(BOTH, units=tuple(unit for unit in BOTH.units if unit.name in by_unit))
-    model, options = FakeModel(SIZES), ProfileOptions(basis=basis)
-    feed = Feed(model, seed=0)
-    try:
-        return Survey(
-            model=model,
-            platform=platform,
-            preparers=Preparers(model, by_unit, feed),
-            bench=RecordedBench(
-                bench=bench or fake_bench(),
-                platform=platform,
-                setting=MeasuringSetting(engine="fast 1.0 + sure 1.0", device="a test", digest="d1"),
-                ledger=shelf or Shelf(),
-                effort=options.effort,
-                retries=0,
-                progress=MeasuringProgress(report=(steps if steps is not None else []).append),
-                engines={unit: f"{engine.name} 1.0" for unit, engine in by_unit.items()},
-            ),
-            options=options,
-        ).profile(tuple(Method))
-    finally:
-        feed.close()
+    options = ProfileOptions(basis=basis, retries=0)
+    with surveying(
+        bench or fake_bench(), FakeModel(SIZES), options, platform=platform, engines=by_unit,
+        ledger=shelf or Shelf(), steps=steps,
+    ) as survey:  # fmt: skip
+        return survey.profile(tuple(Method))
 
 
 def fake_bench() -> FakeBench:

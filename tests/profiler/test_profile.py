@@ -18,16 +18,12 @@ from gapless.formulations.errors import (
 from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform
 from gapless.formulations.problem import Problem
-from gapless.profiler.feed import Feed
 from gapless.profiler.hops import Trial
 from gapless.profiler.measuring import PreparedPiece
-from gapless.profiler.preparing import Preparers
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
-from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.summary import ANY_NOISE, Timing
-from gapless.profiler.survey import Survey
 
-from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf
+from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, surveying
 
 LAYERS = 12
 BIG = [200.0 + 40 * (layer % 5) for layer in range(LAYERS)]
@@ -49,29 +45,12 @@ def take(
     **options: Any,
 ) -> Profile:
     """Take a profile on a fake bench."""
-    model = model or FakeModel(SIZES)
-    chosen = ProfileOptions(**options)
-    feed = Feed(model, seed=0)
-    recorded = RecordedBench(
-        bench=bench,
-        platform=platform,
-        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
-        ledger=ledger,
-        effort=chosen.effort,
-        retries=chosen.retries,
-        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
-    )
-    try:
-        return Survey(
-            model=model,
-            platform=platform,
-            preparers=Preparers(model, dict.fromkeys(platform.unit_names, engine or FakeEngine()), feed),
-            bench=recorded,
-            options=chosen,
-            trial=trial,
-        ).profile(methods)
-    finally:
-        feed.close()
+    engines = None if engine is None else dict.fromkeys(platform.unit_names, engine)
+    with surveying(
+        bench, model or FakeModel(SIZES), ProfileOptions(**options), platform=platform, engines=engines,
+        ledger=ledger, steps=steps, trial=trial,
+    ) as survey:  # fmt: skip
+        return survey.profile(methods)
 
 
 def bench(**changes: Any) -> FakeBench:

@@ -11,18 +11,14 @@ from gapless.executor.joined import join
 from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.errors import PlacementError, ProfilingError
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.preparing import Preparers
-from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.slowdown.contention.measure import ContentionSurvey
 from gapless.profiler.slowdown.contention.probe import PROBE
 from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions
 from gapless.profiler.summary import Timing, timing
-from gapless.profiler.survey import Survey
-from tests.profiler.fakes import FakeEngine, FakeModel, receipt_for
+from tests.profiler.fakes import FakeModel, receipt_for, surveying
 
 THREE = Platform(
     name="three",
@@ -116,26 +112,8 @@ def measured(
 ) -> Contention:
     """Return the contention of two networks on a bench."""
     models = [network("one", 5), network("two", 3), *(network(name, 4) for name in estimated)]
-    joined = join(models)
-    feed = Feed(joined, seed=0)
-    recorded = RecordedBench(
-        bench=bench,
-        platform=platform,
-        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
-        ledger=ledger,
-        effort=options.profiling.effort,
-        retries=0,
-        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
-    )
-    profiling = Survey(
-        model=joined,
-        platform=platform,
-        preparers=Preparers(joined, dict.fromkeys(platform.unit_names, FakeEngine()), feed),
-        bench=recorded,
-        options=options.profiling,
-    )
-    survey = ContentionSurvey(profiling=profiling, options=options, estimated=tuple(estimated))
-    try:
+    with surveying(
+        bench, join(models), options.profiling, platform=platform, ledger=ledger, steps=steps
+    ) as profiling:
+        survey = ContentionSurvey(profiling=profiling, options=options, estimated=tuple(estimated))
         return survey.take(models)
-    finally:
-        feed.close()

@@ -16,18 +16,14 @@ from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform
 from gapless.formulations.plan import Chunk, Plan
-from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import NOTHING, PreparedPiece
-from gapless.profiler.preparing import Preparers
-from gapless.profiler.records import MeasuringProgress, MeasuringSetting, RecordedBench
 from gapless.profiler.sampling import Effort
 from gapless.profiler.slowdown.corun import unit_pairs
 from gapless.profiler.slowdown.interference.measure import REST, InterferenceSurvey, measure_loads
 from gapless.profiler.slowdown.interference.ratios import InterferenceRatios
 from gapless.profiler.slowdown.turns import CoRunOptions, CoRunRatio
 from gapless.profiler.summary import Timing
-from gapless.profiler.survey import Survey
-from tests.profiler.fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, layers_of
+from tests.profiler.fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, layers_of, surveying
 
 EDGES = Path(__file__).parents[4] / "docs" / "examples" / "edges.py"
 LAYERS = 6
@@ -83,30 +79,13 @@ def surveyed(
     rounds: int = 3,
 ) -> InterferenceRatios:
     """Measure on a fake bench: plans, or all groups of layers."""
-    model = model or FakeModel([64] * (LAYERS + 1))
-    options = CoRunOptions(rounds=rounds, seconds_per_item=0.01)
-    feed = Feed(model, seed=0)
-    recorded = RecordedBench(
-        bench=fake,
-        platform=PLATFORM,
-        setting=MeasuringSetting(engine="fake 1.0", device="a test", digest="d1"),
-        ledger=ledger,
-        effort=options.profiling.effort,
-        retries=0,
-        progress=MeasuringProgress(report=(steps if steps is not None else []).append),
+    model, options = (
+        model or FakeModel([64] * (LAYERS + 1)),
+        CoRunOptions(rounds=rounds, seconds_per_item=0.01),
     )
-    profiling = Survey(
-        model=model,
-        platform=PLATFORM,
-        preparers=Preparers(model, dict.fromkeys(PLATFORM.unit_names, FakeEngine()), feed),
-        bench=recorded,
-        options=options.profiling,
-    )
-    try:
+    with surveying(fake, model, options.profiling, ledger=ledger, steps=steps) as profiling:
         survey = InterferenceSurvey(profiling=profiling, options=options)
         return survey.plans(plans) if plans else survey.loads(beside)
-    finally:
-        feed.close()
 
 
 def plan(*parts: tuple[int, int, str]) -> Plan:
