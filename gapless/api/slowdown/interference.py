@@ -29,7 +29,7 @@ from ...profiler.platforms.catalog import (
 )
 from ...profiler.platforms.workloads import phone_names
 from ...profiler.profile import Method, Profile
-from ...profiler.slowdown.interference.measure import measure_loads, measure_plans
+from ...profiler.slowdown.interference.measure import check_loads, interference_survey
 from ...profiler.slowdown.interference.ratios import (
     Foretold,
     InterferenceRatios,
@@ -99,13 +99,15 @@ def measure_interference(
         )
     runner = resolve_engine(engine, *opened)
     units = this_device(engine=runner) if platform is None else platform
-    sets = tuple(map(tuple, beside))
+    sets, each = tuple(map(tuple, beside)), list[InterferenceRatios]()
+    check_loads(units, sets)
     with ExitStack() as stack:
         ledger = open_ledger(store, stack, resume=resume)
-        each = [
-            measure_loads(model, units, runner, beside=sets, options=options, ledger=ledger, report=report)
-            for model in opened
-        ]
+        for model in opened:
+            with interference_survey(
+                model, units, runner, options=options, ledger=ledger, report=report
+            ) as survey:
+                each.append(survey.loads(sets))
     return _joined(each)
 
 
@@ -154,15 +156,11 @@ def measure_plan_interference(
     runs = models_for(first)[first.network.name] if model is None else model
     runner, units = engines_of(first, engine, runs)
     with ExitStack() as stack:
-        found = measure_plans(
-            plans,
-            runs,
-            units,
-            runner,
-            options=options,
-            ledger=open_ledger(store, stack, resume=resume),
-            report=report,
-        )
+        ledger = open_ledger(store, stack, resume=resume)
+        with interference_survey(
+            runs, units, runner, options=options, ledger=ledger, report=report
+        ) as survey:
+            found = survey.plans(plans)
     return replace(found, plans=tuple(_with_periods(one, judged, periods_us) for one in found.plans))
 
 

@@ -7,7 +7,8 @@ unit in question; or, for a plan, each the chunk that the plan has there. How th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -80,32 +81,8 @@ REST = "the rest of the plan"
 """What the load of a chunk is called that is measured beside the other chunks of its plan."""
 
 
-def measure_loads(
-    model: Model,
-    platform: Platform,
-    engine: Engine,
-    *,
-    beside: Sequence[UnitSet] = (),
-    options: CoRunOptions = CoRunOptions(),
-    ledger: Ledger = Forgetful(),
-    report: Report = silent,
-) -> InterferenceRatios:
-    """Measure groups of layers on each unit while other units run the same layers in a loop.
-
-    `beside`: sets of units that make load; empty: each other unit, and all other units that can run at once.
-    Units are measured beside those sets with which they share no core. `ledger`: where each finished
-    measurement is kept: what it holds already is not measured again.
-    Raises InvalidInputError: no two units can run at once, or a set of units cannot make load.
-    """
-    check_loads(platform, beside)
-    with survey(
-        model, platform, engine, options=options.profiling, ledger=ledger, report=report
-    ) as profiling:
-        return InterferenceSurvey(profiling=profiling, options=options).loads(beside)
-
-
-def measure_plans(
-    plans: Sequence[Plan],
+@contextmanager
+def interference_survey(
     model: Model,
     platform: Platform,
     engine: Engine,
@@ -113,15 +90,15 @@ def measure_plans(
     options: CoRunOptions = CoRunOptions(),
     ledger: Ledger = Forgetful(),
     report: Report = silent,
-) -> InterferenceRatios:
-    """Measure each chunk of plans alone, and while the other chunks of its plan run in a loop.
+) -> Iterator[InterferenceSurvey]:
+    """Return a survey of interference with a worker for each unit; all of them end with it.
 
-    Raises PlacementError, ExecutionError, UnitLostError: a unit cannot run its chunk, or is lost.
+    `ledger`: where each finished measurement is kept: what it holds already is not measured again.
     """
     with survey(
         model, platform, engine, options=options.profiling, ledger=ledger, report=report
     ) as profiling:
-        return InterferenceSurvey(profiling=profiling, options=options).plans(plans)
+        yield InterferenceSurvey(profiling=profiling, options=options)
 
 
 _ChunkJob = tuple[Chunk, Job]
@@ -136,7 +113,11 @@ class InterferenceSurvey:
     options: CoRunOptions  # how often
 
     def loads(self, beside: Sequence[UnitSet]) -> InterferenceRatios:
-        """Measure groups of layers; see `measure_loads`."""
+        """Measure groups of layers on each unit while other units run the same layers in a loop.
+
+        `beside`: sets of units that make load (`check_loads`) for units with which they share no core;
+        empty: each other unit, and all other units that can run at once.
+        """
         begin = time.monotonic()
         profiling = self.profiling
         models, raws = profiling.time_layers()
@@ -148,7 +129,10 @@ class InterferenceSurvey:
         return self._found(jobs, warnings, ratios=_ratios(jobs), begin=begin)
 
     def plans(self, plans: Sequence[Plan]) -> InterferenceRatios:
-        """Measure chunks of plans; see `measure_plans`."""
+        """Measure each chunk of plans alone, and while the other chunks of its plan run in a loop.
+
+        Raises PlacementError, ExecutionError, UnitLostError: a unit cannot run its chunk, or is lost.
+        """
         begin = time.monotonic()
         preparers = self.profiling.preparers
         self.profiling.bench.progress.say(f"preparing pieces of {self.profiling.network.name}")

@@ -10,8 +10,7 @@ from statistics import mean
 import pytest
 
 from gapless.api.device import this_device
-from gapless.api.models import open_model
-from gapless.executor.engines.registry import get_engine
+from gapless.api.slowdown.interference import measure_interference
 from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform
@@ -19,7 +18,7 @@ from gapless.formulations.plan import Chunk, Plan
 from gapless.profiler.measuring import NOTHING, PreparedPiece
 from gapless.profiler.sampling import Effort
 from gapless.profiler.slowdown.corun import unit_pairs
-from gapless.profiler.slowdown.interference.measure import REST, InterferenceSurvey, measure_loads
+from gapless.profiler.slowdown.interference.measure import REST, InterferenceSurvey
 from gapless.profiler.slowdown.interference.ratios import InterferenceRatios
 from gapless.profiler.slowdown.turns import CoRunOptions, CoRunRatio
 from gapless.profiler.summary import Timing
@@ -213,7 +212,7 @@ def test_python_functions_really_run_beside_each_other() -> None:
         pytest.skip("no two units of this machine can run at once")
     platform = this_device(units=pairs[0], engine="callable")
     options = CoRunOptions(rounds=1, seconds_per_item=0.005)
-    found = measure_loads(open_model(f"{EDGES}:EDGES"), platform, get_engine("callable"), options=options)
+    found = measure_interference([f"{EDGES}:EDGES"], platform=platform, options=options)
     assert {(one.chunk.unit, one.beside[0]) for one in found.ratios} == {pairs[0], pairs[0][::-1]}
     assert {receipt.mismatches for receipt in found.receipts} == {()}
     assert found.provenance.engine.startswith("callable")
@@ -222,6 +221,8 @@ def test_python_functions_really_run_beside_each_other() -> None:
 def test_units_are_checked_before_anything_is_measured() -> None:
     one = Platform(name="one", units=PLATFORM.units[:1])
     with pytest.raises(InvalidInputError, match="no two of the units big"):
-        measure_loads(FakeModel([1, 1]), one, FakeEngine())
+        measure_interference([FakeModel([1, 1])], platform=one, engine=FakeEngine())
     with pytest.raises(InvalidInputError, match="big and all share cores"):
-        measure_loads(FakeModel([1, 1]), PLATFORM, FakeEngine(), beside=[("big", "all")])
+        measure_interference(
+            [FakeModel([1, 1])], platform=PLATFORM, engine=FakeEngine(), beside=[("big", "all")]
+        )
