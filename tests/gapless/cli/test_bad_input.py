@@ -394,3 +394,21 @@ def test_a_binary_rules_file(cli: Cli, tmp_path: Path) -> None:
     path.write_bytes(bytes(range(128, 256)))
     expect(cli("plan", SPARSE, "--rules", path), 2, "rules.py")
     expect(cli("plan", SPARSE, "--rules", tmp_path), 2, "Is a directory")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "requests coordinate nonsense --platform pixel4 --picture no/where.png",
+        "requests coordinate nonsense --platform pixel4 --report no/where.html",
+        "requests stream nonsense:3 --picture no/where.png",
+        "show nonsense --svg no/where.svg",
+        "serve nonsense --trace no/where.json",
+        "report nonsense --out no/where.html",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(cli: Cli, words: str) -> None:
+    run = cli(*words.split())
+    assert run.code == 2
+    assert run.err.startswith("error: cannot write no/where")
+    assert "the folder no does not exist" in run.err

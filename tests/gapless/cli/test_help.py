@@ -263,3 +263,11 @@ def test_commands_about_plans_only_name_the_options_of_problems(cli: Cli) -> Non
         assert len(shown.splitlines()) <= 35
         assert "When a request of a workload comes" in cli(command, "--help-all").out
     assert "When a request of a workload comes" in cli("plan", "--help").out
+
+
+def test_what_is_rare_in_one_command_has_its_line_in_another(cli: Cli, every: dict[str, Any]) -> None:
+    rows = [line.split()[0] for line in cli("serve", "--help").out.splitlines() if line.strip()]
+    assert "--state" in rows, "it is rare in plan, which is loaded, too"
+    assert "--state" not in [
+        line.split()[0] for line in cli("plan", "--help").out.splitlines() if line.strip()
+    ]
