@@ -16,7 +16,6 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.terms import Dimension
 from .charts import Bars, Gantt, HeatMap, Plane
 from .graph_drawing import GraphDrawing
-from .layers import LayerMap
 from .words import amount, interval_words, microseconds, seconds
 
 RowT = TypeVar("RowT")
@@ -211,7 +210,7 @@ class Section:
     place: str = ""
 
 
-Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | LayerMap | Gantt | GraphDrawing
+Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing
 
 
 def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
@@ -227,7 +226,7 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
                 return not (block.folded and place is Shown.BRIEF) and bool(kept(block.blocks, place))
             case HeatMap():
                 return True
-            case Gantt() | LayerMap():
+            case Gantt():
                 return bool(place & Shown.TERMINAL)
             case Plane() | Bars() | GraphDrawing():
                 return bool(place & Shown.PAGES)

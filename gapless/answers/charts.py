@@ -406,4 +406,7 @@ class HeatMap:
     unit: str = ""  # of the values
     totals: tuple[str, ...] = ()  # of each column
     hidden: int = 0  # rows that are left out
+    corner: str = "unit"  # what the names of the rows are
+    notes: str = ""  # what the notes of the rows are; empty: they have no column in the terminal
+    words: tuple[str, ...] = ()  # what the terminal says below it
     frames: tuple[tuple[int, int, int], ...] = ()  # what is outlined: column, first and last row

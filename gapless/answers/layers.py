@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..formulations.costs import CostTable
 from ..formulations.errors import InvalidInputError
 from ..formulations.network import Network
 from ..formulations.plan import Chunk, Plan
 from .charts import HeatCell, HeatMap, HeatRow
-from .words import layers_words, millis
+from .words import layers_words, millis, size
 
 MAX_ROWS_SHOWN = 60
 """Rows of a map for the terminal; more layers than that are folded: neighbours share a row."""
@@ -20,7 +19,7 @@ MAX_ROWS_SHOWN = 60
 SLOWEST = 8.0
 """Times as long as on the best unit, from which on a cell is as red as it gets; colours are logarithmic."""
 
-WHOLE = "all layers"
+WHOLE, CANNOT = "all layers", "cannot run"
 
 
 def layer_chart(
@@ -88,48 +87,18 @@ def _ms(time_us: int) -> str:
     return f"{time_us / 1000:,.3f}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerRange:
-    """Consecutive layers `[start, stop)` of a map."""
-
-    start: int
-    stop: int
-    name: str  # of the layer; of several, of the first and the last
-    weight_bytes: int
-    times_us: tuple[int | None, ...]  # their time by unit; None: the unit cannot run all of them
-    chosen: int | None = None
-    """Index of the unit that a plan runs them on; None: not one unit, or there is no plan."""
-
-    @property
-    def label(self) -> str:
-        """Index of the layer, or of the first and the last."""
-        return layers_words(self.start, self.stop)
-
-    def ratio(self, unit: int) -> float | None:
-        """Return how many times as long as on its best unit it takes; None: the unit cannot run it."""
-        time = self.times_us[unit]
-        best = min((t for t in self.times_us if t is not None), default=None)
-        if time is None or best is None:
-            return None
-        return time / best
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerMap:
-    """Times of layers by unit."""
-
-    units: tuple[str, ...]  # names of the columns
-    rows: tuple[LayerRange, ...]  # layers, or groups of them
-    total: LayerRange  # all layers of the network together
-    hidden: int = 0  # layers that were left out
-
-
 def layer_map(
-    network: Network, costs: CostTable, *, layers: range | None = None, plan: Plan | None = None
-) -> LayerMap:
-    """Return the times of the layers of a network as a map for the terminal.
+    network: Network,
+    costs: CostTable,
+    *,
+    layers: range | None = None,
+    plan: Plan | None = None,
+    title: str = "",
+) -> HeatMap:
+    """Return the times of layers, coloured by how many times as long as on the best unit they take.
 
-    `layers`: which layers, one a row. None: all; where they are too many, neighbours share a row.
+    `layers`: which layers, one a row. None: all; where they are too many, neighbours share a row. The last
+    row is about all layers of the network.
     """
     count = len(network.layers)
     if layers is not None and layers.start >= count:
@@ -139,54 +108,51 @@ def layer_map(
         )
     shown = range(count) if layers is None else range(layers.start, min(layers.stop, count))
     step = 1 if layers is not None else -(-count // MAX_ROWS_SHOWN)
-    rows = [
-        _row(network, costs, plan, start, min(start + step, shown.stop))
-        for start in range(shown.start, shown.stop, step)
-    ]
-    return LayerMap(
-        units=costs.units,
-        rows=tuple(rows),
-        total=_row(network, costs, plan, 0, count),
-        hidden=count - len(shown),
-    )
-
-
-def layer_grid(found: LayerMap, *, title: str) -> HeatMap:
-    """Return a map as data, coloured by how many times as long as on the best unit it takes."""
+    parts = [(start, min(start + step, shown.stop)) for start in range(shown.start, shown.stop, step)]
+    parts += [(0, count)] if len(parts) > 1 else []
+    rows = tuple(_row(network, costs, plan, *part) for part in parts)
+    words = ["milliseconds; x2.0: twice as long as on the best unit of the layer"]
+    words[0] += "; [ ]: where the plan runs it" if plan is not None else ""
+    if step > 1:
+        words.append(f"{step} layers a row; --layers 0-{MAX_ROWS_SHOWN - 1} shows single ones")
     return HeatMap(
-        title=title,
-        columns=found.units,
-        rows=tuple(
-            HeatRow(
-                name=f"{row.label} {row.name}",
-                cells=tuple(_drawn(row, unit, name) for unit, name in enumerate(found.units)),
-            )
-            for row in found.rows
-        ),
+        title=title or network.name,
+        corner="layer",
+        columns=costs.units,
+        rows=rows,
         low="fastest unit of the layer",
         high=f"{SLOWEST:.0f} times as long",
         unit="ms",
+        hidden=count - len(shown),
+        notes="weights" if any(row.note for row in rows) else "",
+        words=tuple(words),
     )
 
 
-def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop: int) -> LayerRange:
+def _row(network: Network, costs: CostTable, plan: Plan | None, start: int, stop: int) -> HeatRow:
+    """Return layers `[start, stop)` of a map."""
     table = costs.of(network.name).layer_us[start:stop]
-    times = []
-    for column in zip(*table, strict=True):
-        known = [time for time in column if time is not None]
-        times.append(sum(known) if len(known) == len(column) else None)
+    times_us = [None if None in column else sum(filter(None, column)) for column in zip(*table, strict=True)]
+    best = min((time for time in times_us if time is not None), default=None)
     layers = network.layers[start:stop]
-    names = dict.fromkeys((layers[0].name, layers[-1].name))
-    whole = len(layers) == len(network.layers) > 1
+    ends = dict.fromkeys((layers[0].name, layers[-1].name))
+    name = WHOLE if len(layers) == len(network.layers) > 1 else " to ".join(ends)
     chunks = () if plan is None else plan.chunks
     on = {chunk.unit for chunk in chunks if chunk.start < stop and chunk.stop > start}
-    return LayerRange(
-        start=start,
-        stop=stop,
-        name=WHOLE if whole else " to ".join(names),
-        weight_bytes=sum(layer.weight_bytes for layer in layers),
-        times_us=tuple(times),
-        chosen=costs.units.index(on.pop()) if len(on) == 1 else None,
+    label, weight = layers_words(start, stop), sum(layer.weight_bytes for layer in layers)
+
+    def cell(unit: str, time: int | None) -> HeatCell:
+        if time is None or best is None:
+            return HeatCell(text=CANNOT, level=None)
+        ratio = time / best if best else float(time > 0) or 1.0
+        about = f"{label} {name} on {unit}: {millis(time)}, {mark(ratio).strip()}"
+        framed = "all" if on == {unit} else ""
+        return HeatCell(text=_ms(time), level=level(ratio), about=about, framed=framed, mark=mark(ratio))
+
+    return HeatRow(
+        name=f"{label} {name}",
+        cells=tuple(map(cell, costs.units, times_us)),
+        note=size(weight) if weight else "",
     )
 
 
@@ -202,12 +168,3 @@ def mark(ratio: float) -> str:
 def level(ratio: float) -> float:
     """Return how red a cell is, from 0 to 1."""
     return math.log(min(ratio, SLOWEST)) / math.log(SLOWEST)
-
-
-def _drawn(row: LayerRange, unit: int, name: str) -> HeatCell:
-    ratio, time = row.ratio(unit), row.times_us[unit]
-    if ratio is None:
-        return HeatCell(text="", level=None)
-    about = f"{row.label} {row.name} on {name}: {millis(time)}, {mark(ratio).strip()}"
-    framed = "all" if row.chosen == unit else ""
-    return HeatCell(text=_ms(time or 0), level=level(ratio), about=about, framed=framed)

@@ -60,7 +60,7 @@ class PlainTable(Table):
             for head, texts in zip(heads, cells, strict=True)
         ]
         for index, number in enumerate(numbers):
-            if number:  # with its unit it is one word
+            if number or self.columns[index].no_wrap:  # with its unit it is one word
                 least[index] = max([least[index], *map(len, cells[index])])
         return cells, heads, least
 

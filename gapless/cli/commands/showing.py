@@ -129,7 +129,7 @@ def _is_over_devices(files: list[str], question: Question) -> bool:
 
 
 def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Path | None) -> Answer:
-    from ...view.terminal.layer_times import layer_svg
+    from ...view.terminal.heat_map import layer_svg
     from ..tasks import showing
 
     found = showing.show_file(name, kind, problem=problem, layers=_layers(layers))
@@ -148,12 +148,12 @@ def _of_file(name: str, kind: str, problem: Any, *, layers: str | None, svg: Pat
 
 
 def _problem_svg(asked: Asked, layers: range | None) -> str:
-    from ...answers.layers import layer_grid, layer_map
-    from ...view.terminal.layer_times import layer_svg
+    from ...answers.layers import layer_map
+    from ...view.terminal.heat_map import layer_svg
 
     problem = asked.problem
     title = f"{problem.network.name} on {problem.platform.name}"
-    grid = layer_grid(layer_map(problem.network, problem.costs, layers=layers), title=title)
+    grid = layer_map(problem.network, problem.costs, layers=layers, title=title)
     return layer_svg([grid], [problem.costs.provenance.source] if problem.costs.provenance.source else [])
 
 

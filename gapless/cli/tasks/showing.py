@@ -105,7 +105,7 @@ def _shown(asked: _Asked, kind: str, view: Callable[[], View], **more: Any) -> S
 
 def _plan(asked: _Asked) -> Shown:
     """Show a plan, a list of plans, or a deployment, on its problem where that is known."""
-    from ...answers.layers import layer_grid, layer_map
+    from ...answers.layers import layer_map
     from ...answers.plans import deployment_blocks, plans_blocks
 
     named = named_plan(asked.path)
@@ -115,9 +115,11 @@ def _plan(asked: _Asked) -> Shown:
     if problem is not None and named.plans:
         broken = tuple(violation.message for violation in check(problem, named.plan))
         if problem.formulation.one_network and not broken:
-            found = layer_map(problem.network, problem.costs, layers=asked.layers, plan=named.plan)
             title = f"{problem.network.name} on {problem.platform.name}: [{named.plan}]"
-            grids = (layer_grid(found, title=title),)
+            shown = layer_map(
+                problem.network, problem.costs, layers=asked.layers, plan=named.plan, title=title
+            )
+            grids = (shown,)
     replicas = named.deployment if not named.plans else None
     return _shown(
         asked,
@@ -154,14 +156,16 @@ def _problem_at(path: Path) -> Problem | None:
 
 
 def _profile(asked: _Asked) -> Shown:
-    from ...answers.layers import layer_grid, layer_map
+    from ...answers.layers import layer_map
     from ...answers.measured import taken_profile_blocks
     from ...profiler.profile import PROFILE
 
     taken = load(asked.path, PROFILE)
     grids = tuple(
-        layer_grid(
-            layer_map(taken.network, table, layers=asked.layers),
+        layer_map(
+            taken.network,
+            table,
+            layers=asked.layers,
             title=f"{taken.network.name} on {taken.platform.name}: {table.provenance.method}",
         )
         for table in taken.tables

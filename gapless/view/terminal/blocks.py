@@ -11,13 +11,11 @@ from ...answers.blocks import Block, Column, Row, Section, Sentence, Shown, Tabl
 from ...answers.charts import Block as Span
 from ...answers.charts import Gantt, HeatMap
 from ...answers.charts import Row as Line
-from ...answers.layers import LayerMap
 from ...answers.traces import steady, trace_chart
 from ...answers.words import counted, millis
 from ...formulations.history import History
 from ..layout import indented, plain_table
 from .heat_map import heat_view
-from .layer_times import LayersView
 
 _STYLES = {
     Tone.PLAIN: "",
@@ -57,9 +55,7 @@ def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
             case Gantt():
                 yield GanttView(block)
             case HeatMap():
-                yield indented(heat_view(block))
-            case LayerMap():
-                yield LayersView(block)
+                yield from heat_view(block)
             case Section():
                 yield Text(block.title, style="bold")
                 for part in block.blocks:

@@ -5,15 +5,15 @@ One drawing for every grid of cells; ratios of times beside load and alone are r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from textwrap import wrap
 
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from ...answers.charts import HeatCell, HeatMap
-from ..layout import plain_table
+from ..layout import indented, plain_table
 
 _GREEN, _YELLOW, _RED = (90, 180, 110), (250, 224, 130), (232, 100, 90)
 """Colours of fast, middling and slow; black is readable on all of them."""
@@ -31,6 +31,9 @@ _CHARACTER = 8.2
 _LONGEST_LABEL, _LONGEST_NOTE = 28, 100
 """Characters."""
 
+_MOST_COLUMNS, _MOST_NAME = 12, 34
+"""Columns of a map in the terminal, and characters of a name there."""
+
 
 def blend(position: float) -> str:
     """Return a colour as #rrggbb: green at -1, yellow at 0, red at 1."""
@@ -40,18 +43,45 @@ def blend(position: float) -> str:
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
-def heat_view(given: HeatMap) -> Table:
-    """Return a heat map for the terminal; cells without a level have no colour."""
-    table = plain_table("unit", *given.columns, numbers=given.columns)
+def heat_view(given: HeatMap) -> Iterator[RenderableType]:
+    """Yield a heat map for the terminal, and what is said of it; cells without a level have no colour."""
+    names = [_cut(name, _MOST_NAME) for name in given.columns[:_MOST_COLUMNS]]
+    columns = [[_text_of(row.cells[place]) for row in given.rows] for place in range(len(names))]
+    widths = [max(map(len, (name, *texts))) for name, texts in zip(names, columns, strict=True)]
+    heads = [f"{name:>{width}}" for name, width in zip(names, widths, strict=True)]
+    table = plain_table(given.corner, *heads, *([given.notes] if given.notes else []))
+    for column in table.columns:
+        column.no_wrap = True
+    if given.notes:
+        table.columns[-1].justify = "right"
     for row in given.rows:
-        table.add_row(Text(row.name, style="bold"), *map(_cell, row.cells))
-    return table
+        cells = [_cell(cell, width) for cell, width in zip(row.cells, widths, strict=False)]
+        notes = [Text(row.note or "-", style="dim")] if given.notes else []
+        table.add_row(Text(_cut(row.name, _MOST_NAME), style="bold"), *cells, *notes)
+    yield indented(table)
+    left = {f"{given.corner}s": given.hidden, "columns": len(given.columns) - len(names)}
+    more = [f"{count} more {what}" for what, count in left.items() if count > 0]
+    more = [f"... and {' and '.join(more)} (--json shows all)"] if more else []
+    yield from (Text(f"  {line}", style="dim") for line in (*given.words, *more))
 
 
-def _cell(cell: HeatCell) -> Text:
+def _text_of(cell: HeatCell) -> str:
+    opening, closing = "[]" if cell.framed else "  "
+    return f"{opening}{' '.join(filter(None, (cell.text or '-', cell.mark)))}{closing}"
+
+
+def _cell(cell: HeatCell, width: int) -> Text:
+    text = f"{_text_of(cell):>{width}}"
     if cell.level is None:
-        return Text(cell.text or "-", style="" if cell.text else "dim")
-    return Text(f" {cell.text} {cell.mark} ", style=f"black on {blend(2 * cell.level - 1)}")
+        return Text(text, style="" if cell.text else "dim")
+    return Text(text, style=f"{'bold ' * bool(cell.framed)}black on {blend(2 * cell.level - 1)}")
+
+
+def layer_svg(grids: Sequence[HeatMap], notes: Sequence[str]) -> str:
+    """Return maps of layer times as a picture."""
+    framed = any(cell.framed for grid in grids for row in grid.rows for cell in row.cells)
+    words = "milliseconds; outlined: what the plan runs where" if framed else "milliseconds"
+    return grid_svg(grids, [words, *notes])
 
 
 def grid_svg(grids: Sequence[HeatMap], notes: Sequence[str]) -> str:
@@ -139,7 +169,11 @@ def _scale(grid: HeatMap, top: int) -> list[str]:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    return [name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…" for name in names]
+    return [_cut(name, _LONGEST_LABEL, "…") for name in names]
+
+
+def _cut(name: str, most: int, end: str = "~") -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}{end}"
 
 
 def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
