@@ -142,7 +142,7 @@ def requests_words(records: Sequence[Record]) -> str:
     """Return how many requests came: a range where frames come when the last one is done."""
     counts = [len(record.requests) for record in records]
     least, most = min(counts), max(counts)
-    return counted(most, "request") if least == most else f"{least} to {counted(most, 'request')}"
+    return counted(most, "request") if least == most else f"{least:,} to {counted(most, 'request')}"
 
 
 def units_words(platform: Platform) -> str:

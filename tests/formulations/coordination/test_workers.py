@@ -149,8 +149,8 @@ def test_requests_that_depend_on_the_policy_are_a_range() -> None:
     assert few < many
     first, *_ = coordination_blocks(found)
     assert isinstance(first, Sentence)
-    assert f": {few} to {many} requests in " in first.text
-    assert f"{few} to {many} requests of flow in " in coordination_page([found])
+    assert f": {few:,} to {many:,} requests in " in first.text
+    assert f"{few:,} to {many:,} requests of flow in " in coordination_page([found])
 
 
 def test_energy_needs_the_powers_of_all_units_that_worked() -> None:

@@ -307,7 +307,7 @@ def test_heat_maps_are_drawn(cli: Cli, tmp_path: Path, words: tuple[str, ...]) -
         assert run.code == 0
         assert f"wrote {svg}" in run.err
         boxes = [box for box in ElementTree.parse(svg).iter() if box.get("rx")]
-        assert len(boxes) == (12 if words else 36)
+        assert len(boxes) == (16 if words else 40), "a row for each layer, and one for all"
         assert [box.get("class") for box in boxes].count("framed") == framed
 
 
