@@ -100,28 +100,20 @@ def candidate_data(problem: Problem, candidate: Candidate, *, whole: bool = True
 
 def result_data(problem: Problem, result: SolveResult) -> Document:
     """Return the answer of one backend."""
+    from ..solvers.result import figures
+
     terms = result.asked.terms
     return {
-        "backend": result.backend,
+        **{name: _rounded(value) for name, value in figures(result).items() if name != "course"},
         "backend_version": result.version or None,
-        "status": str(result.status),
-        "plan_class": result.plan_class,
         "searches": result.searches,
-        "stop": str(result.stop),
         "terms": [str(term) for term in terms],
         "objective": result.objective,
         "values": None if result.values is None else list(result.values),
-        "bound": result.bound,
         "gap": result.gap,
-        "start": result.start,
-        "plan_source": result.plan_source,
-        "bound_source": result.bound_source,
         "proven": result.proven,
         "distance": result.distance,
         "exhausted": result.exhausted,
-        "runtime_s": round(result.runtime_s, 6),
-        "startup_s": round(result.startup_s, 6),
-        "start_s": round(result.start_s, 6),
         "handling": {name: str(how) for name, how in result.handling.items()},
         "statistics": {name: _finite(value) for name, value in result.statistics.items()},
         "candidates": [
@@ -131,6 +123,11 @@ def result_data(problem: Problem, result: SolveResult) -> Document:
         "conflict": None if result.conflict is None else _conflict_data(result.conflict),
         "unfiltered": None if result.unfiltered is None else candidate_data(problem, result.unfiltered),
     }
+
+
+def _rounded(figure: object) -> object:
+    """Return seconds to the microsecond, and any other figure as it is."""
+    return round(figure, 6) if isinstance(figure, float) else figure
 
 
 def stream_document(stream: TaskStream, ran: RunStream | None = None) -> Document:

@@ -256,10 +256,7 @@ _BY_NAME = {entry.name: entry for entry in FORMATS}
 def file_format(name: str) -> FileFormat:
     """Return the kind of file of a name, with or without "gapless." before it.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind.
+    Raises InvalidInputError: there is no such kind.
     """
     short = name.removeprefix("gapless.")
     if short not in _BY_NAME:

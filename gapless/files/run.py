@@ -104,26 +104,10 @@ def begin(
 ) -> Iterator[Run]:
     """Begin a run in a folder, which is made if it is not there: a context manager.
 
-    A run that fails before it has measured anything leaves nothing behind.
-
-    Parameters
-    ----------
-    place
-        The folder.
-    command, simulated, line
-        As in `RunDocument`; the line as words.
-    subject
-        What is measured.
-    entry
-        What to do with a run that is there.
-    saves
-        Of `save_run`: the command that finds the same, TUNE or PROFILE.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder cannot be written, somebody works in it, it holds another run, or files of the names that
-        a run writes that are not of gapless.
+    A run that fails before it has measured anything leaves nothing behind. `line`: the command line as words;
+    `subject`: what is measured; `saves`: of `save_run`, the command that finds the same, TUNE or PROFILE.
+    Raises InvalidInputError: the folder cannot be written, somebody works in it, it holds another run, or
+    files of the names that a run writes that are not of gapless.
     """
     folder, made = Path(place), not os.path.exists(place)
     networks = subject.networks if isinstance(subject, Problem) else subject

@@ -25,18 +25,7 @@ JsonSchema = dict[str, Any]
 
 
 def json_schema(name: str) -> JsonSchema:
-    """Return the JSON Schema of a kind of file.
-
-    Parameters
-    ----------
-    name
-        As for `formats.file_format`.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind.
-    """
+    """Return the JSON Schema of a kind of file; its name and errors as for `formats.file_format`."""
     schema = file_format(name).schema
     content = schema.content_with(None)
     made = content_schema(content)
