@@ -156,3 +156,11 @@ def test_an_order_that_cannot_be_says_why() -> None:
         compare_layer_orders(problem, orders=("other",))
     with pytest.raises(InvalidInputError, match="no order of layers is named"):
         compare_layer_orders(problem, orders=())
+
+
+def test_the_graph_of_a_network_is_planned_on_one_table_of_costs() -> None:
+    several = gapless.load_problem("pixel7a/octree", costs="interpolated")
+    with pytest.raises(InvalidInputError, match="convex parts take one table of costs"):
+        gapless.graphs.with_parts(several)
+    with pytest.raises(InvalidInputError, match="layers side by side take one table of costs"):
+        gapless.graphs.with_side_by_side(several)

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
+from gapless.solvers.result import Milestone
+from gapless.solvers.sources import Source, StartMode
+from gapless.sweeps.answers import TaskAnswer
+from gapless.sweeps.bases import Base
 from gapless.sweeps.run import sweep
 from gapless.sweeps.spec import Sweep
-from gapless.sweeps.table import COLUMNS, csv_text, require_parquet, save_parquet
+from gapless.sweeps.table import COLUMNS, csv_text, require_parquet, row_of, save_parquet
+from gapless.sweeps.tasks import Solving, SweepTask
 
 from .rows import row
 
@@ -44,6 +49,62 @@ def test_the_table_has_every_field_and_empty_cells_for_what_is_not_known() -> No
     assert header.split(",") == list(COLUMNS)
     found = dict(zip(header.split(","), next(csv.reader([line])), strict=True))
     assert (found["price"], found["energy_nj"], found["gap"], found["value"]) == ("", "", "0.25", "1000")
+
+
+def test_a_row_has_every_figure_of_the_answer() -> None:
+    answer = TaskAnswer(
+        backend="mine",
+        backend_version="2",
+        status="feasible",
+        stop="time_limit",
+        term="period",
+        value=200,
+        bound=150,
+        start=StartMode.NATIVE,
+        plan_source=Source.OWN,
+        bound_source=Source.START,
+        runtime_s=1.5,
+        startup_s=0.25,
+        start_s=0.5,
+        total_s=2.0,
+        plan_class="plans of one kind",
+        course=(Milestone(at_s=1.0, value=200),),
+        score={"period_us": 200, "energy_nj": 7},
+        units=3,
+        worker="host:1",
+        attempts=2,
+    )
+    task = SweepTask(
+        base=Base(model="net", board="board"), objective="period", limits="", rules="", solving=Solving()
+    )
+    found = row_of(4, task, answer, {"board": 99.0}, "plans/x.json")
+    for name in (
+        "backend",
+        "status",
+        "bound",
+        "start",
+        "plan_source",
+        "bound_source",
+        "runtime_s",
+        "start_s",
+    ):
+        assert getattr(found, name) == getattr(answer, name), name
+    for name in (
+        "stop",
+        "runtime_s",
+        "startup_s",
+        "total_s",
+        "plan_class",
+        "course",
+        "worker",
+        "attempts",
+        "value",
+    ):
+        assert getattr(found, name) == getattr(answer, name), name
+    assert (found.task, found.model, found.platform, found.price) == (4, "net", "board", 99.0)
+    assert (found.objective, found.gap, found.plan_file) == ("period", 0.25, "plans/x.json")
+    assert (found.period_us, found.energy_nj, found.latency_us) == (200, 7, None)
+    assert tuple(found.columns) == COLUMNS
 
 
 def test_numbers_that_are_less_than_nothing_stay_numbers() -> None:
