@@ -38,3 +38,9 @@ def count_parts(chain: Chain) -> int:
             choose = choose * (gaps - i) // (i + 1)
         total += choose * ways
     return total
+
+
+def whole_parts(chain: Chain) -> Iterator[tuple[Part, ...]]:
+    """Yield the plans of a single chunk, on each unit that can run all layers."""
+    last = chain.layer_count
+    return (((0, last, unit),) for unit in range(chain.unit_count) if chain.runs(0, last, unit))

@@ -37,13 +37,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.chunking.space import whole_parts
 from ...formulations.chunking.tables import chain_of
 from ...formulations.costs import CostTable
 from ...formulations.judge import examined
 from ...formulations.parts import Part
 from ...formulations.problem import Problem
 from ...formulations.validation import MAX_COUNT
-from ..families import Start, best_start
+from ..families import Solve, Start, best_start
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .facts import Facts, is_known
 from .instance import Instance, build_instance
@@ -148,29 +149,29 @@ _SHARE = 0.1
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
+    """Yield what is known, more and more; see `native_starts`."""
+    from . import FAMILY  # which names this module
+
+    return native_starts(problem, options, solve_chunking, FAMILY.support)
+
+
+def native_starts(
+    problem: Problem, options: SolveOptions, solve: Solve, support: Support | None
+) -> Iterator[Start]:
     """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
 
-    The first takes no time, so that there is an answer even if the time is up before a solver is loaded.
-    Without a limit the searches find better plans by themselves.
+    The first takes no time, so that there is an answer even if the time is up before a solver is loaded, or
+    the search has begun. Without a limit the searches find better plans by themselves.
     """
     if options.time_limit_s is None:
         return
-    chain = chain_of(problem)
-    whole = [
-        ((0, chain.layer_count, unit),)
-        for unit in range(chain.unit_count)
-        if chain.runs(0, chain.layer_count, unit)
-    ]
-    known = best_start(problem, whole)
+    known = best_start(problem, whole_parts(chain_of(problem)))
     if known.code is not None:
         yield known
-    from . import FAMILY  # which names this module
-
-    support = FAMILY.support
     if support is None or support.missing(problem):
         return
     limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
-    claim = solve_chunking(problem, limited, support)
+    claim = solve(problem, limited, support)
     code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known.code
     if code is not None and examined(problem, code)[1]:
         code = known.code

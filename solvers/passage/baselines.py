@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from ...formulations.chain import Chain, Part
+from ...formulations.chunking.space import whole_parts
 from ...formulations.chunking.tables import chain_of
 from ...formulations.hardware import Platform, UnitKind
 from ...formulations.problem import Problem
@@ -46,10 +47,7 @@ class OneUnitBackend(Placement):
 
     def place(self, problem: Problem) -> Iterator[tuple[Part, ...]]:
         """Yield the plans of a single chunk."""
-        chain = chain_of(problem)
-        for unit in range(chain.unit_count):
-            if chain.runs(0, chain.layer_count, unit):
-                yield ((0, chain.layer_count, unit),)
+        return whole_parts(chain_of(problem))
 
 
 def fallback(chain: Chain, device: Platform) -> tuple[Part, ...] | None:

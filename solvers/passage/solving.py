@@ -38,11 +38,10 @@ from ..chunking.facts import Facts, is_known
 from ..chunking.ordering import Ints
 from ..chunking.pool import Pool
 from ..chunking.search import StopSearch
-from ..chunking.solving import solve_chunking
+from ..chunking.solving import native_starts, solve_chunking
 from ..chunking.verdicts import Verdicts, claim_of, nothing
 from ..families import Start
 from ..protocol import EXACT, Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
-from .baselines import OneUnitBackend
 from .calm import Calm
 from .descent import Annealing
 from .dominance import Dominance
@@ -113,12 +112,9 @@ _TWO_SIDED = (
 _PAIRS = 4
 """Plans that each pair of units offers, at most."""
 
-_SHARE = 0.1
-"""Share of a time limit that the search for a plan to start from may take."""
-
 _ONCE, _MOST_ONCE_S = 0.5, 1.0
-"""Share of it, and seconds, that the best plan with one chunk per unit may take; it usually needs a few
-milliseconds."""
+"""Share of a time limit, and seconds, that the best plan with one chunk per unit may take; it usually needs a
+few milliseconds."""
 
 
 def solve_passage(problem: Problem, options: SolveOptions, support: Support) -> Claim:
@@ -649,24 +645,7 @@ def reversed_table(table: Table) -> Table:
 
 
 def starts_of(problem: Problem, options: SolveOptions) -> Iterator[Start]:
-    """Yield what is known, more and more: the best valid plan of a single chunk, then what `native` finds.
-
-    The first takes no time, so that there is an answer even if the time is up before the search has begun.
-    Without a limit the searches find better plans by themselves.
-    """
-    if options.time_limit_s is None:
-        return
-    rated = [(code, *examined(problem, code)) for code in OneUnitBackend().place(problem)]
-    valid = [(numbers.values(problem.objective.terms), code) for code, numbers, broken in rated if not broken]
-    known = min(valid)[1] if valid else None
-    if known is not None:
-        yield Start(code=known)
+    """Yield what is known, more and more; see `native_starts`."""
     from . import FAMILY  # which names this module
 
-    support = FAMILY.support
-    if support is None or support.missing(problem):
-        return
-    limited = SolveOptions(time_limit_s=_SHARE * options.time_limit_s, seed=options.seed)
-    claim = solve_passage(problem, limited, support)
-    code = problem.formulation.code(problem, claim.plans[0]) if claim.plans else known
-    yield Start(code=known if code is None or examined(problem, code)[1] else code, at_least=claim.bound)
+    return native_starts(problem, options, solve_passage, FAMILY.support)
