@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import islice
+from typing import Any
 
 import pytest
 
 from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError
+from gapless.formulations.expr import Const
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.judge import check, score
-from gapless.formulations.limits import Limits, capped
+from gapless.formulations.judge import check, examined, score
+from gapless.formulations.limits import LIMITS, Limits, capped, limit_rows, limits_missed
+from gapless.formulations.passages import Passage
 from gapless.formulations.plan import Plan
+from gapless.formulations.problem import Problem
 from gapless.formulations.scores import Score
 from gapless.formulations.workload import Request, Workload, with_windows
+from gapless.solvers.chunking.samples import sample_problem
 from gapless.solvers.exhaustive import all_plans
+from gapless.solvers.families import family_of
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
@@ -101,3 +108,55 @@ def test_windows_are_arrivals_and_deadlines() -> None:
     for wrong in ({"c": (0, 1)}, {"a": (5, 5)}):
         with pytest.raises(InvalidInputError, match="window"):
             with_windows(workload, wrong)
+
+
+FAMILIES = ("chunking", "passage", "pipelines", "cooperation", "partition", "flow_shop", "jobs", "task_graph")
+
+
+def rows_of(limits: Limits, numbers: Any) -> list[bool]:
+    """Return whether a plan keeps the rows of some filters."""
+    found = limit_rows(limits, lambda name: Const(getattr(numbers, name)), Const(len(numbers.busy_us)))
+    return [bool(row.evaluate(lambda variable: 0)) for _, row in found]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_plan_at_a_limit_passes_and_one_beyond_it_does_not(family: str) -> None:
+    instances = family_of(family).instances
+    assert instances is not None
+    problem = instances().samples().plain
+    seen = set()
+    for plan in islice(all_plans(problem), 8):
+        numbers, _ = examined(problem, problem.formulation.code(problem, plan))
+        for name in problem.formulation.limits:
+            info = LIMITS[name]
+            value = getattr(numbers, info.quantity) if info.read is None else info.read(numbers)
+            beyond = value + 1 if name.startswith("min_") else value - 1
+            if not info.least <= beyond <= (1000 if name.endswith("_permille") else beyond):
+                continue
+            at, over = Limits(**{name: value}), Limits(**{name: beyond})
+            assert limits_missed(at, numbers) == []
+            assert limits_missed(over, numbers) == [(name, value, beyond)]
+            assert all(rows_of(at, numbers))
+            assert not any(rows_of(over, numbers))
+            seen.add(name)
+    assert {"min_units", "max_units"} & seen
+    assert len(seen) >= 3
+
+
+@pytest.mark.parametrize("data", [None, Passage()], ids=["once", "any"])
+def test_native_finds_the_plan_that_just_fits(data: Passage | None) -> None:
+    """Among plans of several chunks: those of one are known before any search."""
+    problem = sample_problem("peak_memory").with_data(data).with_limits(min_units=2)
+    _, least = best(problem, "exhaustive")
+    tight = problem.with_limits(max_memory_bytes=least).with_objective("period")
+    assert best(tight, "native") == best(tight, "exhaustive")
+    assert best(tight, "native")[1] == least
+    under = problem.with_limits(max_memory_bytes=least - 1)
+    assert solve(under, "native").status is SolveStatus.INFEASIBLE
+
+
+def best(problem: Problem, backend: str) -> tuple[Plan, int]:
+    """Return the best plan that a backend finds, and the bytes that it needs."""
+    found = solve(problem, backend).best
+    assert found is not None
+    return found.plan, found.score.peak_bytes
