@@ -148,7 +148,7 @@ def _check(bench: Workbench, request: Message, link: Link) -> Message:
 
 def _count(bench: Workbench, request: Message, link: Link) -> Message:
     if bench.counters is None:
-        raise ProfilingError(counters_availability(EVENTS).reason)
+        raise ProfilingError(counters_availability(EVENTS).reason or "this worker was not started to count")
 
     def work() -> None:
         for _ in range(request["runs"]):

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from gapless.executor.workers import Message
+from gapless.executor.machine.counters import CounterEvent
+from gapless.executor.workers import Link, Message
 from gapless.formulations.errors import PlacementError, ProfilingError, UnitLostError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece, WorkerBench
 from gapless.profiler.sampling import Effort
+from gapless.profiler.slowdown.contention.features import EVENTS
+from gapless.profiler.worker import Workbench, _count
 from tests.processes import alive
 
-from .fakes import FakeEngine, FakeModel
+from .fakes import FakeEngine, FakeModel, FakeSession
 
 CORE = min(os.sched_getaffinity(0))
 ONE_CORE = Platform(
@@ -163,3 +168,25 @@ def _spied(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch, idle_times: int)
     monkeypatch.setattr(bench, "_stop", stopped)
     monkeypatch.setattr(bench, "_ask", spied)
     return asked
+
+
+def test_counters_are_read_while_a_piece_runs_and_not_while_it_warms_up(model: FakeModel) -> None:
+    session = FakeSession(prepared(model, 0, 1).artifact, ONE_CORE.units[0])
+    before: list[int] = []
+
+    def count(work: Callable[[], None]) -> dict[CounterEvent, float]:
+        before.append(session.runs)
+        work()
+        return dict(zip(EVENTS, (100.0, 250.0, 40.0, 10.0, 30.0), strict=True))
+
+    bench = SimpleNamespace(
+        counters=SimpleNamespace(count=count), session=session, inputs=[np.zeros(8)], outputs=[np.zeros(300)]
+    )
+    answer = _count(cast(Workbench, bench), {"runs": 7}, cast(Link, None))
+    assert (before, session.runs) == ([1], 8)
+    assert answer["features"] == {"instructions_per_cycle": 2.5, "miss_rate": 0.25, "stall_rate": 0.3}
+
+
+def test_a_worker_that_does_not_count_says_so(model: FakeModel, bench: WorkerBench) -> None:
+    with pytest.raises(ProfilingError, match="count"):
+        bench.features("a", prepared(model, 0, 1), runs=1)
