@@ -103,6 +103,9 @@ class ProcessingUnit(FileContent):
     workers: int = 1
     """How many requests as they come may run on it at the same time, each by a worker with sessions of its
     own (Band, 4.1). Plans run one chunk at a time, however many there are."""
+    sharing_permille: tuple[int, ...] = ()
+    """How long one of 1, 2, 3, ... requests at the same time takes on it, in permille of its time alone: what
+    `gapless profile --most-workers` measured. Empty: not known."""
     worker_of: str = ""
     """The unit of which it is one worker (`Platform.by_worker`). Empty: it is a unit."""
 
@@ -123,6 +126,7 @@ class ProcessingUnit(FileContent):
             defects.add(f"workers is {self.workers}, more than the largest allowed {MAX_WORKERS}")
         if self.workers > 1 and self.quota_permille is not None:
             defects.add("a unit with a quota has one worker: each would have a quota of its own")
+        check_sharing(defects, self.sharing_permille)
         for field in ("power_mw", "idle_mw"):
             power = getattr(self, field)
             if power is not None and defects.check_count(field, power) and power > MAX_POWER_MW:
@@ -279,6 +283,15 @@ class Platform(FileContent):
 
 MAX_WORKERS = 8
 """Most workers of one unit."""
+
+
+def check_sharing(defects: Defects, permille: Sequence[int]) -> None:
+    """Add what is wrong with how long one of 1, 2, 3, ... at the same time takes."""
+    if any(share < 1000 for share in permille):
+        defects.add("sharing_permille has less than 1000: company makes nothing faster")
+    if permille and permille[0] != 1000:
+        defects.add(f"sharing_permille begins with {permille[0]}, alone is 1000")
+
 
 MAX_POWER_MW = 10_000_000
 """Largest power of one unit: 10 kW."""

@@ -149,7 +149,9 @@ class WorkerBench(Closing):
             )
         shares = [end["share"] for end in ended.values()]
         samples = Samples(**{name: tuple(values) for name, values in found["samples"].items()})
-        return replace(timing(samples, parse_receipt(found["receipt"])), load_shares=tuple(shares))
+        of_several = bool(self._units[unit].worker_of)
+        summary = timing(samples, parse_receipt(found["receipt"]), sustained=of_several)
+        return replace(summary, load_shares=tuple(shares))
 
     def operators(
         self, unit: str, prepared: PreparedPiece, *, repetitions: int

@@ -65,6 +65,8 @@ class ProfileOptions(FileContent):
         Random chunks that are measured to check the table; 0: none.
     seed
         Of the inputs and of the chunks that are checked.
+    most_workers
+        Up to how many workers of a unit are measured at the same time; 1: none beside another.
     most_far
         Share of the repeated measurements of the same layers that may be off by a factor of two or more
         before the profile is given up. Above 1 it never is: for plans that are measured anyway.
@@ -79,6 +81,7 @@ class ProfileOptions(FileContent):
     basis: Basis = Basis.OPERATORS
     checks: int = 6
     seed: int = 0
+    most_workers: int = 1
     most_far: float = MOST_FAR
 
     def __post_init__(self) -> None:
@@ -88,6 +91,7 @@ class ProfileOptions(FileContent):
             "warm_up_repetitions": 1,
             "retries": 0,
             "checks": 0,
+            "most_workers": 1,
         }.items():
             defects.check_count(field, getattr(self, field), least=least)
         if not 0 <= self.min_seconds_per_item <= self.max_seconds_per_item <= MAX_SECONDS_PER_ITEM:
@@ -127,6 +131,39 @@ class MeasuredChunk(FileContent):
     run_us: float
     copy_out_us: float
     """Medians of its parts."""
+
+
+MOST_OTHERS = 0.1
+"""Share of the cores of a unit that others keep busy from which on it is not known how many workers pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedUnit(FileContent):
+    """Several workers of a unit at work at the same time, each in a session of its own, against one."""
+
+    unit: str
+    workers: int
+    """How many."""
+    alone_us: float
+    beside_us: float
+    """How long one inference takes alone, and beside those of the others."""
+    others: float = 0.0
+    """Share of its cores that other programs kept busy, 0 to 1: each worker takes its part from them."""
+
+    @property
+    def is_told(self) -> bool:
+        """Whether other programs left the cores alone enough to say how many workers pay."""
+        return self.others < MOST_OTHERS
+
+    @property
+    def permille(self) -> int:
+        """How long it takes beside the others, in permille of its time alone."""
+        return max(1000, round(1000 * self.beside_us / self.alone_us))
+
+    @property
+    def gain(self) -> float:
+        """How many inferences the workers do together in the time in which one worker does one."""
+        return self.workers * self.alone_us / self.beside_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +206,7 @@ class Profile(FileContent):
     Attributes
     ----------
     network, platform
-        What, and where.
+        What, and where; the units say how many workers pay, where that was measured.
     options
         How it was taken.
     tables
@@ -183,6 +220,8 @@ class Profile(FileContent):
     hops
         What hops between units cost besides copies; part of the tables. Empty: hops are predicted by copies
         only, because no plan has any, or because the profile is of an earlier version.
+    shared
+        Units with several workers at work; empty: that was not measured.
     receipts
         What the engine granted to each unit.
     warnings
@@ -199,6 +238,7 @@ class Profile(FileContent):
     measured: tuple[MeasuredChunk, ...] = ()
     checks: tuple[ChunkCheck, ...] = ()
     hops: tuple[HopCost, ...] = ()
+    shared: tuple[SharedUnit, ...] = ()
     receipts: tuple[PlacementReceipt, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0

@@ -189,13 +189,13 @@ class RecordedBench:
 
 
 def effort_on(unit: ProcessingUnit, effort: Effort) -> Effort:
-    """Return how long to measure on a unit: on an emulated one at least as long as the blocks need.
+    """Return how long to measure on a unit: on an emulated one, or one of several workers, as blocks need.
 
     How long cores worked is known of units that have some; others go by the time that passes.
     """
     if not unit.cores:
         effort = replace(effort, time_base=TimeBase.WALL)
-    if not unit.emulated:
+    if not unit.emulated and not unit.worker_of:
         return effort
     least = EMULATED_BLOCKS * BLOCK_NS / 1e9
     return replace(

@@ -17,7 +17,7 @@ BLOCK_NS = 40_000_000
 A run shorter than the period of a quota either misses the pause that the quota brings or gets all of it,
 so its median tells the speed of the unit without the quota. Means over many periods tell the sustained
 speed, which is what a unit that is busy all the time has; the median over the blocks is still deaf to
-rare disturbances.
+rare disturbances. Several workers of one unit take turns on its cores in the same way.
 """
 
 
@@ -65,8 +65,8 @@ class Timing(FileContent):
     passed. Less than in other measurements: other programs took its cores."""
 
 
-def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
-    """Summarise the runs of one piece.
+def timing(samples: Samples, receipt: PlacementReceipt, *, sustained: bool = False) -> Timing:
+    """Summarise the runs of one piece; `sustained`: by means over blocks of runs, as on emulated units.
 
     Raises ProfilingError: there are none, or a time is negative, or no run took any time.
     """
@@ -77,7 +77,8 @@ def timing(samples: Samples, receipt: PlacementReceipt) -> Timing:
         "copy_out": samples.copy_out_ns,
     }
     _check(parts, receipt)
-    sizes = _blocks(samples.busy_ns) if receipt.quota_permille is not None else [1] * len(samples.run_ns)
+    sustained = sustained or receipt.quota_permille is not None
+    sizes = _blocks(samples.busy_ns) if sustained else [1] * len(samples.run_ns)
     busy, copy_in, run, copy_out = (_summarise(ns, sizes) for ns in parts.values())
     return Timing(busy=busy, copy_in=copy_in, run=run, copy_out=copy_out, receipt=receipt)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from statistics import median
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
+from ..executor.machine.state import machine_load
 from ..executor.model import Model, allowed_of
 from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
@@ -48,10 +50,11 @@ from .isolated import (
 from .measuring import Bench, WorkerBench
 from .preparing import MOST_NAMED, Preparer, Preparers
 from .probes import Probe, Span, blocks, choose_checks, choose_groups, choose_shortest, piece_spans
-from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileOptions, UnitFit
+from .profile import Basis, ChunkCheck, MeasuredChunk, Method, Profile, ProfileOptions, SharedUnit, UnitFit
 from .records import ALONE, MeasuringProgress, RecordedBench, setting_of
 from .reduce import reduce
 from .slowdown.corun import companions, heavy_costs
+from .slowdown.turns import Job, measure_jobs
 from .summary import compare_references
 
 
@@ -120,8 +123,35 @@ class _Checked:
 REFERENCES = 4
 """How often one thing is measured again in the course of a profile."""
 
+WORKER_ROUNDS = 3
+"""How often one worker of a unit is timed against several."""
+
+LEAST_GAIN = 0.05
+"""A further worker pays that brings this share more results: it needs memory for sessions of its own."""
+
 SHORTEST = 3
 """How many of the shortest chunks tell the overhead of a session."""
+
+
+def with_spares(platform: Platform, most: int) -> Platform:
+    """Return a platform with a further unit for each worker that its units may have besides the first."""
+    units = tuple(unit if unit.emulated else replace(unit, workers=most) for unit in platform.units)
+    workers = replace(platform, units=units).by_worker().units
+    spare = (worker for worker in workers if worker.name not in platform.unit_names)
+    return replace(platform, units=(*platform.units, *spare))
+
+
+def with_paying_workers(platform: Platform, shared: Sequence[SharedUnit]) -> Platform:
+    """Return a platform whose units have the workers that pay, and say how much they slow each other."""
+    units = []
+    for unit in platform.units:
+        rows, workers, best = [row for row in shared if row.unit == unit.name and row.is_told], 1, 1.0
+        for row in rows:
+            if row.gain >= best * (1 + LEAST_GAIN):
+                workers, best = row.workers, row.gain
+        sharing = (1000, *(row.permille for row in rows))
+        units.append(replace(unit, workers=workers, sharing_permille=sharing) if rows else unit)
+    return replace(platform, units=tuple(units))
 
 
 @contextmanager
@@ -139,9 +169,10 @@ def survey(
 
     `counting`: whether performance counters are read.
     """
-    engines = engines_on(platform.units, engine)
+    places = with_spares(platform, options.most_workers)
+    engines = engines_on(places.units, engine)
     feed = Feed(model, seed=options.seed)
-    bench = WorkerBench(platform, feed, engines={each.name for each in engines.values()}, counting=counting)
+    bench = WorkerBench(places, feed, engines={each.name for each in engines.values()}, counting=counting)
     try:
         yield Survey(
             model=model,
@@ -149,7 +180,7 @@ def survey(
             preparers=Preparers(model, engines, feed),
             bench=RecordedBench(
                 bench=bench,
-                platform=platform,
+                platform=places,
                 setting=setting_of(*engines.values()),
                 ledger=ledger,
                 effort=options.effort,
@@ -159,6 +190,7 @@ def survey(
             ),
             options=options,
             trial=partial(_trial, model, platform, engine),
+            others_on=partial(_others_on, platform),
         )
     finally:
         bench.close()
@@ -175,14 +207,25 @@ def _trial(
         return pipeline.trace(requests=requests)
 
 
+def _others_on(platform: Platform, unit: str) -> float:
+    """Return which share of the cores of a unit other programs keep busy; 0 where it has none."""
+    cores = platform.units[platform.index_of(unit)].cores
+    return (machine_load(cores=cores) or 0.0) if cores else 0.0
+
+
+def _nobody(unit: str) -> float:
+    return 0.0
+
+
 @dataclass(slots=True, kw_only=True)
 class Survey:
     """One profile in the making.
 
     `model`, `platform`, `options`: as for `profile`. Variants of units that can run nothing of the model
     leave the platform. `preparers`, `bench`: who makes pieces of the model, and who times them. `trial`: who
-    runs chunks one after the other; None: hops are not measured. `notes`, `measured`: what has been found so
-    far.
+    runs chunks one after the other; None: hops are not measured. `others_on`: which share of the cores of a
+    unit other programs keep busy, asked while nothing is measured. `notes`, `measured`: what has been found
+    so far.
     """
 
     model: Model
@@ -191,6 +234,7 @@ class Survey:
     bench: RecordedBench
     options: ProfileOptions
     trial: Trial | None = None
+    others_on: Callable[[str], float] = _nobody
     notes: list[str] = field(default_factory=list)
     measured: list[MeasuredChunk] = field(default_factory=list)
     network: Network = field(init=False)  # the layers of the model; cuts are closed where engines need that
@@ -213,9 +257,10 @@ class Survey:
         busiest = columns[Method.HEAVY if Method.HEAVY in methods else Method.ISOLATED]
         hops = self._hops(raws, reduce(network, busiest, models, Provenance()).of(network.name))
         columns = {method: with_hops(column, hops) for method, column in columns.items()}
+        shared = self._share_units(raws, groups)
         return Profile(
             network=network,
-            platform=self.platform,
+            platform=with_paying_workers(self.platform, shared),
             options=self.options,
             tables=tuple(
                 reduce(network, columns[method], models, self._provenance(method, columns[method], hops))
@@ -225,6 +270,7 @@ class Survey:
             measured=tuple(self.measured),
             checks=rows,
             hops=hops,
+            shared=shared,
             receipts=tuple(whole.timing.receipt for raw in raws.values() for whole in raw.wholes),
             warnings=(*self.notes, *self.bench.warnings),
             seconds=time.monotonic() - begin,
@@ -440,6 +486,41 @@ class Survey:
             except GaplessError as error:
                 self.notes.append(f"{what} were not measured, they are predicted by copies only: {error}")
         return hop_costs(runs, costs, self.platform)
+
+    def _share_units(self, raws: Mapping[str, RawTimes], groups: Sequence[Span]) -> tuple[SharedUnit, ...]:
+        """Time the longest chunk that each unit can run by one of its workers, alone and beside others."""
+        found: list[SharedUnit] = []
+        for unit, raw in raws.items():
+            spare = [each.name for each in self.bench.platform.units if each.worker_of == unit]
+            spans = [
+                span
+                for span in (self._whole, *groups)
+                if unit in self.able(raws, span) and len(self.probes(unit, span)) == 1
+            ]
+            if not spare or not spans:
+                continue
+            (probe,) = self.probes(unit, max(spans, key=lambda span: span_time(raw.layer_us, span) or 0.0))
+            loads = {
+                str(count): dict.fromkeys((unit, *spare[1 : count - 1]), probe)
+                for count in range(2, len(spare) + 2)
+            }
+            job = Job(unit=spare[0], probes=(probe,), loads=loads, occasion="workers")
+            before = self.others_on(unit)
+            self.notes += measure_jobs(self.bench, [job], rounds=WORKER_ROUNDS)
+            others = max(before, self.others_on(unit))
+            for count, times in job.times.items():
+                alone_us, beside_us = median(times.alone_us), median(times.beside_us)
+                found.append(
+                    SharedUnit(
+                        unit=unit, workers=int(count), alone_us=alone_us, beside_us=beside_us, others=others
+                    )
+                )
+            if not found[-1].is_told:
+                self.notes.append(
+                    f"unit {unit!r}: other programs kept {others:.0%} of its cores busy, so it is not known "
+                    "how many workers pay: each takes its part from them; end them, and measure again"
+                )
+        return tuple(found)
 
     def _time(
         self, unit: str, probe: Probe, *, beside: Mapping[str, Probe] = ALONE, occasion: str = ""

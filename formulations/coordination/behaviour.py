@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidProblemError
-from ..hardware import Platform
+from ..hardware import Platform, check_sharing
 from ..validation import Defects, FileContent
 
 
@@ -66,10 +66,7 @@ class UnitBehaviour(FileContent):
     def __post_init__(self) -> None:
         defects = Defects(f"behaviour of unit {self.unit!r}")
         defects.check_name("unit", self.unit)
-        if any(share < 1000 for share in self.sharing_permille):
-            defects.add("sharing_permille has less than 1000: company makes nothing faster")
-        if self.sharing_permille and self.sharing_permille[0] != 1000:
-            defects.add(f"sharing_permille begins with {self.sharing_permille[0]}, alone is 1000")
+        check_sharing(defects, self.sharing_permille)
         for field in ("busy_mw", "idle_mw"):
             if (value := getattr(self, field)) is not None:
                 defects.check_count(field, value)
@@ -134,7 +131,8 @@ class Behaviour(FileContent):
             powers = (
                 (unit.power_mw, unit.idle_mw) if known.busy_mw is None else (known.busy_mw, known.idle_mw)
             )
-            own.append(replace(known, busy_mw=powers[0], idle_mw=powers[1]))
+            sharing = known.sharing_permille or unit.sharing_permille
+            own.append(replace(known, busy_mw=powers[0], idle_mw=powers[1], sharing_permille=sharing))
         others = (each for each in self.units if each.unit not in platform.unit_names)
         return replace(self, units=(*own, *others))
 

@@ -48,8 +48,34 @@ def profile_blocks(profile: Profile) -> Iterator[Block]:
     yield Section(title, (table("Checks", checks, profile.checks),))
     if len(units) > 1:
         yield Sentence(_hop_words(profile))
+    if profile.shared:
+        yield Section("workers of a unit at the same time:", (_shared(profile),))
     yield Sentence(_profile_verdict(profile), Tone.STRONG)
     yield from notes(profile.warnings)
+
+
+_PAYS = "this many pay"
+"""What stands beside the number of workers that is written into the problem."""
+
+
+def _shared(profile: Profile) -> Table:
+    """Return what each unit does with one worker and with several, and how many of them pay."""
+    told = {one.unit: one.is_told for one in profile.shared}
+    pays = {unit.name: unit.workers for unit in profile.platform.units if told.get(unit.name)}
+    rows: list[tuple[str, int, float, float]] = []
+    for one in profile.shared:
+        first = one.workers == min(other.workers for other in profile.shared if other.unit == one.unit)
+        rows += [(one.unit, 1, one.alone_us, 1.0)] if first else []
+        rows.append((one.unit, one.workers, one.beside_us, one.gain))
+    columns: list[Column[tuple[str, int, float, float]]] = [
+        Column("unit", Unit.NAME, lambda row: row[0]),
+        Column("workers", Unit.COUNT, lambda row: row[1]),
+        Column("latency", Unit.MEASURED, lambda row: row[2]),
+        Column("results/s", Unit.FACTOR, lambda row: row[1] * 1e6 / row[2], digits=1),
+        Column("over one", Unit.CHANGE, lambda row: row[3] - 1 if row[1] > 1 else None),
+        Column("", Unit.TEXT, lambda row: _PAYS if row[1] == pays.get(row[0]) else ""),
+    ]
+    return table("Workers", columns, rows, most=len(rows))
 
 
 def _hop_words(profile: Profile) -> str:

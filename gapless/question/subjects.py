@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..executor.graph.choices import Granularity, Simplification
 from ..executor.tuning.options import TuningMode
 from ..formulations.errors import InvalidInputError
-from ..formulations.hardware import Precision
+from ..formulations.hardware import MAX_WORKERS, Precision
 from .fields import Said, attribute, attributes, said
 from .question import ASKED
 from .values import (
@@ -308,6 +308,11 @@ class Measuring(Said):
     item_seconds: float | None = _measuring(
         "Least time for each item that is measured; otherwise 60ms. More even noise out.",
         span_form("100ms", least="1ms", most="1min"),
+    )
+    most_workers: int | None = _measuring(
+        "Also measure up to this many workers of a unit at the same time; the problem says how many pay, and "
+        "`serve` and `requests coordinate` with it start them.",
+        count_form(2, MAX_WORKERS),
     )
     accept_noise: bool = _measuring(
         "Write the profile even if the machine was so noisy that it would be given up; notes say so.", YES

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
 from ...formulations.costs import CostTable, Interference, NetworkContention, Provenance
 from ...formulations.errors import InvalidInputError
@@ -31,8 +33,7 @@ def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
         raise InvalidInputError("there is no profile: at least one network is needed")
     names = [profile.network.name for profile in profiles]
     check_different(names)
-    if len({profile.platform for profile in profiles}) > 1:
-        raise InvalidInputError(f"the networks {', '.join(names)} were profiled on different platforms")
+    joint_platform(profiles)
     tables = [profile.table(method) for profile in profiles]
     first = tables[0].provenance
     return CostTable(
@@ -47,6 +48,28 @@ def joint_table(profiles: Sequence[Profile], method: Method) -> CostTable:
             taken_at=first.taken_at,
         ),
     )
+
+
+def joint_platform(profiles: Sequence[Profile]) -> Platform:
+    """Return the platform of several profiles: the fewest workers that pay for any, at the most they cost.
+
+    Raises InvalidInputError: the platforms differ in something else.
+    """
+    units = [profile.platform.units for profile in profiles]
+    plain = [tuple(replace(unit, workers=1, sharing_permille=()) for unit in each) for each in units]
+    alike = {replace(one.platform, units=own) for one, own in zip(profiles, plain, strict=True)}
+    if len(alike) > 1:
+        names = ", ".join(profile.network.name for profile in profiles)
+        raise InvalidInputError(f"the networks {names} were profiled on different platforms")
+    joint = (
+        replace(
+            each[0],
+            workers=min(unit.workers for unit in each),
+            sharing_permille=tuple(map(max, zip_longest(*(u.sharing_permille for u in each), fillvalue=0))),
+        )
+        for each in zip(*units, strict=True)
+    )
+    return replace(profiles[0].platform, units=tuple(joint))
 
 
 def estimated_interference(profiles: Sequence[Profile]) -> Interference:

@@ -30,7 +30,7 @@ from gapless.profiler.records import MeasuringProgress, MeasuringSetting, Record
 from gapless.profiler.sampling import Effort, Samples
 from gapless.profiler.slowdown.contention.features import Features
 from gapless.profiler.summary import Timing, timing
-from gapless.profiler.survey import Survey
+from gapless.profiler.survey import Survey, with_spares
 
 PLATFORM = Platform(
     name="two",
@@ -340,12 +340,13 @@ def surveying(
     trial: Trial | None = None,
 ) -> Iterator[Survey]:
     """Return a survey on a fake bench; `engines`: by unit, None: one fake engine for all."""
-    by_unit = engines or dict.fromkeys(platform.unit_names, FakeEngine())
+    places = with_spares(platform, options.most_workers)
+    by_unit = engines or dict.fromkeys(places.unit_names, FakeEngine())
     named = {unit: f"{engine.name} 1.0" for unit, engine in by_unit.items()}
     feed = Feed(model, seed=0)
     recorded = RecordedBench(
         bench=bench,
-        platform=platform,
+        platform=places,
         setting=MeasuringSetting(
             engine=" + ".join(dict.fromkeys(named.values())), device="a test", digest="d1"
         ),

@@ -21,7 +21,9 @@ from gapless.formulations.problem import Problem
 from gapless.profiler.hops import Trial
 from gapless.profiler.measuring import PreparedPiece
 from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOptions
+from gapless.profiler.slowdown.side_by_side import joint_platform
 from gapless.profiler.summary import ANY_NOISE, Timing
+from gapless.profiler.survey import with_spares
 
 from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, surveying
 
@@ -42,6 +44,7 @@ def take(
     ledger: Ledger = Forgetful(),
     steps: list[Step] | None = None,
     trial: Trial | None = None,
+    others: float = 0.0,
     **options: Any,
 ) -> Profile:
     """Take a profile on a fake bench."""
@@ -50,6 +53,7 @@ def take(
         bench, model or FakeModel(SIZES), ProfileOptions(**options), platform=platform, engines=engines,
         ledger=ledger, steps=steps, trial=trial,
     ) as survey:  # fmt: skip
+        survey.others_on = lambda unit: others
         return survey.profile(methods)
 
 
@@ -306,3 +310,44 @@ def test_what_the_platform_says_a_unit_lacks_has_no_cost_there() -> None:
     assert all(row[0] is not None for row in rows)
     assert rows[5][1] == pytest.approx(COSTS["little"][5], rel=0.1)
     assert "'little' cannot run 1 of 12 layers of 'fake', as the platform says" in table.provenance.notes
+
+
+def with_two_workers(slowdown: float, **changes: Any) -> Profile:
+    """Take a profile in which two workers of a unit take longer than one by a factor."""
+    costs = COSTS | {f"{unit}.2": times for unit, times in COSTS.items()}
+    two = replace(bench(slowdown=slowdown), layer_us=costs, platform=with_spares(PLATFORM, 2))
+    return take(two, methods=(Method.ISOLATED,), most_workers=2, **changes)
+
+
+@pytest.mark.parametrize(("slowdown", "workers"), [(1.004, 2), (1.9, 2), (1.95, 1), (2.1, 1)])
+def test_a_second_worker_that_pays_stands_in_the_platform(slowdown: float, workers: int) -> None:
+    found = with_two_workers(slowdown)
+    for unit, one in zip(found.platform.units, found.shared, strict=True):
+        assert (one.unit, one.workers, unit.workers) == (unit.name, 2, workers)
+        assert unit.sharing_permille == (1000, pytest.approx(1000 * slowdown, abs=1))
+        assert one.gain == pytest.approx(2 / slowdown, rel=1e-3)
+    assert parse(dump(found, PROFILE), PROFILE, name="a test") == found
+
+
+def test_workers_are_measured_only_if_asked_for() -> None:
+    found = take(bench(), methods=(Method.ISOLATED,))
+    assert found.shared == ()
+    assert found.platform == PLATFORM
+
+
+def test_beside_other_programs_it_is_not_known_how_many_workers_pay() -> None:
+    found = with_two_workers(1.0, others=0.3)
+    assert len(found.shared) == len(found.platform.units)
+    assert found.platform == PLATFORM
+    assert sum("kept 30% of its cores busy" in warning for warning in found.warnings) == len(found.shared)
+
+
+def test_networks_that_were_profiled_each_have_the_workers_that_pay_for_all() -> None:
+    pays, does_not = with_two_workers(1.2), with_two_workers(2.0)
+    other = replace(does_not, network=replace(does_not.network, name="other"))
+    joint = joint_platform([pays, other])
+    assert {(unit.workers, unit.sharing_permille) for unit in joint.units} == {(1, (1000, 2000))}
+    assert {unit.workers for unit in joint_platform([pays]).units} == {2}
+    moved = replace(pays.platform, name="elsewhere")
+    with pytest.raises(InvalidInputError, match="profiled on different platforms"):
+        joint_platform([pays, replace(other, platform=moved)])

@@ -22,7 +22,12 @@ from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.workload import Request, Workload
 from ...profiler.profile import Method, Profile, ProfileOptions
-from ...profiler.slowdown.side_by_side import check_different, estimated_interference, joint_table
+from ...profiler.slowdown.side_by_side import (
+    check_different,
+    estimated_interference,
+    joint_platform,
+    joint_table,
+)
 from ..execution import open_store, resolve_all, take_profile
 
 CALIBRATION = Budget(requests=20, warm_up_requests=3)
@@ -158,7 +163,7 @@ def side_by_side(profiles: Sequence[Profile], *, interference: Interference | No
     """
     costs = joint_table(profiles, Method.ISOLATED)
     return Problem(
-        platform=profiles[0].platform,
+        platform=joint_platform(profiles),
         networks=tuple(profile.network for profile in profiles),
         costs=costs,
         objective=Objective(terms=("makespan",)),

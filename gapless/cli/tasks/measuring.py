@@ -205,7 +205,11 @@ def begun(
 
 def profile_options(said: Measuring) -> ProfileOptions:
     """Return how to profile, as the options of the command line say it."""
-    usual = ProfileOptions(steady=said.steady, most_far=ANY_NOISE if said.accept_noise else MOST_FAR)
+    usual = ProfileOptions(
+        steady=said.steady,
+        most_workers=said.most_workers or 1,
+        most_far=ANY_NOISE if said.accept_noise else MOST_FAR,
+    )
     if said.item_seconds is None:
         return usual
     longest_s = max(usual.max_seconds_per_item, said.item_seconds)
