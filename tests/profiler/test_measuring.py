@@ -17,6 +17,7 @@ from gapless.formulations.errors import PlacementError, ProfilingError, UnitLost
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.profiler.feed import Feed
 from gapless.profiler.measuring import PreparedPiece, WorkerBench
+from gapless.profiler.records import effort_on
 from gapless.profiler.sampling import Effort
 from gapless.profiler.slowdown.contention.features import EVENTS
 from gapless.profiler.worker import Workbench, _count
@@ -113,6 +114,19 @@ def test_a_worker_that_dies_is_missed_and_replaced(model: FakeModel, bench: Work
         with pytest.raises(UnitLostError, match=f"'a' .*{reason}"):
             bench.timing("a", prepared(model, start, stop), effort=EFFORT)
         assert bench.timing("a", prepared(model, 0, 1), effort=EFFORT).run.count == 5
+
+
+def test_one_of_several_workers_is_timed_by_means_over_turns_on_its_cores(model: FakeModel) -> None:
+    (unit, *_), feed = ONE_CORE.units, Feed(model, seed=7)
+    one = replace(unit, name="a.2", worker_of="a")
+    with WorkerBench(replace(ONE_CORE, units=(unit, one)), feed, role=ROLE) as bench:
+        piece, effort = prepared(model, 1, 3), replace(EFFORT, min_repetitions=50)
+        runs, block = (bench.timing(name, piece, effort=effort).busy for name in ("a", "a.2"))
+    feed.close()
+    assert runs.least_us < runs.p95_us
+    assert block.least_us == block.p95_us == block.typical_us  # these few runs are one block
+    assert effort_on(unit, EFFORT) == EFFORT
+    assert effort_on(one, EFFORT).min_seconds == pytest.approx(0.24)
 
 
 def test_nothing_is_left_behind(model: FakeModel) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from gapless.answers.measured import profile_blocks
 from gapless.executor.progress import Forgetful, Ledger, Step
 from gapless.formulations.errors import (
     ConversionError,
@@ -24,6 +27,7 @@ from gapless.profiler.profile import PROFILE, Basis, Method, Profile, ProfileOpt
 from gapless.profiler.slowdown.side_by_side import joint_platform
 from gapless.profiler.summary import ANY_NOISE, Timing
 from gapless.profiler.survey import with_spares
+from gapless.view.terminal.blocks import blocks_view
 
 from .fakes import PLATFORM, FakeBench, FakeEngine, FakeModel, Shelf, surveying
 
@@ -327,6 +331,10 @@ def test_a_second_worker_that_pays_stands_in_the_platform(slowdown: float, worke
         assert unit.sharing_permille == (1000, pytest.approx(1000 * slowdown, abs=1))
         assert one.gain == pytest.approx(2 / slowdown, rel=1e-3)
     assert parse(dump(found, PROFILE), PROFILE, name="a test") == found
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(blocks_view(profile_blocks(found)))
+    rows = [line.split() for line in console.export_text().splitlines() if "this many pay" in line]
+    assert [row[:2] for row in rows] == [[unit.name, str(workers)] for unit in found.platform.units]
 
 
 def test_workers_are_measured_only_if_asked_for() -> None:

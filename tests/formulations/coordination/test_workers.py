@@ -61,6 +61,16 @@ def test_applications_without_coordination_see_no_workers() -> None:
     assert ends(record) == ends(play(setting(1), at_once(2), make_policy("tflite-mp")))
 
 
+def test_workers_of_a_problem_slow_each_other_down_as_its_platform_says_and_a_behaviour_wins() -> None:
+    problem = gapless.table_problem({"layer": [0.1]}, ["npu"], network="net")
+    (npu,) = problem.platform.units
+    measured = replace(npu, workers=2, sharing_permille=(1000, 1300))
+    served = replace(problem, platform=replace(problem.platform, units=(measured,)))
+    assert ends(play(Setting.of(served), at_once(2), make_policy("lst"))) == pytest.approx([130, 130])
+    known = Behaviour(platform="p", units=(UnitBehaviour(unit="npu", sharing_permille=(1000, 1200)),))
+    assert ends(play(Setting.of(served, known), at_once(2), make_policy("lst"))) == pytest.approx([120, 120])
+
+
 def test_a_unit_leaves_and_returns_with_all_workers() -> None:
     events = (
         UnitEvent(at_us=60, unit="npu", change=UnitChange.LOST),

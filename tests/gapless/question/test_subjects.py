@@ -47,7 +47,9 @@ SAID: tuple[Said, ...] = (
     Search(strict_rules=True, threads=2, start="both"),
     Race(groups="all", backends=("native", "m.py:B"), costs="heavy", rounds=2, mode=TuningMode.FIXED),
     Race(budget_s=90.0, sustain_s=1200.0, truth="heavy", noise_permille=55, store=Path("s")),
-    Measuring(side_by_side=True, batch=(1, 2), steady=True, item_seconds=0.1, accept_noise=True),
+    Measuring(
+        side_by_side=True, batch=(1, 2), steady=True, item_seconds=0.1, most_workers=2, accept_noise=True
+    ),
     Running(at=("old=/a b/new",), seconds=0.5, requests=2, warm_up=0, task_slots=2, restart=True),
     Running(check=False, feed=Path("x"), output=Path("y"), trace=Path("z")),
     Folder(out=Path("o"), resume=True, overwrite=True),
