@@ -10,7 +10,9 @@ they took in the median.
 `--here`: the best plan of a profiled network over two cores is served at a share of its rate, while one core
 is held back by a quota in the middle third of the time. Each row serves it in another way, one after the
 other: as it is, by a plan that adapts, and by `lst`. Latencies are medians and 99th percentiles before,
-during and after; what the policy notices is said with its second. Needs the permission to set quotas.
+during and after; what the policy notices is said with its second. What was asked is answered, refused because
+too many waited, or lost; more answers of units than of futures would be answers given twice. Needs the
+permission to set quotas.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from gapless.api.coordinators import open_coordinator
 from gapless.api.device import this_device
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.requests import Served
+from gapless.executor.coordination.tally import Fate
 from gapless.executor.machine.quota import CpuQuota
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.record import percentile
@@ -141,7 +144,7 @@ def _here(console: Console, options: argparse.Namespace) -> None:
     rate = options.load * 1e6 / found.objective
     console.print(f"{options.model}: {rate:.0f} requests/s for {options.seconds:g} s each")
     table = Table(title="Latency in ms: median / 99th percentile", title_justify="left")
-    for name in ("served", "before", "during", "after", "answered"):
+    for name in ("served", "before", "during", "after", "asked", "answered", "refused", "lost", "twice"):
         table.add_column(name, justify="left" if name == "served" else "right")
     for said, policy, held in (
         ("the plan as it is", "lst", plan),
@@ -159,7 +162,11 @@ def _here(console: Console, options: argparse.Namespace) -> None:
             cells = [
                 f"{median(t) / 1000:.1f} / {(percentile(sorted(t), 990) or 0) / 1000:.1f}" for t in thirds
             ]
-            table.add_row(said, *cells, f"{len(served):,} of {asked:,}")
+            counted = coordinator.statistics()
+            given = counted.total(Fate.ANSWERED) + counted.total(Fate.LATE)
+            refused = counted.total(Fate.REFUSED)
+            counts = (asked, len(served), refused, asked - refused - len(served), given - len(served))
+            table.add_row(said, *cells, *(f"{count:,}" for count in counts))
             if isinstance(coordinator.policy, Adaptive):
                 for change in coordinator.policy.changes:
                     console.print(f"  {(change.at_us - begun_us) / 1e6:6.2f} s: {change}")
