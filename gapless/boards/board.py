@@ -121,6 +121,7 @@ class ProfileOptions(_ModelOptions, total=False):
     batch: int | Sequence[int] | str
     steady: bool
     item_seconds: float | str | None
+    most_workers: int | None
     accept_noise: bool
 
 
