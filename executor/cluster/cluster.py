@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ...formulations import errors
 from ...formulations.errors import ExecutionError, GaplessError, UnitLostError
-from ...formulations.hardware import ProcessingUnit
+from ...formulations.hardware import ProcessingUnit, UnitKind
 from ..closing import Closing
 from ..engine import PlacementReceipt, parse_receipt
 from ..model import Piece
@@ -119,7 +119,7 @@ class Cluster(Closing):
         self._outlets: dict[str, Outlet] = {}
         self._takers: dict[int, Callable[[Frame], None]] = {}
         self._pongs: SimpleQueue[Frame] = SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock, self._reviving = threading.Lock(), threading.Lock()
         self.devices: dict[str, Member] = {}
         self._endpoint = Endpoint(DRIVER, members.own_host, self._key, self._handle)
         try:
@@ -160,7 +160,7 @@ class Cluster(Closing):
         UnitLostError, PlacementError, ExecutionError
             A device cannot open its part.
         """
-        self._takers[route.number] = taker
+        self.take(route.number, taker)
         try:
             with ThreadPoolExecutor(max_workers=len(route.stations)) as pool:
                 answers = list(pool.map(lambda index: self._open(route, index), range(len(route.stations))))
@@ -171,7 +171,7 @@ class Cluster(Closing):
 
     def shut(self, route: Route) -> None:
         """Close the stations of a route, on the devices that are still there."""
-        self._takers.pop(route.number, None)
+        self.take(route.number, None)
         for name in route.devices:
             if name in self.devices and not self.devices[name].actor.loss():
                 with suppress(UnitLostError):
@@ -185,10 +185,21 @@ class Cluster(Closing):
         UnitLostError
             Its device is gone.
         """
+        self.send(route.entry, {**head, "route": route.number}, tensors)
+
+    def send(self, name: str, head: Mapping[str, Any], tensors: Mapping[str, Any] | None = None) -> None:
+        """Send a message to a device; its "route" says what it is for. Errors as for `post`."""
         try:
-            self._outlet(route.entry).post({**head, "route": route.number}, tensors)
+            self._outlet(name).post(head, tensors)
         except ExecutionError as error:
             raise UnitLostError(str(error)) from None
+
+    def take(self, route: int, taker: Callable[[Frame], None] | None) -> None:
+        """Have messages of a route taken by a function, which threads of the cluster call; None: by none."""
+        if taker is None:
+            self._takers.pop(route, None)
+        else:
+            self._takers[route] = taker
 
     def next_number(self) -> int:
         """Return a number that no route has had."""
@@ -222,6 +233,17 @@ class Cluster(Closing):
         if member is not None:
             member.actor.kill()
 
+    def revived(self, name: str) -> Member:
+        """Return a device; where its actor was lost another one is started. Errors as for `Cluster`."""
+        with self._reviving:
+            member = self.devices.get(name)
+            if member is None or member.actor.loss():
+                self.drop(name)
+                member = self._started(name, self.members.hosts[name])
+                self.devices[name] = member
+                member.actor.call("connect", self._book)
+            return member
+
     def set_clocks(self) -> None:
         """Estimate the clock of each device anew: by the quickest of some messages there and back."""
         for name, member in self.devices.items():
@@ -248,11 +270,15 @@ class Cluster(Closing):
         with ThreadPoolExecutor(max_workers=max(1, len(hosts))) as pool:
             for member in pool.map(self._started, hosts, hosts.values()):
                 self.devices[member.name] = member
-        addresses = {name: member.address for name, member in self.devices.items()}
-        book = json.dumps({**addresses, DRIVER: self._endpoint.address})
         for member in self.devices.values():
-            member.actor.call("connect", book)
+            member.actor.call("connect", self._book)
         self.set_clocks()
+
+    @property
+    def _book(self) -> str:
+        """Where all listen, as `Device.connect` takes it."""
+        addresses = {name: member.address for name, member in self.devices.items()}
+        return json.dumps({**addresses, DRIVER: self._endpoint.address})
 
     def _started(self, name: str, host: str) -> Member:
         rate = self.members.rate(name)
@@ -263,7 +289,8 @@ class Cluster(Closing):
         return Member(
             name=name,
             actor=actor,
-            unit=self.members.unit(name) or ProcessingUnit(name=name, cores=cores, threads=len(cores)),
+            unit=self.members.unit(name)
+            or ProcessingUnit(name=name, kind=UnitKind.CPU, cores=cores, threads=len(cores)),
             address=(about["address"][0], about["address"][1]),
             device=about["device"],
             rate=rate,
@@ -278,15 +305,15 @@ class Cluster(Closing):
             What it raised there.
         """
         member = self.member(name)
-        _bring(member, {piece.digest: piece for piece in pieces})
-        return _answer(member, "do", name_of(task), json.dumps(settings))
+        bring(member, {piece.digest: piece for piece in pieces})
+        return answer(member, "do", name_of(task), json.dumps(settings))
 
     def _open(self, route: Route, index: int) -> Iterable[PlacementReceipt]:
         station, member = route.stations[index], self.member(route.devices[index])
         own = {piece.digest for part in station.parts for piece in part}
-        _bring(member, {digest: piece for digest, piece in route.pieces.items() if digest in own})
-        answer = _answer(member, "open", json.dumps(station.data()))
-        return [parse_receipt(receipt) for receipt in answer["receipts"]]
+        bring(member, {digest: piece for digest, piece in route.pieces.items() if digest in own})
+        found = answer(member, "open", json.dumps(station.data()))
+        return [parse_receipt(receipt) for receipt in found["receipts"]]
 
     def _outlet(self, name: str) -> Outlet:
         with self._lock:
@@ -322,7 +349,7 @@ class Cluster(Closing):
             self._takers[route](frame)
 
 
-def _bring(member: Member, pieces: Mapping[str, Piece]) -> None:
+def bring(member: Member, pieces: Mapping[str, Piece]) -> None:
     """Bring the pieces to a device that it does not have."""
     for digest in json.loads(member.actor.call("missing", json.dumps(list(pieces)))):
         content = pieces[digest].content.read()
@@ -331,11 +358,12 @@ def _bring(member: Member, pieces: Mapping[str, Piece]) -> None:
             member.actor.call("write", digest, content[at : at + _SLICE_BYTES], is_last=is_last)
 
 
-def _answer(member: Member, method: str, *arguments: str) -> Any:
-    answer = json.loads(member.actor.call(method, *arguments))
-    if "error" in answer:
-        raise rebuilt(answer["error"], member.name)
-    return answer
+def answer(member: Member, method: str, *arguments: Any) -> Any:
+    """Call a method of a device that answers in JSON; raises what it met there."""
+    found = json.loads(member.actor.call(method, *arguments))
+    if "error" in found:
+        raise rebuilt(found["error"], member.name)
+    return found
 
 
 def rebuilt(error: Iterable[str], device: str) -> GaplessError:

@@ -24,6 +24,7 @@ from ..workers import parse_unit
 from .endpoint import Endpoint, Frame, LinkRate, Outlet
 from .settings import StationSettings
 from .station import Station, Turns
+from .unit import ServedNetwork, ServedUnit
 
 DRIVER = ""
 """Name of the process that uses the cluster, among its devices."""
@@ -45,7 +46,7 @@ class Device:
         self._key = key
         self._addresses: dict[str, tuple[str, int]] = {}
         self._outlets: dict[str, Outlet] = {}
-        self._stations: dict[int, Station] = {}
+        self._stations: dict[int, Station | ServedUnit] = {}
         self._turns = Turns()
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -95,6 +96,36 @@ class Device:
         with self._lock:
             self._stations[known.route] = station
         return json.dumps({"receipts": [asdict(receipt) for receipt in station.receipts]})
+
+    def serve(self, number: int, settings: str) -> str:
+        """Start a worker for a coordinator, and return its process number; or {"error": [kind, words]}.
+
+        `settings`: JSON: unit (`unit_data`), engines that it will load.
+        """
+        given = json.loads(settings)
+        try:
+            unit = ServedUnit(number, parse_unit(given["unit"]), given["engines"], self._outlet(DRIVER))
+        except GaplessError as error:
+            return json.dumps({"error": [type(error).__name__, str(error)]})
+        with self._lock:
+            self._stations[number] = unit
+        return json.dumps({"pid": unit.pids[0]})
+
+    def hold(self, number: int, settings: str) -> str:
+        """Have a worker open a network (`ServedNetwork`), and return its answer, or {"error": ...}."""
+        try:
+            return json.dumps(
+                self._served(number).open(ServedNetwork.parse(json.loads(settings)), self._read)
+            )
+        except GaplessError as error:
+            return json.dumps({"error": [type(error).__name__, str(error)]})
+
+    def let_go(self, number: int, network: int) -> str:
+        """Have a worker close a network, and return its answer, or {"error": ...}."""
+        try:
+            return json.dumps(self._served(number).shut(network))
+        except GaplessError as error:
+            return json.dumps({"error": [type(error).__name__, str(error)]})
 
     def do(self, task: str, settings: str) -> str:
         """Have a function do something here, and return its answer; or {"error": [kind, words]}.
@@ -153,6 +184,12 @@ class Device:
             self._pieces.clear()
             self._unfinished.clear()
         self._closed.set()
+
+    def _served(self, number: int) -> ServedUnit:
+        with self._lock:
+            unit = self._stations[number]
+        assert isinstance(unit, ServedUnit), f"{number} is a chunk of a plan"
+        return unit
 
     def _read(self, digest: str) -> bytes:
         with self._lock:

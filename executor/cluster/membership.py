@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -223,7 +223,7 @@ class Membership(Closing):
         """
         import ray
 
-        self.device(name)
+        self._refresh(name)
         actor = ray.remote(role).options(
             num_cpus=0,
             resources={f"{RESOURCE}{name}": 0.001},
@@ -247,6 +247,13 @@ class Membership(Closing):
         if name not in self.devices:
             raise InvalidInputError(f"there is no device {name!r} in the cluster{meant(name, self.devices)}")
         return self.devices[name]
+
+    def _refresh(self, name: str) -> None:
+        """Take note of the node that a device is now: one that comes back is another one."""
+        local, found = self.device(name).local, _devices({}).get(name)
+        if found is None:
+            raise ExecutionError(f"device {name!r} is not in the cluster now")
+        self.devices = {**self.devices, name: replace(found, local=local)}
 
     def kill(self, handle: Any) -> None:
         """End an actor at once."""

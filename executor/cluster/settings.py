@@ -85,7 +85,7 @@ class StationSettings:
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> StationSettings:
         """Return what `data` wrote."""
-        parts = tuple(tuple(_piece(piece) for piece in part) for part in data["parts"])
+        parts = tuple(tuple(parse_piece(piece) for piece in part) for part in data["parts"])
         lists = {"units": tuple(data["units"]), "sends": tuple(data["sends"]), "takes": _specs(data["takes"])}
         shares = tuple(
             Share(device=one["device"], takes=_parts(one["takes"]), makes=_parts(one["makes"]))
@@ -94,7 +94,8 @@ class StationSettings:
         return cls(**{**data, **lists, "parts": parts, "shares": shares})
 
 
-def _piece(data: Mapping[str, Any]) -> PieceSettings:
+def parse_piece(data: Mapping[str, Any]) -> PieceSettings:
+    """Return the piece that `dataclasses.asdict` wrote."""
     return PieceSettings(**{**data, "inputs": _specs(data["inputs"]), "outputs": _specs(data["outputs"])})
 
 

@@ -27,7 +27,7 @@ from ..pipeline.crew import Crew
 from ..pipeline.feeding import Feeder
 from ..pipeline.state import SharedState
 from .endpoint import Frame, Outlet
-from .settings import StationSettings
+from .settings import PieceSettings, StationSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -317,20 +317,21 @@ def _deployment(settings: StationSettings) -> Deployment:
     return Deployment(streams=(Stream(name=settings.where, chunks=chunks),))
 
 
+def received(piece: PieceSettings, content: bytes) -> Piece:
+    """Return a piece that has come from the driver."""
+    return Piece(
+        name=piece.name,
+        digest=piece.digest,
+        inputs=piece.inputs,
+        outputs=piece.outputs,
+        content=_Content(piece.kind, content),
+        prefix=piece.prefix,
+    )
+
+
 def _model(settings: StationSettings, contents: Mapping[str, bytes]) -> _ReceivedModel:
     parts = tuple(
-        tuple(
-            Piece(
-                name=piece.name,
-                digest=piece.digest,
-                inputs=piece.inputs,
-                outputs=piece.outputs,
-                content=_Content(piece.kind, contents.get(piece.digest, b"")),
-                prefix=piece.prefix,
-            )
-            for piece in part
-        )
-        for part in settings.parts
+        tuple(received(piece, contents.get(piece.digest, b"")) for piece in part) for part in settings.parts
     )
     made = {
         piece.prefix + spec.name: TensorSpec(

@@ -1,4 +1,4 @@
-"""The coordinator: takes requests from any thread, and has units of this machine answer them by chunks."""
+"""The coordinator: takes requests from any thread, and has units answer them by chunks."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ from .registration import (
 from .requests import Accepted, Served, history_of
 from .restarts import RESTARTS
 from .tally import Fate, Statistics
+from .workers import OwnWorkers, Workers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +66,7 @@ UNLOAD_PATIENCE_S = 60.0
 
 
 class Coordinator:
-    """Units of this machine that serve requests as they come; a context manager.
+    """Units that serve requests as they come, of this machine or of a cluster; a context manager.
 
     Every time a chunk ends or a request comes, the policy decides what runs next, in a thread of its own.
     Methods can be called from any thread.
@@ -94,6 +95,9 @@ class Coordinator:
         policies that may start any (`Policy.any_chunk`).
     session_bytes
         What the loaded sessions of one network may need together; None: no limit.
+    workers
+        Where the workers of the units are: on this machine, or on the devices of a cluster
+        (`executor.cluster.serving.ClusterWorkers`).
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class Coordinator:
         check: bool = True,
         sessions: SessionChoice = SessionChoice.USEFUL,
         session_bytes: int | None = None,
+        workers: Workers = OwnWorkers(),
     ) -> None:
         if policy.conduct is not Conduct.CHUNKS:
             raise InvalidInputError(
@@ -156,6 +161,7 @@ class Coordinator:
         self._loop = Loop(
             platform,
             Dispatcher(policy, times, exclusive=platform.exclusive, late=late, remembered=CHUNKS),
+            workers,
             restarts=restarts,
             engines={each.name for each in engines_on(platform.units, engine).values()},
         )

@@ -20,7 +20,7 @@ from ...formulations.nearness import meant, shown
 from ...formulations.operators import excluded
 from ...formulations.plan import Chunk
 from ..engine import Engine
-from ..model import Model
+from ..model import Model, Piece
 from ..pipeline.blueprint import SessionSpec, session_spec, slot_tensors
 from ..pipeline.memory import SharedMemory
 from ..pipeline.slots import SlotLayout
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Tensors = Mapping[str, NDArray[Any]]
+
+Span = tuple[int, int]
+"""A chunk of sections: the first one, and one past the last."""
 
 Cannot = Mapping[str, Collection[str]]
 """By unit, rules about the operators that it cannot run (`formulations.operators`)."""
@@ -60,6 +63,7 @@ class HeldNetwork:
     model: Model  # what it is
     sections: tuple[Section, ...]
     keys: frozenset[Key]  # its chunks: first section, one past the last, and index of the unit
+    pieces: Mapping[Span, tuple[Piece, ...]]  # what those chunks are made of
     sessions: Mapping[Key, tuple[SessionSpec, ...]]  # the sessions of each chunk
     layout: SlotLayout  # of its task slots
     offer: Offer  # all chunks that it could have; `keys` are some of them
@@ -80,30 +84,46 @@ class HeldNetwork:
 
     def settings(self, index: int, unit: int, memory: SharedMemory) -> NetworkSettings:
         """Return what the worker of a unit is told about it."""
-        offsets = {spec.name: at for spec, at in zip(self.layout.tensors, self.layout.offsets, strict=True)}
-        return NetworkSettings(
-            network=index,
-            parent=os.getpid(),
-            descriptor=memory.descriptor,
-            size=memory.size,
-            slot_size=self.layout.size,
-            chunks=[
-                (
-                    start,
-                    stop,
-                    [
-                        {
-                            "artifact": asdict(spec.artifact),
-                            "inputs": [offsets[name] for name in spec.inputs],
-                            "outputs": [offsets[name] for name in spec.outputs],
-                        }
-                        for spec in self.sessions[start, stop, where]
-                    ],
-                )
-                for start, stop, where in sorted(self.keys)
-                if where == unit
-            ],
-        )
+        sessions = {key[:2]: self.sessions[key] for key in sorted(self.keys) if key[2] == unit}
+        return network_settings(index, sessions, self.layout, memory)
+
+
+def network_settings(
+    index: int, sessions: Mapping[Span, Sequence[SessionSpec]], layout: SlotLayout, memory: SharedMemory
+) -> NetworkSettings:
+    """Return what a worker in reach of task slots is told about the chunks of a network."""
+    offsets = {spec.name: at for spec, at in zip(layout.tensors, layout.offsets, strict=True)}
+    return NetworkSettings(
+        network=index,
+        parent=os.getpid(),
+        descriptor=memory.descriptor,
+        size=memory.size,
+        slot_size=layout.size,
+        chunks=[
+            (
+                *span,
+                [
+                    {
+                        "artifact": asdict(spec.artifact),
+                        "inputs": [offsets[name] for name in spec.inputs],
+                        "outputs": [offsets[name] for name in spec.outputs],
+                    }
+                    for spec in specs
+                ],
+            )
+            for span, specs in sessions.items()
+        ],
+    )
+
+
+def prepared(engine: Engine, chunks: Mapping[Span, Sequence[Piece]]) -> dict[Span, tuple[SessionSpec, ...]]:
+    """Have an engine prepare chunks, and return the sessions of each."""
+    unique = {(piece.digest, piece.name): piece for some in chunks.values() for piece in some}
+    artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
+    return {
+        span: tuple(session_spec(piece, artifacts[piece.digest, piece.name]) for piece in some)
+        for span, some in chunks.items()
+    }
 
 
 def chain_of(model: Model, platform: Platform, costs: NetworkCosts | None, cannot: Cannot) -> Chain:
@@ -199,17 +219,15 @@ def hold(
     sessions: dict[Key, tuple[SessionSpec, ...]] = {}
     for engine in {engine.name: engine for engine in engines}.values():
         own = sorted(key for key in keys if engines[key[2]].name == engine.name)
-        unique = {(p.digest, p.name): p for start, stop, _ in own for p in pieces[start, stop]}
-        artifacts = dict(zip(unique, engine.prepare(tuple(unique.values())), strict=True))
-        for start, stop, unit in own:
-            some = pieces[start, stop]
-            sessions[start, stop, unit] = tuple(session_spec(p, artifacts[p.digest, p.name]) for p in some)
+        made = prepared(engine, {key[:2]: pieces[key[:2]] for key in own})
+        sessions |= {key: made[key[:2]] for key in own}
     tensors = [*model.inputs, *model.outputs]
     tensors += [spec for some in pieces.values() for piece in some for spec in slot_tensors(piece)]
     return HeldNetwork(
         model=model,
         sections=sections,
         keys=keys,
+        pieces=pieces,
         sessions=sessions,
         layout=SlotLayout.of(tensors, 0),
         offer=offer,
@@ -245,7 +263,7 @@ class TaskSlots:
     """
 
     def __init__(self, layout: SlotLayout, count: int, *, certain: int) -> None:
-        self._layout = layout
+        self.layout = layout
         self.memory = SharedMemory.create(layout.size * count, reserved=layout.size * min(count, certain))
         self._free = list(range(count))
         self._tensors: dict[int, Tensors] = {}
@@ -264,10 +282,10 @@ class TaskSlots:
     def tensors(self, slot: int) -> Tensors:
         """Return the tensors of a slot by name, without a copy."""
         if slot not in self._tensors:
-            at = slot * self._layout.size
+            at = slot * self.layout.size
             self._tensors[slot] = {
                 spec.name: self.memory.array(spec, at + offset)
-                for spec, offset in zip(self._layout.tensors, self._layout.offsets, strict=True)
+                for spec, offset in zip(self.layout.tensors, self.layout.offsets, strict=True)
             }
         return self._tensors[slot]
 

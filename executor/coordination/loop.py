@@ -34,6 +34,7 @@ from .requests import Accepted, RanChunk, Served
 from .restarts import Restarts
 from .seat import Errand, Opened, Run, Seat, failure
 from .tally import Fate
+from .workers import Workers
 
 T = TypeVar("T")
 
@@ -65,9 +66,16 @@ class Loop:
     """
 
     def __init__(
-        self, platform: Platform, dispatcher: Dispatcher, *, restarts: int, engines: Collection[str]
+        self,
+        platform: Platform,
+        dispatcher: Dispatcher,
+        workers: Workers,
+        *,
+        restarts: int,
+        engines: Collection[str],
     ) -> None:
         self.dispatcher = dispatcher
+        self.workers = workers
         self.networks: list[OpenNetwork] = []  # what is held, by index
         self.requests = Outstanding(self.networks)  # what is accepted and not answered
         self.decisions = 0  # how many chunks were started
@@ -82,7 +90,7 @@ class Loop:
         self._ended = False
         try:
             for index, unit in enumerate(platform.units):
-                self.seats.append(Seat(index, unit, restarts=Restarts(restarts), engines=engines))
+                self.seats.append(Seat(index, unit, workers, restarts=Restarts(restarts), engines=engines))
         except BaseException:
             for seat in self.seats:
                 seat.end()

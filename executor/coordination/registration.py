@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -165,7 +165,7 @@ def measured_times(loop: Loop, platform: Platform, held: HeldNetwork) -> Network
         slots.fill(sample, held.model.sample_inputs(0))
         measured_us = {}
         for unit, key in held.largest(platform).items():
-            message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
+            message = loop.workers.opening(held, index, unit, slots)
             loop.errand(unit, message).result()
             measured_us[key] = _measured(loop, platform.units[unit], _probe(index, key, sample), unit)
             loop.errand(unit, {"kind": "shut", "network": index}).result()
@@ -216,7 +216,7 @@ def open_network(
         sample = slots.take()
         slots.fill(sample, held.model.sample_inputs(0))
         for unit, key in held.largest(platform).items():
-            message = {"kind": "open", "settings": asdict(held.settings(index, unit, slots.memory))}
+            message = loop.workers.opening(held, index, unit, slots)
             probe = _probe(index, key, sample)
             loop.remember(unit, index, Opened(message, probe))  # first: a worker may be replaced meanwhile
             opening = loop.errand(unit, message)

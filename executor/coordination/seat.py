@@ -13,11 +13,11 @@ from ...formulations.errors import ExecutionError, GaplessError, UnitLostError
 from ...formulations.hardware import ProcessingUnit
 from ..pipeline.crew import OPEN_LIMIT_S
 from ..pipeline.watch import FIRST_TASK_LIMIT_S
-from ..workers import Message, Worker, rebuild_error
+from ..workers import Message, rebuild_error
 from .requests import Accepted
 from .restarts import Restarts
 from .tally import UnitCounts
-from .worker import serve
+from .workers import UnitWorker, Workers
 
 LOST = "lost"
 """Why a unit may not be used that is not expected back soon."""
@@ -62,7 +62,13 @@ class Seat:
     """
 
     def __init__(
-        self, index: int, unit: ProcessingUnit, *, restarts: Restarts, engines: Collection[str] | None = None
+        self,
+        index: int,
+        unit: ProcessingUnit,
+        workers: Workers,
+        *,
+        restarts: Restarts,
+        engines: Collection[str] | None = None,
     ) -> None:
         self.index = index
         self.unit = unit
@@ -74,12 +80,13 @@ class Seat:
         self.chunks = self.busy_ns = self.losses = self.restarts = self.rss_bytes = 0
         # when its next worker starts, by the clock of `restarts`; None: it has one, or gets none
         self.due_s: float | None = None
+        self._workers = workers
         self._restarts = restarts
         self._engines = engines
         self._worked = False
         self._wait_s: float | None = 0.0
         self._deadline_s = 0.0
-        self.worker: Worker | None = None
+        self.worker: UnitWorker | None = None
         self.begin()
 
     @property
@@ -138,7 +145,7 @@ class Seat:
     def begin(self) -> None:
         """Start its worker: it opens what the one before had open, and is probed."""
         self.due_s, self._worked = None, False
-        self.worker = Worker(self.unit, serve, {}, engines=self._engines)
+        self.worker = self._workers.start(self.unit, self._engines)
         self._occupy(Errand(None), OPEN_LIMIT_S)
         self.errands.extendleft(Errand(known.message, vital=True) for known in reversed(self.opened.values()))
         self.check()

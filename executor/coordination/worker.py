@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     """
     with ExitStack() as cleanup:
         held = _Held(link, cleanup)
-        answers = {"open": held.open, "shut": held.shut, "run": held.run, "measure": held.measure}
+        answers = {"open": held.open, "shut": held.shut, "run": held.run}
+        answers["measure"] = partial(measured, held.run)
         link.send({"kind": "ready"})
         while (message := link.receive()) is not None and message["kind"] in answers:
             try:
@@ -60,6 +62,16 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
                 words = str(error) if isinstance(error, GaplessError) else f"{type(error).__name__}: {error}"
                 answer = {"kind": "failed", "type": type(error).__name__, "text": words}
             link.send(answer)
+
+
+def measured(run: Callable[[Message], Message], message: Message) -> Message:
+    """Run a chunk again and again, and say what each run took; the first one warms up."""
+    run(message)
+    until_ns, took_us = monotonic_ns() + message["limit_ns"], list[float]()
+    while len(took_us) < message["runs"] and (monotonic_ns() < until_ns or not took_us):
+        start_ns, *_, end_ns = run(message)["times_ns"]
+        took_us.append((end_ns - start_ns) / 1000)
+    return {"kind": "measured", "took_us": took_us}
 
 
 class _Network:
@@ -158,15 +170,6 @@ class _Held:
             at_ns = monotonic_ns()
         run_ns = start_ns + copied_in_ns
         return {"kind": "done", "times_ns": (start_ns, run_ns, run_ns + ran_ns, at_ns)}
-
-    def measure(self, message: Message) -> Message:
-        """Run a chunk again and again, and say what each run took; the first one warms up."""
-        self.run(message)
-        until_ns, took_us = monotonic_ns() + message["limit_ns"], list[float]()
-        while len(took_us) < message["runs"] and (monotonic_ns() < until_ns or not took_us):
-            start_ns, *_, end_ns = self.run(message)["times_ns"]
-            took_us.append((end_ns - start_ns) / 1000)
-        return {"kind": "measured", "took_us": took_us}
 
     def _close(self) -> None:
         for stack in self._opened.values():

@@ -1,14 +1,15 @@
-"""Coordinators of models on this machine: from locators, problems and plans."""
+"""Coordinators of models, on this machine or on a cluster: from locators, problems and plans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from ..executor.coordination.coordinator import QUEUE, Coordinator
 from ..executor.coordination.held import Cannot, Routes, chain_of
 from ..executor.coordination.restarts import RESTARTS
+from ..executor.coordination.workers import OwnWorkers
 from ..executor.engine import Engine
 from ..executor.model import Model
 from ..executor.progress import Report, Step, silent
@@ -30,6 +31,10 @@ from ..solvers.coordination.policies import DEFAULT_POLICY, make_policy
 from .coordination import check_budget, further_borders, platform_with_workers
 from .execution import resolve_all
 from .problems import given_problem
+
+if TYPE_CHECKING:
+    from ..executor.cluster.cluster import Cluster
+    from ..executor.cluster.serving import ClusterWorkers
 
 
 class CoordinatorOptions(TypedDict, total=False):
@@ -54,6 +59,8 @@ class CoordinatorOptions(TypedDict, total=False):
     restarts: int
     check: bool
     report: Report
+    cluster: Cluster | None
+    devices: Sequence[str]
 
 
 def open_coordinator(
@@ -78,8 +85,10 @@ def open_coordinator(
     restarts: int = RESTARTS,
     check: bool = True,
     report: Report = silent,
+    cluster: Cluster | None = None,
+    devices: Sequence[str] = (),
 ) -> Coordinator:
-    """Open models for requests as they come, on the units of this machine.
+    """Open models for requests as they come, on the units of this machine or the devices of a cluster.
 
     Parameters
     ----------
@@ -126,6 +135,11 @@ def open_coordinator(
         Whether each chunk is first compared with the uncut model, on each unit that may run it.
     report
         Told of each model.
+    cluster
+        From `gapless.running.join_cluster` or `local_cluster`: each of its devices is a unit, and stays in
+        use until the coordinator is closed. A problem or a plan is then one over these devices.
+    devices
+        Those of the cluster that serve; empty: those of the problem, or all.
 
     Returns
     -------
@@ -150,7 +164,8 @@ def open_coordinator(
     """
     asked = None if problem is None else given_problem(problem)
     units = asked.platform if asked is not None and platform is None else platform
-    opened, found, units = resolve_all(models, engine, units)
+    remote = None if cluster is None else _on_cluster(cluster, devices, asked, platform)
+    opened, found, units = resolve_all(models, engine, units if remote is None else remote.platform)
     units = platform_with_workers(units, workers or {})
     names = [model.network.name for model in opened]
     _check_names(deadlines_us or {}, names)
@@ -168,6 +183,7 @@ def open_coordinator(
         queue=queue,
         restarts=restarts,
         check=check,
+        workers=remote or OwnWorkers(),
     )
     try:
         for number, model in enumerate(opened):
@@ -196,6 +212,20 @@ def open_coordinator(
         coordinator.close(patience_s=0.0)
         raise
     return coordinator
+
+
+def _on_cluster(
+    cluster: Cluster, devices: Sequence[str], problem: Problem | None, platform: Platform | None
+) -> ClusterWorkers:
+    """Return the workers of the devices that serve: the given ones, those of a problem, or all."""
+    from ..executor.cluster.serving import ClusterWorkers
+
+    if platform is not None:
+        raise InvalidInputError(
+            f"the units of {platform.name!r} are of one machine, and a cluster serves by its devices: leave "
+            "out platform, and choose among them by devices"
+        )
+    return ClusterWorkers(cluster, devices or (() if problem is None else problem.platform.unit_names))
 
 
 def limited(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from ...question.service import Hosting, Service
 from ...question.subjects import Machine, Opening
 from ..base.answer import Answer, command
 from ..base.general_options import argument, output_option
+from ..options.cluster import ClusterChoice
 from ..options.models import CheckOption
 from ..options.problem import result_option
 
@@ -61,17 +63,19 @@ def serve(
     check: CheckOption = True,
     opening: Opening,
     machine: Machine,
+    place: ClusterChoice,
     trace: TraceOption = None,
     log_level: LogLevelOption = LogLevel.INFO,
     log_json: LogJsonOption = False,
 ) -> Answer:
-    """Serve models to other programs by the Open Inference Protocol; a policy shares out the units."""
+    """Serve models to other programs by the Open Inference Protocol; a policy shares out units or devices."""
     from ...answers.serving import served_blocks
     from ...serving.logs import kept
     from ..tasks import serving
 
-    with kept(sys.stderr, level=log_level, as_json=log_json) as log:
+    with kept(sys.stderr, level=log_level, as_json=log_json) as log, ExitStack() as stack:
         find = partial(serving.subject, subjects, opening, service.problem, service.max_batch)
-        server, asked = serving.opened(find, machine, hosting, service, check=check)
-        found, notes = serving.serve_until(server, service, trace=trace, log=log)
+        cluster = serving.ClusterPlace(place, stack) if place else None
+        server, asked = serving.opened(find, machine, hosting, service, check=check, cluster=cluster)
+        found, notes = serving.serve_until(server, service, trace=trace, log=log, metered=not place)
     return Answer.of("served", found, lambda: served_blocks(found), notes=[*asked.notes, *notes])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...answers.words import microseconds
 from ...api.coordinators import open_coordinator
@@ -25,6 +25,7 @@ from ...executor.coordination.events import ControlFile, HotZone, ModelledHeat, 
 from ...executor.coordination.tally import Fate, Statistics
 from ...executor.machine.state import PowerMeter, power_source
 from ...executor.model import Model
+from ...executor.progress import Report
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
 from ...formulations.coordination.behaviour import Behaviour
@@ -44,7 +45,11 @@ from ...serving.server import Server
 from ...solvers.coordination.policies import make_policy
 from ..base.console import console
 from ..base.progress import StepLine
+from ..options.cluster import ClusterChoice
 from .measuring import platform_of
+
+if TYPE_CHECKING:
+    from ...executor.cluster.cluster import Cluster
 
 _STATE = re.compile(r"([^=]+)=([^=]+)")
 _WORKERS = re.compile(r"([^=]+)=(\d{1,4})", re.ASCII)
@@ -91,10 +96,44 @@ def _place(said: Hosting) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterPlace:
+    """A cluster that serves instead of this machine: which one, and what ends it."""
+
+    choice: ClusterChoice
+    stack: ExitStack
+
+    @staticmethod
+    def refuse(machine: Machine, service: Service) -> None:
+        """Refuse what is about one machine."""
+        stray = [*machine.options("device", "emulate", "precision"), *service.options("hot")]
+        for option in stray:
+            raise InvalidInputError(
+                f"{option} is about this machine, and the devices of a cluster serve; "
+                + (
+                    "name those that are too hot in a file: --control"
+                    if option == "--hot"
+                    else "say it of its nodes, e.g. --local a=core0:50%, or choose among them: --units"
+                )
+            )
+
+    def joined(self, report: Report) -> Cluster:
+        """Start or join it until the stack ends."""
+        return self.stack.enter_context(self.choice.joined(report))
+
+
 def opened(
-    find: Callable[[], Subject], machine: Machine, hosting: Hosting, service: Service, *, check: bool
+    find: Callable[[], Subject],
+    machine: Machine,
+    hosting: Hosting,
+    service: Service,
+    *,
+    check: bool,
+    cluster: ClusterPlace | None = None,
 ) -> tuple[Server, Subject]:
     """Take the address, open models on the chosen units, and serve them."""
+    if cluster is not None:
+        cluster.refuse(machine, service)
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
     where["states"] = parse_states(service.state)
     where["max_delay_us"] = _delay_us(service)
@@ -105,7 +144,8 @@ def opened(
         asked = find()
         found.append(asked)
         engine = resolve_engine(machine.engine, *asked.models)
-        platform = None if asked.problem is not None else platform_of(machine, engine.name)
+        own = asked.problem is None and cluster is None
+        platform = platform_of(machine, engine.name) if own else None
         with StepLine() as line:
             return open_coordinator(
                 asked.models,
@@ -128,6 +168,8 @@ def opened(
                 deadlines_us=service.deadline_us or {},
                 cannot=cannot,
                 check=check,
+                cluster=None if cluster is None else cluster.joined(line.report),
+                devices=machine.units if cluster is not None else (),
             )
 
     server = Server(open_models, **where)
@@ -254,13 +296,21 @@ def _sources_of(service: Service, coordinator: Coordinator) -> list[Source]:
 
 
 class Energy:
-    """What serving takes: as the machine tells it, or else by the powers of its units, simulated."""
+    """What serving takes: as the machine tells it, or else by the powers of its units, simulated.
 
-    def __init__(self, coordinator: Coordinator, behaviour: Behaviour | None) -> None:
+    `metered`: whether this machine serves, so that what it tells counts.
+    """
+
+    def __init__(
+        self, coordinator: Coordinator, behaviour: Behaviour | None, *, metered: bool = True
+    ) -> None:
         self._coordinator = coordinator
         units = coordinator.platform
         self._behaviour = (behaviour or Behaviour(platform=units.name)).on(units)
-        self._source = power_source()
+        self._source = power_source() if metered else None
+        self._unmeasured = (
+            "neither RAPL nor hwmon tells it here" if metered else "devices do not tell what they take"
+        )
         self._meter = None if self._source is None else PowerMeter(self._source)
         self.look()
 
@@ -283,7 +333,7 @@ class Energy:
                 busy_us[name] = min(1e6 * seconds, busy_us[name] + counts.busy_us)
             energy_mj = self._behaviour.energy_mj(busy_us, 1e6 * seconds)
             joules = None if energy_mj is None else energy_mj / 1000
-            how = "simulated by the powers of the units; neither RAPL nor hwmon tells it here"
+            how = f"simulated by the powers of the units; {self._unmeasured}"
         answered = statistics.total(Fate.ANSWERED) + statistics.total(Fate.LATE)
         if joules is None:
             return None
@@ -302,19 +352,24 @@ def _parsed(
 
 
 def serve_until(
-    server: Server, service: Service, *, trace: Path | None, log: LogHandler | None = None
+    server: Server,
+    service: Service,
+    *,
+    trace: Path | None,
+    log: LogHandler | None = None,
+    metered: bool = True,
 ) -> tuple[Statistics, list[str]]:
     """Serve until Ctrl-C or SIGTERM comes, or for some time; then answer what was accepted.
 
     `trace`: where a trace of the last requests goes; None: nowhere. `log`: what tells now and then how many
-    messages it has left out.
+    messages it has left out. `metered`: whether what this machine tells of its power is that of the units.
     Returns what happened, and what the user should know.
     """
     seconds = service.seconds
     with ExitStack() as stack:
         stack.callback(server.close)
         stop = stack.enter_context(_stopped_by_signals())
-        energy = Energy(server.coordinator, behaviour_of(service))
+        energy = Energy(server.coordinator, behaviour_of(service), metered=metered)
         sources = _sources_of(service, server.coordinator)
         watch = stack.enter_context(
             UnitWatch(server.coordinator, sources, report=lambda step: say(step.text))
