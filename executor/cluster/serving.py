@@ -143,7 +143,7 @@ class _RemoteWorker:
         return {"kind": "ready"}
 
     def _answer(self, message: Message) -> Message:
-        """Return what comes of a message; that the device is gone is raised, what else goes wrong returned."""
+        """Return what comes of a message, also where it goes wrong; that the device is gone is raised."""
         try:
             match message["kind"]:
                 case "open":

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from typing import Any, Self
 
-from ...formulations.errors import GaplessError
+from ...formulations.errors import GaplessError, UnitLostError
 from ...formulations.hardware import ProcessingUnit
 from ..coordination.held import HeldNetwork, Span, TaskSlots, network_settings, prepared
 from ..coordination.worker import serve
@@ -19,6 +19,9 @@ from ..workers import Message, Worker
 from .endpoint import Frame, Outlet
 from .settings import PieceSettings, parse_piece
 from .station import received
+
+_LOOK_S = 0.1
+"""How often it is looked whether a unit is closed while its worker is busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,8 @@ class ServedUnit:
         self._outlet = outlet
         self._inbox: SimpleQueue[Frame | None] = SimpleQueue()
         self._networks: dict[int, tuple[TaskSlots, Mapping[Span, tuple[SessionSpec, ...]]]] = {}
+        self._closed = False
+        self._lock = threading.Lock()
         self._worker = Worker(unit, serve, {}, engines=engines)
         try:
             self._worker.expect("ready")
@@ -111,8 +116,8 @@ class ServedUnit:
 
     def close(self) -> None:
         """End the worker. Can be called twice."""
+        self._closed = True
         self._inbox.put(None)
-        self._worker.kill()  # whoever waits for it hears of it
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -124,7 +129,9 @@ class ServedUnit:
             kind = type(error).__name__ if isinstance(error, GaplessError) else ""
             self._post({"kind": "error", "type": kind, "text": str(error)}, {})
         finally:
-            self._worker.close()
+            self._closed = True
+            with self._lock:
+                self._worker.close()
             for slots, _ in self._networks.values():
                 slots.close()
 
@@ -139,10 +146,13 @@ class ServedUnit:
         self._post(answer, {name: own[name] for name in made} if answer["kind"] == "done" else {})
 
     def _ask(self, message: Message) -> Message:
-        self._worker.send(message)
-        answer = self._worker.receive()
-        assert answer is not None, "it waits as long as it takes"
-        return answer
+        with self._lock:
+            if not self._closed:
+                self._worker.send(message)
+            while not self._closed:
+                if (answer := self._worker.receive(_LOOK_S)) is not None:
+                    return answer
+        raise UnitLostError(f"the worker of unit {self._worker.unit.name!r} was ended")
 
     def _post(self, head: Message, tensors: Mapping[str, Any]) -> None:
         self._outlet.post({**head, "route": self._number}, tensors)

@@ -185,7 +185,7 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
                 raise errors.pop(0)
             super().__init__(*words, **options)
 
-    monkeypatch.setattr("gapless.executor.coordination.seat.Worker", Failing)
+    monkeypatch.setattr("gapless.executor.coordination.workers.Worker", Failing)
     monkeypatch.setattr("gapless.executor.coordination.restarts.FIRST_WAIT_S", 0.001)
     return errors
 
