@@ -82,10 +82,10 @@ def network(folder: Path, layers: int) -> Path:
     return path
 
 
-def request(array: Any, model: str, host: str) -> bytes:
+def request(array: Any, model: str, host: str, name: str = "x") -> bytes:
     """Return a whole request of one input in binary form."""
     tensor = {
-        "name": "x",
+        "name": name,
         "shape": list(array.shape),
         "datatype": "FP32",
         "parameters": {"binary_data_size": array.nbytes},

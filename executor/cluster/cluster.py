@@ -119,7 +119,8 @@ class Cluster(Closing):
         self._outlets: dict[str, Outlet] = {}
         self._takers: dict[int, Callable[[Frame], None]] = {}
         self._pongs: SimpleQueue[Frame] = SimpleQueue()
-        self._lock, self._reviving = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._reviving = {name: threading.Lock() for name in members.hosts}
         self.devices: dict[str, Member] = {}
         self._endpoint = Endpoint(DRIVER, members.own_host, self._key, self._handle)
         try:
@@ -235,7 +236,7 @@ class Cluster(Closing):
 
     def revived(self, name: str) -> Member:
         """Return a device; where its actor was lost another one is started. Errors as for `Cluster`."""
-        with self._reviving:
+        with self._reviving[name]:
             member = self.devices.get(name)
             if member is None or member.actor.loss():
                 self.drop(name)

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import wraps
 from importlib import import_module
 from time import monotonic_ns
 from typing import IO, Any
@@ -31,6 +32,19 @@ DRIVER = ""
 
 Task = Callable[[str, Callable[[str], bytes]], str]
 """What a device can be asked to do: from settings, and what returns the content of a piece by its digest."""
+
+
+def _told(method: Callable[..., Mapping[str, Any]]) -> Callable[..., str]:
+    """Have a method answer in JSON, also with the error that it meets: {"error": [kind, words]}."""
+
+    @wraps(method)
+    def told(*arguments: Any) -> str:
+        try:
+            return json.dumps(method(*arguments))
+        except GaplessError as error:
+            return json.dumps({"error": [type(error).__name__, str(error)]})
+
+    return told
 
 
 class Device:
@@ -86,46 +100,36 @@ class Device:
             if is_last:
                 self._pieces[digest] = self._unfinished.pop(digest)
 
-    def open(self, settings: str) -> str:
+    @_told
+    def open(self, settings: str) -> Mapping[str, Any]:
         """Open a chunk, and return the receipts of its sessions as JSON; or {"error": [kind, words]}."""
         known = StationSettings.parse(json.loads(settings))
-        try:
-            station = self._opened(known)
-        except GaplessError as error:
-            return json.dumps({"error": [type(error).__name__, str(error)]})
+        station = self._opened(known)
         with self._lock:
             self._stations[known.route] = station
-        return json.dumps({"receipts": [asdict(receipt) for receipt in station.receipts]})
+        return {"receipts": [asdict(receipt) for receipt in station.receipts]}
 
-    def serve(self, number: int, settings: str) -> str:
+    @_told
+    def serve(self, number: int, settings: str) -> Mapping[str, Any]:
         """Start a worker for a coordinator, and return its process number; or {"error": [kind, words]}.
 
         `settings`: JSON: unit (`unit_data`), engines that it will load.
         """
         given = json.loads(settings)
-        try:
-            unit = ServedUnit(number, parse_unit(given["unit"]), given["engines"], self._outlet(DRIVER))
-        except GaplessError as error:
-            return json.dumps({"error": [type(error).__name__, str(error)]})
+        unit = ServedUnit(number, parse_unit(given["unit"]), given["engines"], self._outlet(DRIVER))
         with self._lock:
             self._stations[number] = unit
-        return json.dumps({"pid": unit.pids[0]})
+        return {"pid": unit.pids[0]}
 
-    def hold(self, number: int, settings: str) -> str:
-        """Have a worker open a network (`ServedNetwork`), and return its answer, or {"error": ...}."""
-        try:
-            return json.dumps(
-                self._served(number).open(ServedNetwork.parse(json.loads(settings)), self._read)
-            )
-        except GaplessError as error:
-            return json.dumps({"error": [type(error).__name__, str(error)]})
+    @_told
+    def hold(self, number: int, settings: str) -> Mapping[str, Any]:
+        """Have a worker open a network (`ServedNetwork`), and return its answer; or {"error": ...}."""
+        return self._served(number).open(ServedNetwork.parse(json.loads(settings)), self._read)
 
-    def let_go(self, number: int, network: int) -> str:
-        """Have a worker close a network, and return its answer, or {"error": ...}."""
-        try:
-            return json.dumps(self._served(number).shut(network))
-        except GaplessError as error:
-            return json.dumps({"error": [type(error).__name__, str(error)]})
+    @_told
+    def let_go(self, number: int, network: int) -> Mapping[str, Any]:
+        """Have a worker close a network, and return its answer; or {"error": ...}."""
+        return self._served(number).shut(network)
 
     def do(self, task: str, settings: str) -> str:
         """Have a function do something here, and return its answer; or {"error": [kind, words]}.

@@ -126,8 +126,9 @@ class ServedUnit:
             while (frame := self._inbox.get()) is not None:
                 self._run(frame)
         except Exception as error:  # whatever it is, the coordinator must hear of it
-            kind = type(error).__name__ if isinstance(error, GaplessError) else ""
-            self._post({"kind": "error", "type": kind, "text": str(error)}, {})
+            if not self._closed:
+                kind = type(error).__name__ if isinstance(error, GaplessError) else ""
+                self._post({"kind": "error", "type": kind, "text": str(error)}, {})
         finally:
             self._closed = True
             with self._lock:
