@@ -136,8 +136,8 @@ def open_coordinator(
     report
         Told of each model.
     cluster
-        From `gapless.running.join_cluster` or `local_cluster`: each of its devices is a unit, and stays in
-        use until the coordinator is closed. A problem or a plan is then one over these devices.
+        From `gapless.clusters.join_cluster` or `local_cluster`: each of its devices is a unit; it has to stay
+        open as long as the coordinator. A problem or a plan is then one over these devices.
     devices
         Those of the cluster that serve; empty: those of the problem, or all.
 
