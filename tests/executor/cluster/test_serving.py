@@ -22,6 +22,7 @@ from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.serving import ClusterWorkers
 from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.held import TaskSlots, chain_of, hold, offer_of
 from gapless.executor.coordination.requests import Served
 from gapless.executor.coordination.tally import Fate
 from gapless.formulations.errors import ExecutionError, InvalidInputError, UnitLostError
@@ -174,6 +175,28 @@ def test_models_are_unloaded_and_loaded_again_and_a_device_may_have_several_work
             all_answered(opened, 20, {})
             assert [unit.name for unit in opened.statistics().units] == ["a", "a.2"]
             assert all(unit.chunks for unit in opened.statistics().units)
+
+
+def test_devices_exclude_each_other_never_and_a_worker_that_is_ended_writes_nothing_more() -> None:
+    model = chain(("sleep", 0.2), name="slow")
+    with own_cluster("a", "b", "c") as (cluster, _):
+        workers = ClusterWorkers(cluster)
+        assert workers.platform.conflicts == ()  # though two of them have the same core here
+        held = hold(model, [FakeEngine()] * 3, offer_of(model, chain_of(model, workers.platform, None, {})))
+        slots = TaskSlots(held.layout, 2, certain=2)
+        worker = workers.start(workers.platform.units[0], [])
+        worker.send(workers.opening(held, 0, 0, slots))
+        run = {"kind": "run", "network": 0, "start": 0, "stop": 1}
+        for slot in (0, 1):
+            slots.fill(slot, model.sample_inputs(slot))
+            worker.send({**run, "slot": slot})
+        said = [message["kind"] for message in (worker.receive(20.0) for _ in range(3)) if message]
+        assert said == ["ready", "opened", "done"]
+        worker.close()
+        time.sleep(0.4)
+        assert slots.tensors(0)["t0"].any()
+        assert not slots.tensors(1)["t0"].any()
+        slots.close()
 
 
 def test_what_an_engine_says_comes_back_by_name() -> None:
