@@ -20,6 +20,7 @@ from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.loss import Loss
 from gapless.executor.cluster.routes import ARRIVED, END, QUEUED, SENT, START
+from gapless.executor.cluster.station import Station
 from gapless.executor.cluster.verify import verify_on_cluster
 from gapless.executor.pipeline.verify import References
 from gapless.executor.runner import Budget
@@ -80,6 +81,7 @@ def test_a_station_hears_that_it_is_closed_at_any_moment(
     with opened(cluster, model, over(model, (1, "a"))) as pipeline:
         list(pipeline.map([model.sample_inputs(0)]))
         (station,) = members.actors["a"].device._stations.values()
+        assert isinstance(station, Station)
         monkeypatch.setattr(os, "eventfd_read", slow_read)
         monkeypatch.setattr(os, "eventfd_write", noted_write)
         station._wake()
