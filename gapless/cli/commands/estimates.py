@@ -108,28 +108,18 @@ def costs_predict(
 ) -> Answer:
     """Predict what layers cost on a device that never ran them; writes a problem for `gapless plan`."""
     from ...answers.estimates import judged_blocks
-    from ...answers.problems import problem_blocks
     from ...api import estimates
-    from ...formulations.files import dump_problem
-    from ...solvers.exhaustive import count_plans
+    from ..tasks.showing import described
 
     problem = estimates.predict_costs(
         model, device, method=method, predictor=predictor, shapes=opening.shape or {}
     )
     judged = None if against is None else estimates.judge_prediction(problem, against)
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "problem": documents.problem_data(problem),
-            "judged": None if judged is None else {**documents.plain_data(judged), "loss": judged.loss},
-            "document": json.loads(dump_problem(problem)),
-        },
-        view=lambda: [
-            *problem_blocks(problem, count_plans(problem)),
-            *([] if judged is None else judged_blocks(problem, judged)),
-        ],
+    return described(
+        problem,
         notes=[f"estimated: {problem.costs.provenance.notes}"],
-        files={"out": lambda: dump_problem(problem)},
+        after=[] if judged is None else list(judged_blocks(problem, judged)),
+        judged=None if judged is None else {**documents.plain_data(judged), "loss": judged.loss},
     )
 
 

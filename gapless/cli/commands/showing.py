@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ...answers.problems import problem_blocks
-from ...files import documents
 from ...formulations.errors import InvalidInputError
-from ...formulations.files import NETWORK, PROBLEM, dump_problem, format_of
+from ...formulations.files import NETWORK, PROBLEM, format_of
 from ...question.fields import Only
 from ...question.question import Question
-from ...solvers.exhaustive import count_plans
 from ..base.answer import Answer, command
 from ..base.exits import ExitCode
 from ..base.general_options import argument, heading
@@ -30,9 +26,6 @@ from ..options.problem import (
 
 if TYPE_CHECKING:
     from ...api.asked import Asked
-
-_MOST_COUNTED = 10**300
-"""Fewer plans are told as a number in JSON: many readers take no longer ones."""
 
 _shown_option = heading("What is shown")
 
@@ -54,21 +47,13 @@ _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 
 
 def _of_problem(asked: Asked, *, layers: str | None, svg: Path | None) -> Answer:
+    from ..tasks.showing import described
+
     problem, shown = asked.problem, _layers(layers)
     if not problem.formulation.one_network and (layers is not None or svg is not None):
         raise InvalidInputError("--layers and --svg are for one network; show its problem without --workload")
-    plans = count_plans(problem)
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "problem": documents.problem_data(problem),
-            "most_plans": plans if plans < _MOST_COUNTED else None,
-            "document": None if problem.opaque_rules else json.loads(dump_problem(problem)),
-        },
-        view=lambda: problem_blocks(problem, plans, layers=shown),
-        notes=asked.notes,
-        files={"out": lambda: dump_problem(problem), "svg": lambda: _problem_svg(asked, shown)},
-    )
+    files = {"svg": lambda: _problem_svg(asked, shown)}
+    return described(problem, notes=asked.notes, layers=shown, files=files)
 
 
 @command(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from rich.text import Text
 
-from ...files import documents
 from ...version import __version__
 from ..base.answer import Answer, command
 from ..base.general_options import argument, heading
@@ -66,19 +64,8 @@ def tools_import(
     out: OutOption = None,
 ) -> Answer:
     """Make a problem from the files of another planner: the three YAML files of PipeEdge."""
-    from ...answers.problems import problem_blocks
-    from ...formulations.files import dump_problem
     from ...profiler.clusters.pipeedge import import_pipeedge
-    from ...solvers.exhaustive import count_plans
+    from ..tasks.showing import described
 
     problem = import_pipeedge(models, device_types, devices, model=model, batch=batch, dtype=dtype)
-    return Answer(
-        document=lambda: {
-            **documents.header("description"),
-            "problem": documents.problem_data(problem),
-            "document": json.loads(dump_problem(problem)),
-        },
-        view=lambda: problem_blocks(problem, count_plans(problem)),
-        notes=[problem.costs.provenance.notes],
-        files={"out": lambda: dump_problem(problem)},
-    )
+    return described(problem, notes=[problem.costs.provenance.notes])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...answers.blocks import Block
 from ...answers.charts import HeatMap
+from ...answers.problems import problem_blocks
 from ...executor.pipeline.trace_check import check_trace
+from ...files import documents
 from ...files.formats import file_format
 from ...files.plans import PLAN_KINDS, NamedPlan, named_plan, problem_of_plan
 from ...formulations.errors import InvalidInputError, SchemaVersionError
-from ...formulations.files import load, load_problem
+from ...formulations.files import dump_problem, load, load_problem
 from ...formulations.json_files import format_of, load_foreign, load_tree
 from ...formulations.judge import check
 from ...formulations.problem import Problem
-from ..base.answer import View
+from ...solvers.exhaustive import count_plans
+from ..base.answer import Answer, View
 
 PROBLEM = "gapless.problem"
 FOLDER = "folder"
@@ -24,6 +29,35 @@ CHROME = "Chrome trace"
 """A trace of another program: it has no format."""
 
 _MODELS = (".onnx", ".py", ".mnn")
+
+
+_MOST_COUNTED = 10**300
+"""Fewer plans are told as a number in JSON: many readers take no longer ones."""
+
+
+def described(
+    problem: Problem,
+    *,
+    notes: Sequence[str],
+    layers: range | None = None,
+    after: Sequence[Block] = (),
+    files: Mapping[str, Callable[[], str]] = {},
+    **more: object,
+) -> Answer:
+    """Return the answer that a problem is; `layers`: which ones of its map, `after`: what is shown below."""
+    plans = count_plans(problem)
+    return Answer(
+        document=lambda: {
+            **documents.header("description"),
+            "problem": documents.problem_data(problem),
+            "most_plans": plans if plans < _MOST_COUNTED else None,
+            "document": None if problem.opaque_rules else json.loads(dump_problem(problem)),
+            **more,
+        },
+        view=lambda: [*problem_blocks(problem, plans, layers=layers), *after],
+        notes=notes,
+        files={"out": lambda: dump_problem(problem), **files},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
