@@ -26,8 +26,8 @@ class PowerBudget(Policy):
         names = setting.platform.unit_names
         if lacking := [name for name, (_, busy) in zip(names, powers, strict=True) if busy is None]:
             raise InvalidInputError(
-                f"a power budget needs the powers of all units of {setting.platform.name!r}, and of "
-                f"{', '.join(lacking)} none is known: give busy_mw and idle_mw of each (--behaviour FILE), "
+                f"a power budget needs the powers of all units of {setting.platform.name!r}; those of "
+                f"{', '.join(lacking)} are not known: give busy_mw and idle_mw of each (--behaviour FILE), "
                 "or power_mw and idle_mw in its platform"
             )
         base_mw = setting.behaviour.base_mw if setting.behaviour else None

@@ -39,7 +39,7 @@ def test_a_budget_takes_powers_of_a_file_or_of_the_platform() -> None:
     with pytest.raises(InvalidInputError, match="'adaptive' takes no budget of power"):
         limited("adaptive", place, None, 9.0)
     bare = Platform(name="p", units=(ProcessingUnit(name="a"),))
-    with pytest.raises(InvalidInputError, match="of a none is known: give busy_mw and idle_mw"):
+    with pytest.raises(InvalidInputError, match="those of a are not known: give busy_mw and idle_mw"):
         limited("lst", bare, None, 9.0)
 
 
