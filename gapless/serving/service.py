@@ -141,6 +141,8 @@ class Service:
                 )
             found = worthwhile(coordinator, name, sizes)
             self.batches |= {key: (name, size) for size, key in sizes.items()}
+            if len(found.used) == 1:
+                continue  # to gather requests would only keep them from units that become free
             self._batchers[name] = Batcher(
                 found.used,
                 self._run,

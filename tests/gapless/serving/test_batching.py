@@ -141,6 +141,16 @@ def test_only_sizes_that_pay_are_used(opened: Coordinator) -> None:
     assert worthwhile(opened, "slow", variants).used == {1: "slow", **variants}
     with coordinator(*places("linear", 2)) as own:
         assert worthwhile(own, "linear", {2: "linear*2"}).used == {1: "linear"}
+        service = Service()
+        service.begin(own, max_delay_s=600.0)
+        before = sizes(own)["linear"]
+        found = App(service, access=Access(), most_bytes=100_000)
+        url = INFER.replace("slow", "linear")
+        assert ask(found, "POST", url, body(2)).code == 200  # it waits for no others
+        assert "preferred_batch_size" not in service.model_config("linear")["dynamic_batching"]
+        (told,) = service.statistics("linear")["model_stats"]
+        assert told["execution_count"] == before + 1 + sizes(own)["linear*2"]
+        found.close()
 
 
 def test_models_that_mix_a_batch_and_batches_of_others_are_refused(opened: Coordinator) -> None:
