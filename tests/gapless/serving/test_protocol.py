@@ -24,6 +24,7 @@ from gapless.serving.tensors import DATATYPES, Spelled, binary_data, json_data, 
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
 from tests.gapless.serving.clients import Response, ask, asked, binary_body, json_body, vector
+from tests.processes import soon
 
 
 def parse_inputs(
@@ -221,6 +222,7 @@ def test_units_leave_and_return(app: App, opened: Coordinator) -> None:
         assert ask(app, "POST", f"/v2/units/{unit}/restore").code == 200
     assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 200
     assert ask(app, "POST", "/v2/units/c/restore").code == 400
+    assert soon(lambda: all(unit.available for unit in opened.statistics().units))  # each is probed first
 
 
 def test_metrics_are_those_of_prometheus(app: App) -> None:
