@@ -57,7 +57,7 @@ def show_paper() -> None:
 
 
 def show_measured(found: Contention) -> None:
-    """Print what was measured, and whether the probe foretells it."""
+    """Print what was measured, and whether the probe predicts it."""
     console.print(blocks_view(contention_blocks(found)))
     others = [one for one in found.pairs if one.victim != one.aggressor]
     names = found.networks

@@ -241,7 +241,7 @@ def _show(row: Row) -> None:
 
 
 def _summarise(rows: Sequence[Row]) -> None:
-    """Print how well each cost model foretells the measured makespans."""
+    """Print how well each cost model predicts the measured makespans."""
     workloads = list(dict.fromkeys(row.workload for row in rows))
     print(f"\n{len(workloads)} workloads, {len(rows)} plans; milliseconds")
     print(

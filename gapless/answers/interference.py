@@ -133,7 +133,7 @@ def _periods(plan: PlanInterference) -> Table:
         return by, period_us, None if plan.period_us is None else period_us / plan.period_us - 1
 
     heads = [("predicted by", Unit.NAME), ("period", Unit.MEASURED)]
-    rows: list[tuple[Value, ...]] = [row(one.by, one.period_us) for one in plan.foretold]
+    rows: list[tuple[Value, ...]] = [row(one.by, one.period_us) for one in plan.periods]
     if plan.period_us is not None:
         heads.append(("against the run", Unit.CHANGE))
         rows.append(("measured run", plan.period_us, ""))

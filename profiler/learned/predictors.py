@@ -1,4 +1,4 @@
-"""Ways to foretell the times of layers on a device that did not run them, behind one function.
+"""Ways to predict the times of layers on a device that did not run them, behind one function.
 
 All but `FLOPS` multiply what the linear regression of the device says by a factor for each layer. Trained
 ones are ONNX files, which ONNX Runtime runs.

@@ -1,1 +1,1 @@
-"""Prediction against measurement: executed plans, how well cost models foretell them, corrections learned."""
+"""Prediction against measurement: executed plans, how well cost models predict them, corrections learned."""

@@ -31,9 +31,9 @@ from ...profiler.platforms.workloads import phone_names
 from ...profiler.profile import Method, Profile
 from ...profiler.slowdown.interference.measure import check_loads, interference_survey
 from ...profiler.slowdown.interference.ratios import (
-    Foretold,
     InterferenceRatios,
     PlanInterference,
+    PredictedPeriod,
     table_ratios,
 )
 from ...profiler.slowdown.turns import CoRunOptions
@@ -125,7 +125,7 @@ def measure_plan_interference(
 ) -> InterferenceRatios:
     """Measure each chunk of plans alone, and while the other chunks of its plan run in a loop.
 
-    The largest time beside the rest foretells the period of the plan; what the judge says of it with
+    The largest time beside the rest predicts the period of the plan; what the judge says of it with
     other costs stands beside it.
 
     Parameters
@@ -267,7 +267,7 @@ def _with_periods(
     return replace(
         one,
         predicted=tuple(
-            Foretold(by=name, period_us=float(score(problem, one.plan).period_us))
+            PredictedPeriod(by=name, period_us=float(score(problem, one.plan).period_us))
             for name, problem in judged.items()
         ),
         period_us=periods_us.get(one.plan.plan_id),

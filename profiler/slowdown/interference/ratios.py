@@ -20,8 +20,8 @@ ALL_OTHERS = "all others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold(FileContent):
-    """What somebody says of the period of a plan, microseconds."""
+class PredictedPeriod(FileContent):
+    """What somebody says of the period of a plan, in microseconds."""
 
     by: str
     period_us: float
@@ -35,21 +35,21 @@ class PlanInterference(FileContent):
     """What was taken apart."""
     chunks: tuple[CoRunRatio, ...]
     """Its chunks, in order."""
-    predicted: tuple[Foretold, ...] = ()
+    predicted: tuple[PredictedPeriod, ...] = ()
     """What the judge says of the period with the costs of each co-run cost model."""
     period_us: float | None = None
     """What the whole plan took when it ran; None: not known."""
 
     @property
-    def foretold(self) -> tuple[Foretold, ...]:
+    def periods(self) -> tuple[PredictedPeriod, ...]:
         """Periods: the largest load of a unit, of chunks alone and beside the rest, then those predicted."""
         alone_us, beside_us = defaultdict[str, float](float), defaultdict[str, float](float)
         for one in self.chunks:
             alone_us[one.chunk.unit] += median(one.alone_us)
             beside_us[one.chunk.unit] += median(one.beside_us)
         return (
-            Foretold(by="chunks beside the rest", period_us=max(beside_us.values())),
-            Foretold(by="chunks alone", period_us=max(alone_us.values())),
+            PredictedPeriod(by="chunks beside the rest", period_us=max(beside_us.values())),
+            PredictedPeriod(by="chunks alone", period_us=max(alone_us.values())),
             *self.predicted,
         )
 

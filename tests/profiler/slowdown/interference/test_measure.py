@@ -139,7 +139,7 @@ def test_each_chunk_of_a_plan_is_measured_beside_the_others() -> None:
     assert {one.load for one in first.chunks} == {REST}
     assert {"little": "fake[4:6)"} in fake.loads
     assert {"big": "fake[0:4)"} in fake.loads
-    assert [said.period_us for said in first.foretold] == pytest.approx([840, 600], rel=1e-3)
+    assert [said.period_us for said in first.periods] == pytest.approx([840, 600], rel=1e-3)
     assert alone.chunks[0].beside == ()
     assert alone.chunks[0].ratio == 1.0
     assert found.ratios == ()
@@ -152,7 +152,7 @@ def test_chunks_of_one_unit_are_measured_apart_and_predict_its_load() -> None:
     loads = [load["big"] for load in fake.loads if "big" in load]
     assert set(loads) == {"fake[0:3)"}  # the longest chunk of a unit makes its load
     assert [one.beside for one in found.chunks] == [("little",), ("big",), ("little",)]
-    assert found.foretold[1].period_us == pytest.approx(750)
+    assert found.periods[1].period_us == pytest.approx(750)
 
 
 def test_a_chunk_that_goes_on_into_the_next_model_is_its_parts() -> None:

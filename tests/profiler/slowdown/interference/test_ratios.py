@@ -20,9 +20,9 @@ from gapless.profiler.slowdown.interference.paper import PRINTED
 from gapless.profiler.slowdown.interference.ratios import (
     ALL_OTHERS,
     INTERFERENCE,
-    Foretold,
     InterferenceRatios,
     PlanInterference,
+    PredictedPeriod,
     heat_maps,
     table_ratios,
 )
@@ -124,7 +124,7 @@ def test_a_table_has_a_ratio_for_what_runs_on_units_that_have_others_beside_them
     ]
 
 
-def test_a_plan_foretells_its_longest_chunk() -> None:
+def test_a_plan_says_the_time_of_its_longest_chunk() -> None:
     chunks = (
         ratio("big", "rest", 150.0, 170.0, 150.0),
         ratio("little", "rest", 90.0, alone_us=120.0, layer=1),
@@ -132,9 +132,9 @@ def test_a_plan_foretells_its_longest_chunk() -> None:
     one = PlanInterference(
         plan=Plan(chunks=tuple(chunk.chunk for chunk in chunks)),
         chunks=chunks,
-        predicted=(Foretold(by="heavy", period_us=140.0),),
+        predicted=(PredictedPeriod(by="heavy", period_us=140.0),),
     )
-    assert [(said.by, said.period_us) for said in one.foretold] == [
+    assert [(said.by, said.period_us) for said in one.periods] == [
         ("chunks beside the rest", 150.0),
         ("chunks alone", 120.0),
         ("heavy", 140.0),
