@@ -46,9 +46,9 @@ from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
 from gapless.formulations.co_run import BUILT_IN_MODELS
 from gapless.formulations.flow_shop.tables import shop_of
-from gapless.formulations.job_requests import Jobs
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import Jobs
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.jobs.bounds import bound_of

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.profiler.zoo.catalog import zoo_path
 from tests.processes import descendants
 from tests.sshd import serving, why_not

@@ -39,7 +39,7 @@ import gapless
 from benchmarks.arguments import parse_emulation, parse_names
 from benchmarks.instances import SPREADS, distorted, random_problem
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.tuning.candidates import APART, FIRST_APART

@@ -22,8 +22,7 @@ from rich.table import Table
 
 import gapless
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.machine.fingerprint import fingerprint
-from gapless.executor.machine.state import machine_load
+from gapless.executor.machine.state import fingerprint, machine_load
 from gapless.executor.model import Model
 from gapless.profiler.profile import Basis, ChunkCheck, Profile, ProfileOptions, profile
 

@@ -37,7 +37,7 @@ from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import CandidateKind, TuningCandidate, baselines
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune
 from gapless.formulations.problem import Problem

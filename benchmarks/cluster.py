@@ -29,7 +29,7 @@ from gapless.executor.cluster.actors import RayMembers
 from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.membership import Membership
 from gapless.executor.cluster.nodes import parse_local_nodes
-from gapless.executor.cluster.verify import verify_on_cluster
+from gapless.executor.cluster.pipeline import verify_on_cluster
 from gapless.executor.model import Model
 from gapless.executor.pipeline.verify import References
 from gapless.executor.progress import Step

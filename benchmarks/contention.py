@@ -21,7 +21,7 @@ from rich.table import Table
 import gapless
 from gapless.answers.contention import contention_blocks
 from gapless.api.slowdown.contention import measure_contention
-from gapless.executor.tuning.statistics import pearson
+from gapless.executor.tuning.result import pearson
 from gapless.profiler.slowdown.contention.paper import paper_contention, paper_interference, table_ii
 from gapless.profiler.slowdown.contention.rank_one import RankOne, fit_rank_one
 from gapless.profiler.slowdown.contention.result import Contention, ContentionOptions

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.api.coordination_live import coordinate_here
+from gapless.api.coordinators import coordinate_here
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Conduct, UnitState, Waiting
 from gapless.formulations.coordination.record import Record, percentile

@@ -19,7 +19,7 @@ from benchmarks.arguments import parse_emulation
 from gapless.api.tuned import Tuned
 from gapless.executor.progress import Step
 from gapless.executor.tuning.candidates import CandidateKind
-from gapless.executor.tuning.options import TuningMode, TuningOptions
+from gapless.executor.tuning.racing import TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.hardware import Platform

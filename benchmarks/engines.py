@@ -36,11 +36,11 @@ from rich.console import Console
 import gapless
 from benchmarks.arguments import parse_names
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.model import Model
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.formulations.costs import CostTable
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import GaplessError

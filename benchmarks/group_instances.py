@@ -10,9 +10,9 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.groups import Cooperation
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode, Window
+from gapless.formulations.terms import Objective
 
 _CONV = Window(stride=1, extent=3, before=1)
 _POOL = Window(stride=2, extent=2, before=0)

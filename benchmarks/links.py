@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 import gapless
-from gapless.answers.links import link_blocks
+from gapless.answers.clusters import link_blocks
 from gapless.executor.cluster.actors import join_cluster, local_cluster
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.progress import Step
 from gapless.formulations.files import load
 from gapless.profiler.links.fitting import fit_link

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest, Jobs
+from gapless.formulations.terms import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

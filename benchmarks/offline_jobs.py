@@ -29,9 +29,8 @@ from gapless.formulations.model import Encoded
 from gapless.formulations.problem import Problem
 from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.families import EXACT_BACKENDS, Start
-from gapless.solvers.jobs.annealing import list_schedules
+from gapless.solvers.jobs.annealing import Play, list_schedules
 from gapless.solvers.jobs.bounds import bound_of
-from gapless.solvers.jobs.playing import Play
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.session import solve

@@ -24,15 +24,17 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.solvers.flow_shop.arrays import ChainArrays
-from gapless.solvers.flow_shop.hetero2pipe import order_by_assignment
-from gapless.solvers.flow_shop.ordering import displacement_of, order_by_contention, violation_of
-from gapless.solvers.flow_shop.slicing import (
+from gapless.solvers.flow_shop.columns import (
     bottleneck_by_pointer,
     bottleneck_by_table,
+    displacement_of,
     least_bottleneck,
+    order_by_contention,
+    violation_of,
     work_by_table,
     work_by_window,
 )
+from gapless.solvers.flow_shop.hetero2pipe import order_by_assignment
 
 SIZES = (8, 10, 20, 50, 100)
 UNITS = (3, 4)

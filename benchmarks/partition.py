@@ -22,11 +22,10 @@ from rich.table import Table
 from benchmarks.partition_graphs import HARDER, LARGE, PUBLIC_LIKE, Instance
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.judge import check, score
-from gapless.formulations.layer_graphs import GraphNode, graph_problem
 from gapless.formulations.partition.tables import graph_of, partition_of
+from gapless.formulations.partitions import GraphNode, graph_problem
 from gapless.formulations.problem import Problem
-from gapless.solvers.partition.arrays import build_arrays
-from gapless.solvers.partition.line import best_cuts
+from gapless.solvers.partition.line import best_cuts, build_arrays
 from gapless.solvers.protocol import Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.sandbox import call_in_child

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from gapless.formulations.costs import Provenance
 from gapless.formulations.hardware import ProcessingUnit
-from gapless.formulations.layer_graphs import GraphNode, graph_problem
+from gapless.formulations.partitions import GraphNode, graph_problem
 from gapless.formulations.problem import Problem
 
 

@@ -48,10 +48,10 @@ from gapless.api.problems import load_problem
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.costs import NetworkCosts, TransferRows
 from gapless.formulations.cycles import cycle_of, least_latency_us
+from gapless.formulations.flight import Turns, served_in_turns
 from gapless.formulations.passages import Passage
 from gapless.formulations.plan import comes_back
 from gapless.formulations.problem import Problem
-from gapless.formulations.serving import Turns, served_in_turns
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.profiler.platforms.workloads import phone_names, phone_network_names, shipped_workload
 from gapless.solvers.protocol import Claim, Clock, SolveOptions

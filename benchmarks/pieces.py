@@ -16,8 +16,8 @@ from functools import cache
 from rich.console import Console
 from rich.table import Table
 
-from gapless.executor.graph.flops import operator_cost
 from gapless.executor.graph.geometry import spatial_network
+from gapless.executor.graph.operators import operator_cost
 from gapless.formulations.errors import GaplessError
 from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window
 from gapless.profiler.zoo.tables import grouped

@@ -41,11 +41,11 @@ from gapless.answers.blocks import Section
 from gapless.answers.prediction import prediction_blocks, quality_section
 from gapless.api.execution import profiled_problem
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.measurement import Measurement
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
-from gapless.executor.tuning.statistics import quality
+from gapless.executor.tuning.result import quality
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.errors import GaplessError

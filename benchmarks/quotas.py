@@ -21,10 +21,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from gapless.executor.machine.cgroups import find_cpu_groups
 from gapless.executor.machine.cores import usable_cores
-from gapless.executor.machine.fingerprint import fingerprint
-from gapless.executor.machine.quota import MIN_QUOTA_US, CpuQuota, kernel_tick_us
+from gapless.executor.machine.quota import MIN_QUOTA_US, CpuQuota, find_cpu_groups, kernel_tick_us
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.workers import Link, Message, Worker
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
 

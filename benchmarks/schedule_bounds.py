@@ -40,14 +40,14 @@ from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
 from gapless.formulations.terms import Term
+from gapless.solvers.contention import Floats
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.jobs.bounds import PassageTree, bound_of, price_bound, windows_bound
-from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.pair_bound import Pair, PairBound
-from gapless.solvers.jobs.pair_modes import lowered
+from gapless.solvers.jobs.pair_ways import lowered
+from gapless.solvers.jobs.passages import Instance, instance_of
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions
 from gapless.solvers.session import solve
-from gapless.solvers.simplex import Floats
 from tests.jobs_instances import drawn_pair
 
 _PIECES = (0.002, 0.05)

@@ -14,12 +14,12 @@ from gapless.formulations.costs import (
     SliceContention,
 )
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import Cuts, JobRequest, Jobs
+from gapless.formulations.terms import Objective
 from gapless.solvers.exhaustive import count_plans
 
 _OBJECTIVES = (

@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gapless.executor.cluster.nodes import LocalCluster, parse_local_nodes
-from gapless.files.run_names import SWEEP_STORE_FILE
+from gapless.files.run_document import SWEEP_STORE_FILE
 from gapless.sweeps.answers import answer
 from gapless.sweeps.run import SweepResult, sweep
 from gapless.sweeps.spec import LimitSet, Sweep, SweepPlatform

@@ -24,7 +24,7 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import TuningCandidate, baselines, plan_candidates
-from gapless.executor.tuning.options import TuningMode, TuningOptions
+from gapless.executor.tuning.racing import TuningMode, TuningOptions
 from gapless.executor.tuning.result import TuningResult
 from gapless.executor.tuning.store import Store
 from gapless.executor.tuning.tuner import tune

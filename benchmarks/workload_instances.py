@@ -9,8 +9,8 @@ from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.rules import keep_off
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import count_plans
 from gapless.solvers.flow_shop.samples import UNITS, random_workload

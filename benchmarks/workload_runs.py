@@ -37,12 +37,12 @@ from benchmarks.arguments import parse_emulation
 from gapless.api.slowdown.contention import measure_contention
 from gapless.api.slowdown.side_by_side import calibrated, profile_each, side_by_side
 from gapless.executor.engines.registry import get_engine
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.measurement import Spread
 from gapless.executor.model import Model
 from gapless.executor.pipeline.runner import PipelineRunner
 from gapless.executor.runner import Budget
-from gapless.executor.tuning.statistics import quality
+from gapless.executor.tuning.result import quality
 from gapless.formulations.errors import GaplessError, PlacementError
 from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of

@@ -10,7 +10,7 @@ from ..formulations.validation import FileContent
 from .callable_layers import CallableLayer, Function
 from .callables import CallablePipeline, function_name
 from .chained import ChainedModel
-from .cuts import CutSummary, cut_summaries
+from .graph.inspection import CutSummary, cut_summaries
 from .model import TensorSpec
 
 

@@ -21,8 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 
-from ..formulations.descriptors import readable
-from ..formulations.processes import in_lasting_thread
+from ..formulations.processes import in_lasting_thread, readable
 
 LOADED: Mapping[str, Sequence[str]] = {
     "numpy": ("numpy",),

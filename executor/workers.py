@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from ..formulations import errors
-from ..formulations.descriptors import readable
 from ..formulations.errors import ExecutionError, GaplessError, PlacementError, UnitLostError
 from ..formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
-from ..formulations.processes import end_with_parent, name_process
+from ..formulations.processes import end_with_parent, name_process, readable
 from .closing import Closing
 from .forking import ONE_THREAD, Forked, fork, start_program
 from .machine.quota import CpuQuota

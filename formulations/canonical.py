@@ -18,8 +18,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .expr import Expr
-from .expr_json import to_data
+from .expr import Expr, to_data
 
 DIGITS = 16
 """Hexadecimal digits of a digest."""

@@ -14,8 +14,7 @@ from typing import ClassVar, NoReturn
 from .costs import NetworkCosts
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import Platform
-from .nearness import shown
-from .validation import Defects, FileContent
+from .validation import Defects, FileContent, shown
 
 MICROSECONDS = 1_000_000
 

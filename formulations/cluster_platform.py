@@ -15,8 +15,7 @@ from .cluster import MOST_INNER_UNITS, Link, Pipelines
 from .errors import InvalidInputError, InvalidProblemError
 from .hardware import MAX_UNITS, Platform, ProcessingUnit, UnitKind
 from .json_files import Schema
-from .nearness import shown
-from .validation import Defects, FileContent
+from .validation import Defects, FileContent, shown
 
 LEAST_SPEED, MOST_SPEED = 10**6, 10**18
 """Operations a second that are believed: at least one a microsecond."""

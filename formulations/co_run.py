@@ -18,8 +18,8 @@ from typing import Protocol
 from .costs import CostRows, CostTable, NetworkCosts, TransferRows, shape_of
 from .errors import BackendFailedError, InvalidInputError, InvalidProblemError
 from .hardware import Platform
-from .nearness import meant, shown
 from .plugins import PluginError, entry_point_names, load_entry_point
+from .validation import meant, shown
 
 ENTRY_POINT_GROUP = "gapless.co_run_models"
 

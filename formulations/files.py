@@ -27,11 +27,11 @@ from .json_files import (
 )
 from .limits import Limits
 from .network import Network
-from .objective import Objective
 from .plan import Chunk, Plan
 from .problem import Problem
 from .registry import data_keys, formulation_by_keys
 from .rule_files import RuleDocument, with_written_rules, written_rules
+from .terms import Objective
 from .validation import FileContent
 
 __all__ = [

@@ -9,9 +9,8 @@ from functools import cache
 from heapq import heappop, heappush
 
 from .errors import InvalidInputError, InvalidProblemError
-from .nearness import meant, shown
 from .operators import rule_problems
-from .validation import Defects, FileContent
+from .validation import Defects, FileContent, meant, shown
 
 
 class UnitKind(StrEnum):

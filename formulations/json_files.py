@@ -19,7 +19,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import InvalidInputError, SchemaVersionError
-from .nearness import shown
+from .validation import shown
 
 PROBLEM = "gapless.problem"
 PLAN = "gapless.plan"

@@ -8,8 +8,7 @@ from functools import cache
 from itertools import accumulate
 
 from .errors import InvalidProblemError
-from .nearness import meant, shown
-from .validation import Defects, FileContent
+from .validation import Defects, FileContent, meant, shown
 from .weights import Weights
 
 MAX_LAYERS = 2_000

@@ -12,9 +12,8 @@ from .chain import Chain
 from .deployment import Deployment
 from .errors import InvalidInputError, InvalidPlanError
 from .flight import Flight
-from .history import History, SteadyState
+from .history import History, SteadyState, Usage
 from .plan import Chunk, Plan
-from .usage import Usage
 
 if TYPE_CHECKING:
     from .cluster import Link

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from .errors import InvalidInputError
-from .nearness import meant, shown
-from .validation import FileContent
+from .validation import FileContent, meant, shown
 
 
 class Ways(StrEnum):

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from .errors import GaplessError, InvalidInputError
-from .nearness import meant, near, python_hint, shown
+from .validation import meant, near, python_hint, shown
 
 MAX_FILE_BYTES = 16 * 2**20
 """Largest file that is read: far above any source, far below what would exhaust a board."""

@@ -11,22 +11,19 @@ from typing import Any
 from .canonical import digest
 from .costs import CostTable, Interference, shape_of
 from .errors import InvalidInputError, InvalidProblemError
-from .expr import variables
-from .expr_json import from_data, to_data
+from .expr import from_data, to_data, variables
 from .formulation import Formulation
 from .hardware import Platform
 from .limits import Limits
-from .nearness import meant, near, shown
 from .network import Network
-from .objective import PERIOD, SPECIAL, Objective
 from .parts import Part, parts_of, set_defects, widened
 from .plan import Plan
 from .printing import html_table, shortened
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .scores import Score
-from .terms import TermInfo
-from .validation import Defects
+from .terms import PERIOD, SPECIAL, Objective, TermInfo
+from .validation import Defects, meant, near, shown
 
 
 class Feature(StrEnum):

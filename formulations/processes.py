@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, however it ends.
+"""Child processes that end with their parent, however it ends, and waiting for what they send.
 
 Linux sends a child a signal of its choice when its parent is gone, even killed by SIGKILL. Elsewhere children
 end when the pipe from their parent is closed.
@@ -11,14 +11,35 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from functools import cache
 from queue import SimpleQueue
 from typing import Any, TypeVar
+
+
+def readable(descriptors: Collection[int], timeout_s: float | None) -> list[int]:
+    """Return the descriptors that can be read without waiting, or that are at their end.
+
+    `timeout_s`: how long to wait for the first one, 0 not at all; None: until there is one.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    limit_ms = None if timeout_s is None else max(0.0, 1000 * timeout_s)  # poll would wait for ever below 0
+    return [descriptor for descriptor, _ in poll.poll(limit_ms)]
+
+
+def writable(descriptor: int, timeout_s: float) -> bool:
+    """Return whether something can be written to a descriptor, or it is at its end, within some time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(max(0.0, 1000 * timeout_s)))
+
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from .errors import InvalidProblemError
 from .formulation import Formulation
-from .nearness import meant, shown
 from .plugins import PluginError, entry_point_names, load_entry_point
+from .validation import meant, shown
 
 ENTRY_POINT_GROUP = "gapless.formulations"
 

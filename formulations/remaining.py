@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from .cluster import Link, Pipelines
 from .costs import CostTable
 from .errors import InvalidInputError
-from .expr_json import from_data, to_data
+from .expr import from_data, to_data
 from .operation import operation_of
 from .problem import Problem
 from .rules import Rule

@@ -10,9 +10,9 @@ from statistics import fmean
 from .cluster import Pipelines
 from .costs import CostTable, NetworkCosts, TransferRows
 from .errors import InvalidInputError
-from .nearness import shown
 from .network import Network
 from .problem import Problem
+from .validation import shown
 
 
 def reordered(problem: Problem, order: Sequence[int]) -> Problem:

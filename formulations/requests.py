@@ -13,12 +13,12 @@ from .errors import InvalidInputError
 from .formulation import CodeT, Formulation, TablesT
 from .hardware import Platform
 from .history import History, Interval, SteadyState, executed, simulated
-from .job_requests import Jobs
 from .losses import Losses, Mark
 from .network import Network
 from .operation import Operation, whole_requests
 from .plan import Chunk, Plan
 from .problem import Problem
+from .schedules import Jobs
 from .scores import Violation
 from .streams import Stream
 from .workload import Workload

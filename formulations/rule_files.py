@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import ExpressionError, InvalidInputError, InvalidProblemError
-from .expr_json import from_data, to_data
+from .expr import from_data, to_data
 from .problem import Problem
 from .rules import Rule
 from .validation import FileContent

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 
 from .errors import ExpressionError, InvalidProblemError
 from .expr import BoolExpr, Expr, Variable, as_bool
-from .nearness import python_hint
 from .plan import Plan
-from .validation import Defects
+from .validation import Defects, python_hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

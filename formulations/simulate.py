@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .history import History
+from .history import History, Usage
 from .operation import operation_of
 from .plan import Plan
 from .problem import Problem
-from .usage import Usage
 
 
 def simulate(

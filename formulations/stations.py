@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .deployment import Deployment
+from .flight import Visit, saturated, steady_visits
 from .history import History, Interval, SteadyState, executed
 from .operation import StreamOperation
 from .problem import Problem
-from .serving import Visit, saturated, steady_visits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from enum import StrEnum
 from itertools import islice, pairwise
 
 from .errors import InvalidInputError
+from .flight import served, slots_in_line
 from .operation import Line, Server, ServerKind, operation_of
 from .plan import Plan
 from .problem import Problem
-from .serving import served, slots_in_line
 
 MOST_ITEMS = 100_000
 """Most items of one task: times of all of them are kept while it is played."""

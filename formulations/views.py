@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import InvalidProblemError
 from .expr import BoolExpr, BoolVar, Expr, IntVar, any_of
-from .nearness import meant
 from .network import Network
 from .terms import Quantities, QuantityInfo
+from .validation import meant
 
 if TYPE_CHECKING:
     from .requests import RequestTables

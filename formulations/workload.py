@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from .deployment import Mode
 from .errors import InvalidInputError, InvalidProblemError
-from .nearness import meant
-from .validation import Defects, FileContent
+from .validation import Defects, FileContent, meant
 
 MOST_REQUESTS = 10_000
 """Most requests of one workload."""

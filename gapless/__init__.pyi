@@ -48,7 +48,6 @@ from .formulations.hardware import Platform as Platform
 from .formulations.judge import check as check
 from .formulations.judge import score as score
 from .formulations.limits import Limits as Limits
-from .formulations.objective import Objective as Objective
 from .formulations.plan import Chunk as Chunk
 from .formulations.plan import Plan as Plan
 from .formulations.plugins import trust as trust
@@ -56,6 +55,7 @@ from .formulations.problem import Problem as Problem
 from .formulations.rules import OpaqueRule as OpaqueRule
 from .formulations.scores import Score as Score
 from .formulations.simulate import simulate as simulate
+from .formulations.terms import Objective as Objective
 from .question.question import Question as Question
 from .serving.server import serve as serve
 from .solvers.result import SolveResult as SolveResult

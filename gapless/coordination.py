@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from .api.coordination import Coordination, coordinate_deadlines, with_crowd, with_sessions, with_workers
-from .api.coordination_bound import BoundedPart, CoordinationBound, bound_coordination
-from .api.coordination_live import coordinate_here
-from .api.coordinators import open_coordinator
+from .api.coordination import (
+    BoundedPart,
+    Coordination,
+    CoordinationBound,
+    bound_coordination,
+    coordinate_deadlines,
+    with_crowd,
+    with_sessions,
+    with_workers,
+)
+from .api.coordinators import coordinate_here, open_coordinator
 from .executor.coordination.coordinator import Coordinator
 from .executor.coordination.requests import RanChunk, Served
 from .executor.coordination.tally import Statistics

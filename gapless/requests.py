@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .api.batches import plan_batches
 from .api.problems import with_free_passage, with_states
-from .formulations.job_requests import JobRequest, Jobs, SectionBorders
+from .formulations.schedules import JobRequest, Jobs, SectionBorders
 from .formulations.simulate import simulate_workload
 from .formulations.workload import Execution, Request, RequestOrder, Workload
 

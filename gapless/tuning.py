@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .api.tuned import Tuned
 from .api.tuning import tune_simulated
-from .executor.tuning.options import Rung, TuningOptions
+from .executor.tuning.racing import Rung, TuningOptions
 from .executor.tuning.result import TuningResult
 
 __all__ = [

@@ -18,7 +18,7 @@ from ..formulations.costs import Provenance
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import ProcessingUnit, UnitKind
 from ..formulations.json_files import load_foreign
-from ..formulations.layer_graphs import GraphNode, graph_problem
+from ..formulations.partitions import GraphNode, graph_problem
 from ..formulations.problem import Problem
 from ..formulations.validation import MAX_COUNT, MAX_NAME_LENGTH, Defects
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ..executor.engine import Engine, OperatorTime
 from ..executor.engines.registry import engine_words
-from ..executor.machine.fingerprint import fingerprint
+from ..executor.machine.state import fingerprint
 from ..executor.progress import Ledger, Report, Step
 from ..executor.workers import unit_data
 from ..formulations.files import Document, Schema, dump, parse

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ..formulations.judge import examined
 from ..formulations.problem import Problem
 from .protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
-from .showing import Showing
+from .rounds import Showing
 
 CodeT = TypeVar("CodeT", bound=Hashable)
 FormT = TypeVar("FormT", bound=Hashable)

@@ -12,8 +12,8 @@ from ..formulations.demands import Demand, demands_of
 from ..formulations.errors import BackendDisagreementError, GaplessError
 from ..formulations.judge import score
 from ..formulations.limits import Limits
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
+from ..formulations.terms import Objective
 from .families import family_of
 from .protocol import LEAST_S, Backend, Claim, Deadline, SolveOptions, SolveStatus
 from .registry import get_backend

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.limits import LIMIT_NAMES
-from ..formulations.nearness import meant, shown
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.rules import Rule
+from ..formulations.terms import Objective
+from ..formulations.validation import meant, shown
 from .protocol import LEAST_S, Backend, Clock, Deadline, SolveOptions, SolveStatus, StopReason
 from .result import Candidate, SolveResult, relative_gap
 from .session import solve

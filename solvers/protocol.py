@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ..formulations.availability import Availability
-from ..formulations.objective import PERIOD
 from ..formulations.plan import Plan
 from ..formulations.problem import Feature, Problem
+from ..formulations.terms import PERIOD
 from .sources import Source, StartMode
 
 LEAST_S = 0.001

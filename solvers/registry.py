@@ -13,7 +13,6 @@ from ..formulations.errors import (
     UnsupportedFeatureError,
 )
 from ..formulations.judge import check, rank_key, score
-from ..formulations.nearness import meant, shown
 from ..formulations.plugins import (
     REFERENCE_FORMS,
     PluginError,
@@ -24,6 +23,7 @@ from ..formulations.plugins import (
     reference_hint,
 )
 from ..formulations.problem import Feature, Problem
+from ..formulations.validation import meant, shown
 from .families import Family, Translation, families
 from .protocol import (
     Backend,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from ..formulations.objective import Objective
 from ..formulations.plan import Plan
 from ..formulations.printing import html_table, shortened
 from ..formulations.scores import Score
+from ..formulations.terms import Objective
 from .protocol import RuleHandling, SolveStatus, Statistics, StopReason
 from .sources import Source, StartMode, label_of
 

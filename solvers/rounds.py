@@ -1,16 +1,24 @@
-"""A native search in rounds: its best valid plans, and what they allow to claim, or to start from."""
+"""Native searches in rounds and planners that propose: what they show, claim and hand on."""
 
 from __future__ import annotations
 
+import platform
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from ..formulations.judge import examined
+import numpy as np
+
+from ..formulations.availability import Availability
+from ..formulations.judge import examined, malformations
 from ..formulations.problem import Problem
 from .families import Start
 from .protocol import (
+    PROPOSING,
+    Capabilities,
     Claim,
     Deadline,
     RuleHandling,
@@ -19,8 +27,35 @@ from .protocol import (
     Statistics,
     StopReason,
     Support,
+    TimeIsUpError,
+    handling_of,
+    unwatched,
 )
-from .showing import Showing
+from .repairing import repair
+
+SHARE, ALLOWANCE_S = 0.03, 0.02
+"""Share of the time of a search that goes into showing plans, and what may be spent before that counts."""
+
+
+class Showing:
+    """Publishes what a search has whenever it got better, as long as that takes little time.
+
+    Who watches wants every step: how fast a search comes to good plans is read off what it publishes. But a
+    claim about a large workload takes milliseconds to write down, and the first plans come in bursts.
+    """
+
+    def __init__(self, options: SolveOptions) -> None:
+        self._publish = options.publish
+        self._started, self._spent = time.monotonic(), 0.0
+
+    def offer(self, claim: Callable[[], Claim]) -> None:
+        """Publish a claim, which is made only if somebody watches and there is time for it."""
+        began = time.monotonic()
+        if self._publish is unwatched or self._spent > ALLOWANCE_S + SHARE * (began - self._started):
+            return
+        self._publish(claim())
+        self._spent += time.monotonic() - began
+
 
 CodeT = TypeVar("CodeT", bound=Hashable)
 
@@ -208,3 +243,88 @@ def starts_by(
         if search.done(options) or deadline.passed or patience.ends(number, waited):
             break
     yield known()
+
+
+UNFINISHED = "unfinished_steps"
+"""The statistic of how many steps time was too short for: a planner may end a little before its deadline."""
+
+
+Proposals = Generator[CodeT, None, Statistics]
+"""Plans, which may break rules and limits; then what is worth telling ("reason": why there are none)."""
+
+
+def proposing(summary: str, formulation: str) -> Capabilities:
+    """Return what a planner of a formulation can do: plans that break rules are repaired or dropped."""
+    return Capabilities(summary=summary, formulations={formulation: PROPOSING})
+
+
+class Proposing(ABC, Generic[CodeT]):
+    """A planner that proposes few plans, by costs of its own; they are judged by those of the problem.
+
+    Plans that break something are repaired where a few changes do it (`repairing.py`). Where that gives no
+    valid plan either, `whole` is tried. The statistics say both.
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+
+    @abstractmethod
+    def propose(self, problem: Problem, options: SolveOptions, deadline: Deadline) -> Iterator[CodeT]:
+        """Yield plans by index, which may break anything; the rest is left out at the deadline.
+
+        A generator may return what is worth telling (`Proposals`).
+        """
+
+    def whole(self, problem: Problem) -> Iterator[CodeT]:
+        """Yield plans of a single chunk on a single device, where such plans are worth a try."""
+        yield from ()
+
+    def tidy(self, code: CodeT) -> CodeT:
+        """Return a plan in the order in which plans are written."""
+        return code
+
+    def availability(self) -> Availability:
+        """Say yes: numpy is a requirement of the package."""
+        return Availability(ok=True, version=f"numpy {np.__version__}, Python {platform.python_version()}")
+
+    def solve(self, problem: Problem, options: SolveOptions) -> Claim:
+        """Propose, and keep the best plans that the judge finds valid."""
+        deadline, showing = Deadline(options.time_limit_s, options.clock), Showing(options)
+        pool = Pool[CodeT](problem, most=options.top, most_broken=None)
+        handling, seen = handling_of(problem, self.capabilities), set[CodeT]()
+        told: Statistics = {}
+
+        def claim(stop: StopReason) -> Claim:
+            statistics = {"proposed": len(seen), **told}
+            return pool.claim(bound=None, stop=stop, handling=handling, statistics=statistics)
+
+        def keep(code: CodeT) -> None:
+            if _is_plan(problem, code) and pool.offer(code):
+                showing.offer(lambda: claim(StopReason.TIME_LIMIT))
+
+        def proposed() -> Iterator[CodeT]:
+            nonlocal told
+            with suppress(TimeIsUpError):
+                told = (yield from self.propose(problem, options, deadline)) or {}  # type: ignore[func-returns-value]
+
+        for code in map(self.tidy, proposed()):
+            seen.add(code)
+            keep(code)
+            if deadline.passed:
+                break
+        repaired = repair(problem, [*pool.broken], deadline, keep)
+        if pool.broken:
+            told = {**told, "repaired": repaired}
+        for code in () if pool.codes else self.whole(problem):
+            told = {**told, "whole": 1}
+            keep(code)
+        if pool.broken and not pool.codes:
+            wrong = examined(problem, next(iter(pool.broken)))[1][0]
+            told = {**told, "reason": f"{wrong.rule}: {wrong.message}"}
+        late = deadline.passed or told.get(UNFINISHED)
+        return claim(StopReason.TIME_LIMIT if late else StopReason.COMPLETE)
+
+
+def _is_plan(problem: Problem, code: Hashable) -> bool:
+    """Return whether it is one: planned as if devices were alike, a layer may stand where it cannot run."""
+    return bool(code) and not malformations(problem, problem.formulation.plan(problem, code))

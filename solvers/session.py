@@ -21,8 +21,8 @@ from ..formulations.errors import (
     UnsupportedFeatureError,
 )
 from ..formulations.judge import rank_key, score
-from ..formulations.objective import PERIOD, Objective
 from ..formulations.problem import Problem
+from ..formulations.terms import PERIOD, Objective
 from .by_units import solve_by_units
 from .conflict import Again, explain_infeasible
 from .diverse import check_distance, has_same_plans, solve_diverse

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 
 
 def random_network(seed: int, layers: int = 6) -> Network:

@@ -13,10 +13,10 @@ from gapless.formulations.expr import BoolExpr
 from gapless.formulations.groups import Cooperation
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction, named
 from gapless.formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window
+from gapless.formulations.terms import Objective
 
 OBJECTIVES = (
     "period", "period", "period", "latency", "period,latency", "energy,period", "redundancy,period",

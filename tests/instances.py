@@ -26,10 +26,10 @@ from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.parts import narrowed
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Workload
 from gapless.solvers.exhaustive import all_plans
 from tests.powers import with_powers

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from gapless.formulations.costs import CostTable, Interference, NetworkContention, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
-from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import Cuts, JobRequest, Jobs
+from gapless.formulations.terms import Objective
 
 
 def jobs_problem(

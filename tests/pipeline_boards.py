@@ -8,9 +8,9 @@ from gapless.formulations.cluster import Link, Pipelines
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 
 TYPES = ("xavier", "nano", "nano", "pi", "pi", "pi")
 DEVICES = ("xavier", "nano-1", "nano-2", "pi-1", "pi-2", "pi-3")

@@ -11,10 +11,10 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.expr import BoolExpr
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.pipelines.view import PipelineView
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction
+from gapless.formulations.terms import Objective
 
 OBJECTIVES = (
     "throughput", "throughput", "throughput", "period", "latency", "gapness,throughput", "devices,latency",

@@ -16,9 +16,9 @@ from importlib import import_module
 
 from gapless.executor.runner import Runner
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning import options, store, tuner
-from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
+from gapless.executor.tuning import racing, store, tuner
 from gapless.executor.tuning.race import Race
+from gapless.executor.tuning.racing import Rung, TuningMode, TuningOptions
 from gapless.profiler import hops, records, summary, survey
 from gapless.profiler.profile import ProfileOptions
 from gapless.profiler.sampling import Effort
@@ -49,7 +49,7 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
 
     rungs = {
         mode: tuple(replace(rung, seconds=rung.seconds * _SHARE) for rung in steps)
-        for mode, steps in options.RUNGS.items()
+        for mode, steps in racing.RUNGS.items()
     }
 
     def brief(contest: object, runner: Runner, run: object, asked: TuningOptions, report: object) -> Race:
@@ -59,7 +59,7 @@ def shorten(patch: Callable[[object, str, object], None] = setattr) -> None:
 
     patch(tuner, "Race", brief)
     patch(ProfileOptions, "effort", property(short))
-    patch(options, "RUNGS", rungs)
+    patch(racing, "RUNGS", rungs)
     patch(records, "steadiest", _once)
     patch(hops, "TRIAL_US", round(hops.TRIAL_US * _SHARE))
     patch(survey, "compare_references", _of_any_noise)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import permutations, product
 
 from gapless.formulations.hardware import ProcessingUnit
-from gapless.formulations.layer_graphs import GraphNode, graph_problem
-from gapless.formulations.objective import Objective
+from gapless.formulations.partitions import GraphNode, graph_problem
 from gapless.formulations.problem import Problem
 from gapless.formulations.task_graphs import TaskGraph
+from gapless.formulations.terms import Objective
 
 
 def small_tasks(seed: int) -> Problem:

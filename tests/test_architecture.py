@@ -72,9 +72,9 @@ LAYERS = (
     ("gapless.answers.problems", "gapless.view.explaining"),
     ("gapless.view",),
     ("gapless.answers.standings",),
-    ("gapless.answers.boards", "gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
+    ("gapless.answers.doctor", "gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
-    ("gapless.answers.comparing", "gapless.answers.files", "gapless.answers.runs"),  # of files, too
+    ("gapless.answers.comparing", "gapless.answers.files", "gapless.answers.files"),  # of files, too
     ("gapless.files",),
     ("gapless.view.text",),  # answers as the text of files
     ("gapless.answers",),

@@ -12,7 +12,7 @@ from benchmarks.band import beyond, deadlines, estimates, families, frames, unit
 from benchmarks.band.playing import PIXEL, Study, frames_of, of_units, phone, plain, scenario_for
 from benchmarks.phone_platforms.behaviours import TABLE_1_MS
 from benchmarks.printing import Part
-from gapless.formulations.coordination.dispatch import Late
+from gapless.formulations.coordination.simulation import Late
 from gapless.profiler.platforms.workloads import phone_names, random_workloads
 
 SMALL = Study(bound_s=0.1, simulated_s=1.0, runs=1, combinations=1)

@@ -28,8 +28,8 @@ from benchmarks.hetero2pipe.playing import (
 from benchmarks.printing import Part, Statement
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
-from gapless.formulations.job_requests import Jobs
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import Jobs
 from gapless.formulations.workload import LoadPolicy
 from gapless.profiler.platforms.workloads import phone_network_names, shipped_workload
 from gapless.solvers.flow_shop.hetero2pipe import SteppedBackend

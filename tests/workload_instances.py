@@ -11,8 +11,8 @@ from gapless.formulations.deployment import Mode
 from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from tests.powers import with_powers
 

@@ -10,8 +10,8 @@ from random import Random
 from statistics import mean
 
 from gapless.api.coordination import with_sessions, with_workers
-from gapless.formulations.coordination.arrivals import frames_of
 from gapless.formulations.coordination.record import percentile
+from gapless.formulations.coordination.scenario import frames_of
 from gapless.formulations.coordination.sections import Fallback
 from gapless.formulations.operators import excluded
 from gapless.profiler.coordination.catalog import shipped_setting

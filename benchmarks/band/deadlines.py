@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.scenario import Scenario
 from gapless.formulations.coordination.setting import Setting
+from gapless.formulations.coordination.simulation import Late
 
 from ..printing import Part, Statement, near, titled
 from .playing import PIXEL, Study, in_time, phone, scenario_for

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import starmap
 
-from gapless.formulations.coordination.estimates import estimated_times, largest_chunks
+from gapless.formulations.coordination.expected import estimated_times, largest_chunks
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Decision, UnitState, Waiting
 from gapless.formulations.coordination.record import percentile

@@ -8,11 +8,11 @@ from functools import cache
 from statistics import mean, pvariance
 from time import thread_time
 
+from gapless.formulations.coordination.play import play_jobs
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest, Jobs
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.fixed import followed
 from gapless.solvers.coordination.policies import make_policy

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from statistics import median
 
+from gapless.formulations.coordination.play import first_frames, play_jobs
 from gapless.formulations.coordination.record import Record
-from gapless.formulations.coordination.stretch import first_frames, play_jobs
 from gapless.profiler.coordination.catalog import shipped_scenario
 from gapless.solvers.coordination.policies import make_policy
 

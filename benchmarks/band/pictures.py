@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.record import Record
-from gapless.view.plots.canvas import PALETTE
+from gapless.formulations.coordination.simulation import Late
+from gapless.view.plots.draw import PALETTE
 
 from . import deadlines, estimates, frames, units
 from .playing import PAPERS, Study, rates, scenario_for

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean, stdev
 
-from gapless.api.coordination import Coordination, with_deadlines
-from gapless.api.coordination_bound import (
+from gapless.api.coordination import (
     BOUND_BACKEND,
     MOST_REQUESTS,
+    Coordination,
     CoordinationBound,
     bound_coordination,
+    with_deadlines,
 )
-from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Policy
 from gapless.formulations.coordination.record import Record
 from gapless.formulations.coordination.scenario import FrameStep, Scenario, Workflow
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.simulation import Conditions
+from gapless.formulations.coordination.simulation import Conditions, Late
 from gapless.profiler.coordination.catalog import shipped_scenario, shipped_setting
 from gapless.solvers.coordination.policies import make_policy
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import gapless
-from gapless.executor.tuning.statistics import PredictionQuality, quality
+from gapless.executor.tuning.result import PredictionQuality, quality
 from gapless.formulations.judge import score
 from gapless.profiler.prediction.executions import ExecutedPlan, Executions
 

@@ -14,7 +14,7 @@ from gapless.api.device import this_device
 from gapless.executor.engines.ort_session import reference_outputs
 from gapless.executor.graph.onnx_model import OnnxModel
 from gapless.executor.model import allowed_of, is_quantised, references
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.formulations.errors import GaplessError
 from gapless.profiler.profile import ProfileOptions
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.phone_platforms.hetero2pipe import PAPER_NETWORKS
-from gapless.formulations.flow_shop.search_space import pipelines, split_points
+from gapless.formulations.flow_shop.space import pipelines, split_points
 from gapless.formulations.flow_shop.tables import FlowShop, Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.plan import Plan

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gapless.formulations.workload import LoadPolicy
-from gapless.view.plots.canvas import PALETTE
+from gapless.view.plots.draw import PALETTE
 
 from . import here, phones, planners, returning
 from .playing import ABLATION, ANY, KIRIN, OURS, PAPERS, POLICIES, Study, answers, known

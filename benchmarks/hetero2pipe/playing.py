@@ -8,14 +8,13 @@ from functools import cache
 from time import thread_time
 from typing import TypeVar
 
+from gapless.formulations.coordination.play import play_jobs
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.costs import CostTable, Interference, NetworkCosts, TransferRows
 from gapless.formulations.flow_shop.tables import workload_of
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.schedules import as_schedules
+from gapless.formulations.schedules import JobRequest, Jobs, as_schedules
 from gapless.profiler.platforms.workloads import random_workloads, shipped_workload
 from gapless.solvers.coordination.policies import make_policy
 from gapless.solvers.protocol import Clock, SolveOptions, SolveStatus

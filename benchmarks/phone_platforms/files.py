@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gapless.executor.graph.describing import divided, operator_text
+from gapless.executor.graph.inspection import divided, operator_text
 from gapless.executor.graph.onnx_model import load_onnx
-from gapless.formulations.coordination.files import BEHAVIOUR
+from gapless.formulations.coordination.scenario import BEHAVIOUR
 from gapless.formulations.files import INTERFERENCE, NETWORK, PLATFORM, dump
 from gapless.formulations.network import Network
 from gapless.formulations.operators import excluded

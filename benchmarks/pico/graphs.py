@@ -16,7 +16,7 @@ from math import ceil
 from gapless.formulations.cooperation.service import Service
 from gapless.formulations.cooperation.tables import Groups, groups_of
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode
-from gapless.solvers.cooperation.lattice import operator_sets
+from gapless.solvers.cooperation.over_graph import operator_sets
 from gapless.solvers.protocol import TimeIsUpError
 
 from ..group_instances import group_problem

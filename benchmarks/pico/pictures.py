@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gapless.view.plots.canvas import PALETTE
+from gapless.view.plots.draw import PALETTE
 
 from .layers import DEVICES as FUSED_DEVICES
 from .layers import fused_grid

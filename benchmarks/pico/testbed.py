@@ -18,9 +18,9 @@ from gapless.formulations.cooperation.quantities import GroupValues
 from gapless.formulations.cooperation.tables import groups_of
 from gapless.formulations.groups import Cooperation
 from gapless.formulations.hardware import UnitKind
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.spatial import SpatialNetwork
+from gapless.formulations.terms import Objective
 from gapless.profiler.clusters.catalog import shipped_cluster
 from gapless.profiler.clusters.costs import cluster_problem
 from gapless.solvers.pieces.finding import find_pieces, usual_pieces

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gapless.coordination import Decision, Policy, Times, UnitState, Waiting
-from gapless.formulations.coordination.latency import soonest
+from gapless.formulations.coordination.times import soonest
 
 
 class Patient(Policy):

@@ -19,7 +19,7 @@ from typing import IO, Any
 from ...formulations.errors import GaplessError
 from ...formulations.hardware import Platform
 from ..engines.registry import get_engine
-from ..machine.fingerprint import fingerprint
+from ..machine.state import fingerprint
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import parse_unit
 from .endpoint import Endpoint, Frame, LinkRate, Outlet

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from ...formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError, PlacementError
-from ...formulations.nearness import meant
+from ...formulations.validation import meant
 from ..closing import Closing
 from ..machine.quota import quota_availability
 from ..progress import Report, Step, silent

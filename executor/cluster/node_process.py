@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from ...formulations.descriptors import readable
-from ...formulations.processes import end_with_parent
+from ...formulations.processes import end_with_parent, readable
 from ..machine.kernel_files import parse_cores
 
 PATIENCE_S = 5.0

@@ -11,9 +11,8 @@ from ...formulations.deployment import Deployment
 from ...formulations.history import History, Interval, executed, link_name
 from ..engine import PlacementReceipt
 from ..measurement import LinkTimes, Measurement, Spread
-from ..pipeline.account import measurement
-from ..pipeline.board import RECORDS
-from ..pipeline.evidence import Evidence, TaskCount
+from ..pipeline.account import Evidence, TaskCount, measurement
+from ..pipeline.shared import RECORDS
 from .routes import ARRIVED, BACK, END, ENGINE_END, ENGINE_START, START, Message, Route
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from queue import Empty, SimpleQueue
 from time import monotonic_ns
 from typing import TypeVar
 
-from ...formulations.descriptors import readable
 from ...formulations.errors import ExecutionError, GaplessError, InvalidInputError, UnitLostError
 from ...formulations.hardware import Platform, ProcessingUnit
-from ...formulations.nearness import meant, shown
+from ...formulations.processes import readable
+from ...formulations.validation import meant, shown
 from ..coordination.held import HeldNetwork, TaskSlots
 from ..coordination.worker import measured
 from ..coordination.workers import UnitWorker

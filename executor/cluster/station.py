@@ -23,9 +23,8 @@ from ...formulations.streams import Stream
 from ..engine import Engine, PlacementReceipt
 from ..model import Piece, TensorSpec
 from ..pipeline.blueprint import draw
-from ..pipeline.crew import Crew
+from ..pipeline.crew import Crew, SharedState
 from ..pipeline.feeding import Feeder
-from ..pipeline.state import SharedState
 from .endpoint import Frame, Outlet
 from .settings import PieceSettings, StationSettings
 

@@ -14,7 +14,7 @@ from ..coordination.held import HeldNetwork, Span, TaskSlots, network_settings, 
 from ..coordination.worker import serve
 from ..engines.registry import get_engine
 from ..pipeline.blueprint import SessionSpec, slot_tensors
-from ..pipeline.slots import SlotLayout
+from ..pipeline.shared import SlotLayout
 from ..workers import Message, Worker
 from .endpoint import Frame, Outlet
 from .settings import PieceSettings, parse_piece

@@ -13,18 +13,18 @@ from statistics import median
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
 
-from ...formulations.coordination.dispatch import Dispatcher, Late
 from ...formulations.coordination.expected import setting_of
 from ...formulations.coordination.policy import Conduct, Policy, Waiting
 from ...formulations.coordination.record import Record
 from ...formulations.coordination.sessions import SessionChoice, loaded_within
 from ...formulations.coordination.setting import Setting
+from ...formulations.coordination.simulation import Dispatcher, Late
 from ...formulations.coordination.times import SMOOTHING, NetworkTimes, Times, chunk_times
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, QueueFullError, RefusedRequestError
 from ...formulations.hardware import Platform
 from ...formulations.history import History
-from ...formulations.nearness import meant, shown
+from ...formulations.validation import meant, shown
 from ..engine import Engine, PlacementReceipt
 from ..engines.registry import engines_on
 from ..model import Model
@@ -43,7 +43,7 @@ from .registration import (
     open_network,
 )
 from .requests import Accepted, Served, history_of
-from .restarts import RESTARTS
+from .seat import RESTARTS
 from .tally import Fate, Statistics
 from .workers import OwnWorkers, Workers
 

@@ -10,20 +10,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...formulations.chain import Chain, build_chain
-from ...formulations.coordination.estimates import Key, largest_chunks
+from ...formulations.coordination.expected import Key, largest_chunks
 from ...formulations.coordination.sections import Section, sections_of, sessions_of
 from ...formulations.coordination.sessions import Loaded
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import InvalidInputError, InvalidPlanError, LayerNotRunnableError
 from ...formulations.hardware import Platform
-from ...formulations.nearness import meant, shown
 from ...formulations.operators import excluded
 from ...formulations.plan import Chunk
+from ...formulations.validation import meant, shown
 from ..engine import Engine
 from ..model import Model, Piece
 from ..pipeline.blueprint import SessionSpec, session_spec, slot_tensors
-from ..pipeline.memory import SharedMemory
-from ..pipeline.slots import SlotLayout
+from ..pipeline.shared import SharedMemory, SlotLayout
 from .worker import NetworkSettings
 
 if TYPE_CHECKING:

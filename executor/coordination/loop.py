@@ -14,11 +14,9 @@ from functools import partial
 from time import monotonic, monotonic_ns
 from typing import Any, TypeVar
 
-from ...formulations.coordination.dispatch import Dispatcher, Start
-from ...formulations.coordination.latency import soonest
 from ...formulations.coordination.policy import Waiting
-from ...formulations.coordination.times import NetworkTimes
-from ...formulations.descriptors import readable
+from ...formulations.coordination.simulation import Dispatcher, Start
+from ...formulations.coordination.times import NetworkTimes, soonest
 from ...formulations.errors import (
     DroppedRequestError,
     ExecutionError,
@@ -28,11 +26,11 @@ from ...formulations.errors import (
 )
 from ...formulations.hardware import Platform
 from ...formulations.printing import printable
+from ...formulations.processes import readable
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
 from .requests import Accepted, RanChunk, Served
-from .restarts import Restarts
-from .seat import Errand, Opened, Run, Seat, failure
+from .seat import Errand, Opened, Restarts, Run, Seat, failure
 from .tally import Fate
 from .workers import Workers
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from time import monotonic_ns
 from typing import Self
 
-from ...formulations.coordination.dispatch import Start
 from ...formulations.coordination.record import Answered, Ran, Record, UnitSpan
+from ...formulations.coordination.simulation import Start
 from ...formulations.errors import ExecutionError, GaplessError
 from ..runner import Verification
 from .held import HeldNetwork, TaskSlots

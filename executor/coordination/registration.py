@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from ...formulations.coordination.estimates import Key, estimated_times
+from ...formulations.coordination.expected import Key, estimated_times
 from ...formulations.coordination.times import NetworkTimes
 from ...formulations.costs import NetworkCosts
 from ...formulations.errors import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.errors import GaplessError
 from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
-from ..pipeline.memory import SharedMemory
+from ..pipeline.shared import SharedMemory
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Message
 

@@ -15,7 +15,7 @@ from ..measurement import Spread
 from ..model import Model, allowed_of, references
 from ..pipeline.worker import largest_rss_bytes
 from ..workers import Link, Worker
-from .nameless import NamelessFile
+from .helper import NamelessFile
 from .registry import get_engine
 
 if TYPE_CHECKING:

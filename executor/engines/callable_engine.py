@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.availability import Availability
 from ...formulations.errors import ExecutionError, InvalidModelError, PlacementError
 from ...formulations.hardware import ProcessingUnit
-from ..callable_calls import LayerCall, protected
 from ..callable_file import source_of
 from ..callable_layers import CallableModel
-from ..callables import declared_in
+from ..callables import LayerCall, declared_in, protected
 from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, artifact_of
 from ..model import Piece, TensorSpec
 from .cache import default_cache

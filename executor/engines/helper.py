@@ -6,6 +6,7 @@ Backends are tried in one of them.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -17,6 +18,36 @@ from ..engine import parse_artifact
 from ..model import Piece, TensorSpec
 from ..workers import Link, Message, Role, Worker
 from .registry import get_engine
+
+
+class NamelessFile(Closing):
+    """A file that is gone as soon as no process has it open any more."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("gapless")
+
+    @property
+    def path(self) -> str:
+        """What to open in this process, and in children that inherit the descriptor."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def write(self, data: bytes) -> None:
+        """Replace the content."""
+        os.ftruncate(self.descriptor, 0)
+        view, at = memoryview(data), 0
+        while at < len(view):
+            at += os.pwrite(self.descriptor, view[at:], at)
+
+    def read(self) -> bytes:
+        """Return the content."""
+        with open(self.path, "rb") as file:
+            return file.read()
+
+    def close(self) -> None:
+        """Free it. Can be called twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
 
 
 class Helper(Closing):

@@ -18,8 +18,7 @@ from ..engine import Artifact, artifact_of, installed_version
 from ..model import Piece
 from ..workers import Link, Message, Role
 from .cache import Cache, cache_key, default_cache
-from .helper import Helper
-from .nameless import NamelessFile
+from .helper import Helper, NamelessFile
 
 if TYPE_CHECKING:
     from .mnn_session import MnnSession

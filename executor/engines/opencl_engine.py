@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.availability import Availability
 from ...formulations.errors import ExecutionError, PlacementError
 from ...formulations.hardware import ProcessingUnit
-from ..callable_calls import LayerCall, guarded
+from ..callables import LayerCall, guarded
 from ..engine import Artifact, OperatorTime, PlacementReceipt, Session, installed_version
 from ..opencl_functions import OPENCL, OpenClFunction
 from ..workers import Link

@@ -9,7 +9,6 @@ from pathlib import Path
 from ...formulations.availability import Availability
 from ...formulations.errors import EngineUnavailableError, InvalidInputError
 from ...formulations.hardware import ProcessingUnit
-from ...formulations.nearness import meant, shown
 from ...formulations.plugins import (
     PluginError,
     entry_point_names,
@@ -20,6 +19,7 @@ from ...formulations.plugins import (
     reference_hint,
     require_trusted,
 )
+from ...formulations.validation import meant, shown
 from ..engine import SIMULATED, Artifact, Engine, Session
 from ..model import Piece
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from ...formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window, Windows
 from ..names import distinct, safe_name
-from .op_types import ELEMENTWISE
+from .operators import ELEMENTWISE
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
 
     from ..model import TensorSpec
-    from .flops import OperatorCost
-    from .operators import Operator, OperatorGraph
+    from .operators import Operator, OperatorCost, OperatorGraph
 
 _RANK = 4
 _NO_MAP = (1, 1)

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from ...formulations.network import Network
+from ...formulations.operators import described
 from ...formulations.validation import FileContent
-from ..cuts import CutSummary, cut_summaries
 from ..model import TensorSpec
+from .choices import Granularity
+from .grouping import Grouping, group
 from .onnx_model import OnnxModel
+from .operators import operator_cost
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto
+
+    from .operators import Operator, OperatorGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutSummary(FileContent):
+    """One legal cut."""
+
+    cut: int  # number of the layer behind it
+    bytes: int  # bytes alive at it
+    tensors: int  # number of tensors alive at it
+
+
+def cut_summaries(network: Network) -> tuple[CutSummary, ...]:
+    """Return the legal cuts of a network, in order."""
+    held = network.boundary_bytes
+    return tuple(
+        CutSummary(
+            cut=cut,
+            bytes=held[cut],
+            tensors=sum(tensor.source < cut <= max(tensor.targets) for tensor in network.tensors),
+        )
+        for cut in network.legal_cuts
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +117,43 @@ def _layers(model: OnnxModel) -> tuple[LayerSummary, ...]:
         )
         for place, (layer, members) in enumerate(zip(model.network.layers, model.cutter.layers, strict=True))
     )
+
+
+_LARGEST = {"kernel_shape": "kernel", "strides": "stride", "dilations": "dilation"}
+"""Lists of numbers, of which the largest counts."""
+
+
+def operator_text(operator: Operator) -> str:
+    """Return an operator as `formulations.operators` describes it: "Conv[kernel=3,stride=2]"."""
+    found = dict(_attributes(attribute) for attribute in operator.node.attribute)
+    return described(operator.kind, {name: value for name, value in found.items() if name})
+
+
+def divided(
+    graph: OperatorGraph, classes: Sequence[Hashable], *, name: str, source: str = ""
+) -> tuple[Network, Grouping]:
+    """Return a model in layers of what a runtime fuses, each of operators of one class only.
+
+    Layers have their operators in words instead of plain types, which rules about units can name.
+    """
+    costs = [operator_cost(graph, operator) for operator in graph.operators]
+    grouping = group(graph, costs, Granularity.LAYER, classes=classes)
+    texts = list(map(operator_text, graph.operators))
+    layers = tuple(
+        replace(layer, op_types=tuple(dict.fromkeys(texts[index] for index in members)))
+        for layer, members in zip(grouping.layers, grouping.operators, strict=True)
+    )
+    return Network(
+        name=name, layers=layers, tensors=grouping.tensors, shared=grouping.shared, source=source
+    ), grouping
+
+
+def _attributes(attribute: AttributeProto) -> tuple[str, str | int]:
+    """Return name and value as descriptions have them; an empty name: not of interest."""
+    if attribute.name in _LARGEST and attribute.ints:
+        return _LARGEST[attribute.name], max(attribute.ints)
+    if attribute.name == "group":
+        return "group", attribute.i
+    if attribute.name == "mode":
+        return "mode", attribute.s.decode()
+    return "", ""

@@ -22,16 +22,13 @@ from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
 from .choices import Granularity, Simplification
-from .flops import OperatorCost, operator_cost
 from .geometry import spatial_network
 from .grouping import Grouping, group, usual_grouping
-from .model_file import ModelFile, read_model_file
-from .op_types import RANDOM
-from .operators import Operator, OperatorGraph, read_operators
+from .model_file import ModelFile, read_model_file, weight_bytes
+from .operators import RANDOM, Operator, OperatorCost, OperatorGraph, operator_cost, read_operators
 from .preparing import Prepared, prepare
 from .shapes import Shapes, fix_shapes
 from .slicing import Cutter, value_info
-from .tensor_data import weight_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

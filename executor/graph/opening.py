@@ -24,7 +24,7 @@ from ...formulations.errors import (
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import read_number
 from ..closing import Closing
-from ..engines.nameless import NamelessFile
+from ..engines.helper import NamelessFile
 from ..workers import Link, Message, Worker
 from .choices import COMPARING, Simplification
 

@@ -10,8 +10,8 @@ from ...formulations.errors import InvalidInputError, OpenShapesError
 from ..engines.cache import default_cache
 from ..workers import Link, Message
 from .choices import Simplification
+from .model_file import Watch
 from .preparing import prepare
-from .watching import Watch
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

@@ -17,10 +17,9 @@ from onnx import ModelProto, TensorProto
 from ...formulations.errors import StoreError
 from ..engines.cache import Cache, cache_key
 from .choices import Simplification
-from .model_file import checked, read_contents
-from .rewriting import rewritten
+from .model_file import Watch, checked, read_contents
 from .shapes import Shape, Shapes, fix_shapes
-from .watching import Watch
+from .simplify import rewritten
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -13,8 +13,7 @@ from ...formulations.streams import Stream, Tile
 from ..engine import Artifact, Engine
 from ..engines.registry import engines_on
 from ..model import Model, Piece, TensorPart, TensorSpec, reordered
-from .board import BoardShape
-from .slots import SlotLayout, aligned
+from .shared import BoardShape, SlotLayout, aligned
 
 MAX_SLOTS = 128
 """Most task slots of a stream: their messages fit into the smallest pipe that a system grants."""

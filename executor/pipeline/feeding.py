@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ...formulations.deployment import Deployment
 from ..model import TensorSpec
 from .blueprint import Blueprint
-from .crew import Crew
-from .hops import Hop
+from .crew import Crew, SharedState
 from .runs import PipelineRun
-from .state import SharedState
+from .shared import Hop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

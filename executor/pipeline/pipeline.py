@@ -20,15 +20,12 @@ from ..model import Model
 from ..progress import Report, Step, silent
 from ..runner import Budget, Verification, told
 from ..workers import Message
-from .account import measured_trace, measurement
+from .account import Evidence, TaskCount, measured_trace, measurement
 from .blueprint import Blueprint, draw
-from .board import RECORDS
-from .crew import Crew
-from .evidence import Evidence, TaskCount
+from .crew import Crew, SharedState
 from .feeding import Feeder, check_inputs, check_names
-from .hops import Hop
 from .runs import PipelineRun, run_for
-from .state import SharedState
+from .shared import RECORDS, Hop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from ...formulations.errors import InvalidInputError
-from .board import Board
+from .shared import Board
 
 if TYPE_CHECKING:
     from ..runner import Budget

@@ -19,11 +19,20 @@ from ..engine import Artifact, Engine, Session, parse_artifact
 from ..engines.registry import get_engine
 from ..model import TensorSpec
 from ..workers import Link, parse_unit
-from .board import Board, BoardShape, Doing, Stamps, WorkerProgress
-from .hops import Hop, HopReader, NeighbourGoneError, send_hop
-from .memory import SharedMemory
 from .runs import PipelineRun, RequestWindow, Tally
-from .slots import SlotHeader
+from .shared import (
+    Board,
+    BoardShape,
+    Doing,
+    Hop,
+    HopReader,
+    NeighbourGoneError,
+    SharedMemory,
+    SlotHeader,
+    Stamps,
+    WorkerProgress,
+    send_hop,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,7 +206,7 @@ class _InTurns(_ByNumber):
     def choose(self) -> _Task:
         """Return the task whose turn it is, or if nothing comes for it in time, the next one that can begin.
 
-        The simulation does the same (`formulations/serving.py`).
+        The simulation does the same (`formulations/flight.py`).
         """
         planned = min(self.going, key=lambda task: task.turn)
         own = self._own[planned.index]

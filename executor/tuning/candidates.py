@@ -15,7 +15,7 @@ from ...formulations.operation import operation_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.validation import FileContent
-from ..simulation import charged_for
+from ..simulated import charged_for
 
 MOST_REPLICA_SETS = 6
 """Most sets of cores on which a network is replicated: one replica a core, one a cluster, mixtures."""

@@ -17,11 +17,9 @@ from ..progress import Report, Step
 from ..runner import Budget, Runner
 from . import racing
 from .candidates import CandidateKind, TuningCandidate, strongest_first
-from .documents import TRIAL
-from .options import TuningMode, TuningOptions
-from .result import TuningStop
+from .racing import TuningMode, TuningOptions
+from .result import TRIAL, Failure, Trial, TuningStop, Visit, attempt
 from .store import TuningRun
-from .trials import Failure, Trial, Visit, attempt
 
 LEAST_REQUESTS = 8
 """A visit lasts at least this many periods, once the candidate has survived the first rung."""

@@ -1,23 +1,443 @@
-"""What tuning found: every candidate with its numbers, the winner, ties, and how good predictions were."""
+"""What tuning found: visits, candidates with their numbers, winner, ties, and how far it can be trusted."""
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
+from statistics import fmean, median
+from typing import NamedTuple
 
-from ...formulations.deployment import FULL_SLOTS
-from ...formulations.errors import InvalidInputError
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formulations import errors
+from ...formulations.deployment import FULL_SLOTS, Deployment
+from ...formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError, StoreError
+from ...formulations.files import Schema
 from ...formulations.validation import FileContent
 from ..engine import PlacementReceipt
-from ..measurement import Spread
-from ..runner import Verification
+from ..machine.state import MachineState
+from ..measurement import Measurement, Spread
+from ..runner import Budget, Runner, Verification
+from . import racing
 from .candidates import CandidateKind, TuningCandidate
-from .options import TuningOptions
-from .racing import FEW_ROUNDS
-from .statistics import PredictionQuality
-from .sustained import Sustained
-from .trials import Failure
-from .trust import Trust, Verdict
+from .racing import FEW_ROUNDS, TuningOptions
+
+
+class Visit(NamedTuple):
+    """Which visit: identity of the deployment, rung, and round within the rung."""
+
+    candidate: str
+    rung: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(FileContent):
+    """Why a candidate could not be executed."""
+
+    error: str
+    """Name of the class of the error."""
+    message: str
+    """What it said."""
+
+    @classmethod
+    def of(cls, error: ExecutionError) -> Failure:
+        """Return an error as data."""
+        return cls(error=type(error).__name__, message=str(error))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether its numbers are wrong."""
+        return self.error == errors.OutputMismatchError.__name__
+
+    def exception(self, message: str) -> ExecutionError:
+        """Return an error of the same class with another message."""
+        kind = getattr(errors, self.error, ExecutionError)
+        found: ExecutionError = kind(message)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial(FileContent):
+    """What came of one visit."""
+
+    spent_s: float
+    """What it took, with preparation, warm-up and verification, seconds."""
+    measurement: Measurement | None = None
+    """What was measured, or None."""
+    failure: Failure | None = None
+    """Why nothing was measured, or None."""
+    verification: Verification | None = None
+    """Numbers against the uncut model, taken at the first visit; None at others, and where a runner has no
+    numbers."""
+
+
+def attempt(runner: Runner, deployment: Deployment, budget: Budget, *, verifies: bool) -> Trial:
+    """Execute a candidate; its failure is data, unless it would befall every candidate.
+
+    Raises StoreError, EngineUnavailableError: nothing can be recorded or executed, whatever the candidate.
+    """
+    started = time.monotonic()
+    verification: Verification | None = None
+    measurement, failure = None, None
+    try:
+        if verifies:
+            verification = runner.verify(deployment)
+        measurement = runner.measure(deployment, budget)
+    except (StoreError, EngineUnavailableError):
+        raise
+    except ExecutionError as error:
+        failure = Failure.of(error)
+    return Trial(
+        spent_s=time.monotonic() - started,
+        measurement=measurement,
+        failure=failure,
+        verification=verification,
+    )
+
+
+WINDOW_S = 60.0
+"""Length of the beginning, and of the end, that are compared; of a short run, a third of it."""
+
+_THROTTLED = 0.95
+"""Share of the clock at the beginning below which the machine has throttled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SustainedVisit(FileContent):
+    """One visit of a sustained run."""
+
+    candidate: str
+    """Identity of the deployment."""
+    round: int
+    """In each round every finalist is visited once."""
+    begin_s: float
+    """When it began, seconds of the run."""
+    period_us: float
+    """What was measured."""
+    machine: MachineState | None = None
+    """What the machine was like meanwhile; None: not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SustainedRow:
+    """How one finalist fared: periods at the beginning and at the end, and the difference in percent."""
+
+    candidate: str
+    visits: int
+    first_us: float
+    last_us: float
+
+    @property
+    def change_percent(self) -> float:
+        """By how much it was slower at the end."""
+        return 100 * (self.last_us / self.first_us - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sustained(FileContent):
+    """What a sustained run has found."""
+
+    asked_s: float
+    seconds: float
+    """How long it was to be, and how long it was."""
+    visits: tuple[SustainedVisit, ...]
+    """Every visit, in order of time."""
+    failures: tuple[tuple[str, Failure], ...]
+    """Finalists that could not be executed any more: identity, and why."""
+    interrupted: bool
+    """Whether somebody stopped it."""
+    run: int
+    """Number of the run in the store."""
+
+    @property
+    def window_s(self) -> float:
+        """Length of the beginning and of the end."""
+        return min(WINDOW_S, self.seconds / 3)
+
+    @property
+    def beginning(self) -> str:
+        """What the first `window_s` are called."""
+        return "first minute" if self.window_s == WINDOW_S else f"first {self.window_s:.0f} s"
+
+    @property
+    def first(self) -> tuple[SustainedVisit, ...]:
+        """Visits of the beginning: whole rounds."""
+        rounds = {visit.round for visit in self.visits if visit.begin_s >= self.window_s}
+        return tuple(visit for visit in self.visits if visit.round not in rounds)
+
+    @property
+    def last(self) -> tuple[SustainedVisit, ...]:
+        """Visits of the end."""
+        begin_s = max(self.window_s, self.seconds - self.window_s)
+        return tuple(visit for visit in self.visits if visit.begin_s >= begin_s)
+
+    @property
+    def rows(self) -> tuple[SustainedRow, ...]:
+        """How each finalist fared that was visited at both ends, the fastest at first before the others."""
+        early, late = _by_candidate(self.first), _by_candidate(self.last)
+        rows = [
+            SustainedRow(
+                candidate=key,
+                visits=sum(visit.candidate == key for visit in self.visits),
+                first_us=median(early[key].values()),
+                last_us=median(late[key].values()),
+            )
+            for key in early
+            if key in late
+        ]
+        return tuple(sorted(rows, key=lambda row: row.first_us))
+
+    @property
+    def order_held(self) -> bool | None:
+        """Whether nobody became clearly slower than somebody who was slower at first; None: not known."""
+        keys = [row.candidate for row in self.rows]
+        begun = {visit.round for visit in self.first}
+        after = _by_candidate([visit for visit in self.visits if visit.round not in begun])
+        pairs = [racing.ratios(after, faster, slower) for faster, slower in combinations(keys, 2)]
+        if not any(len(found) >= racing.FEW_ROUNDS for found in pairs):
+            return None
+        return not any(racing.clearly_slower(found, margin=racing.RESOLUTION) for found in pairs)
+
+    @property
+    def mhz(self) -> tuple[float, float] | None:
+        """The clock at the beginning and at the end; None: not told."""
+        first, last = ([v.machine.mhz for v in part if v.machine] for part in (self.first, self.last))
+        return _ends(first, last)
+
+    @property
+    def celsius(self) -> tuple[float, float] | None:
+        """The temperature at the beginning and at the end; None: not told."""
+        first, last = ([v.machine.celsius for v in part if v.machine] for part in (self.first, self.last))
+        return _ends(first, last)
+
+    @property
+    def throttled(self) -> bool | None:
+        """Whether the clock was lower at the end; None: not told."""
+        return None if self.mhz is None else self.mhz[1] < _THROTTLED * self.mhz[0]
+
+
+def _by_candidate(visits: Sequence[SustainedVisit]) -> dict[str, dict[int, float]]:
+    found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+    for visit in visits:
+        found[visit.candidate][visit.round] = visit.period_us
+    return found
+
+
+def _ends(first: Sequence[float | None], last: Sequence[float | None]) -> tuple[float, float] | None:
+    early, late = ([value for value in part if value is not None] for part in (first, last))
+    return (fmean(early), fmean(late)) if early and late else None
+
+
+FEWEST = 3
+"""Fewest plans of which anything is said: of two, a correlation is always 1 or -1."""
+
+TOPS = (1, 3, 5, 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionQuality(FileContent):
+    """How the predictions of one cost table compare with what was measured."""
+
+    table: str
+    """Name of the cost table."""
+    scope: str
+    """Which plans: "all plans", or "plans of several chunks" (plans of one chunk are far slower and so
+    inflate a correlation)."""
+    plans: int
+    """How many."""
+    pearson: float | None
+    spearman: float | None
+    """Correlations; None for fewer than three plans, or where one side does not vary."""
+    mape_percent: float | None
+    """Mean of |predicted - measured| / measured, percent; None for fewer than three plans."""
+    regret_percent: tuple[tuple[int, float], ...]
+    """(k, by how much the best of the k plans with the least prediction is slower than the best of all,
+    percent): what trusting the table without measuring more than k plans would have cost. Empty for fewer
+    than three plans."""
+
+    @property
+    def absent(self) -> str:
+        """Why some of it is not known, in words; empty where all of it is."""
+        if self.plans < FEWEST:
+            return f"{self.plans} measured: {FEWEST} plans are the fewest of which anything can be said"
+        if self.pearson is None or self.spearman is None:
+            return "no correlation: all predictions, or all measurements, are equal"
+        return ""
+
+
+def quality(
+    predicted_us: Sequence[float], measured_us: Sequence[float], *, table: str, scope: str
+) -> PredictionQuality:
+    """Compare predictions with measurements of the same plans, in the same order."""
+    predicted, measured = np.asarray(predicted_us, float), np.asarray(measured_us, float)
+    count = len(measured)
+    enough = count >= FEWEST
+    return PredictionQuality(
+        table=table,
+        scope=scope,
+        plans=count,
+        pearson=pearson(predicted, measured),
+        spearman=pearson(_ranks(predicted), _ranks(measured)),
+        mape_percent=float(100 * np.mean(np.abs(predicted - measured) / measured)) if enough else None,
+        regret_percent=tuple(
+            (k, _regret_percent(predicted, measured, k)) for k in TOPS if enough and k <= count
+        ),
+    )
+
+
+def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
+    """Return the correlation of two samples; None for fewer than three, or where one does not vary."""
+    if len(x) < FEWEST or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ranks from 1; equal values share the mean of their ranks."""
+    ordered = np.sort(values)
+    return (np.searchsorted(ordered, values, "left") + 1 + np.searchsorted(ordered, values, "right")) / 2
+
+
+def _regret_percent(predicted: NDArray[np.float64], measured: NDArray[np.float64], k: int) -> float:
+    chosen = np.argsort(predicted, kind="stable")[:k]
+    return float(100 * (measured[chosen].min() / measured.min() - 1))
+
+
+class Trust(StrEnum):
+    """How far an answer can be trusted.
+
+    HIGH
+        Nothing that is known speaks against it.
+    LIMITED
+        Something does: the verdict says what.
+    NONE
+        There is no answer: the strongest rival was not measured, or nothing was.
+    """
+
+    HIGH = "high"
+    LIMITED = "limited"
+    NONE = "none"
+
+
+class Ground(StrEnum):
+    """What trust is based on.
+
+    NOISE
+        By how much ratios between candidates vary from round to round.
+    DRIFT
+        By how much the machine was slower in the last round than in the first.
+    OTHERS
+        Share of the cores that other programs kept busy while candidates ran.
+    SUMS
+        Mean error of sums of measured layers against chunks that were measured as such.
+    UNSTEADY
+        Share of the pieces of the profile that stayed unsteady, however often they were measured.
+    BASELINES
+        Mean difference of the baselines from their predictions, which nobody has chosen for being small.
+    SUSTAINED
+        By how much the finalist that slowed down most was slower at the end of the sustained run.
+    """
+
+    NOISE = "noise"
+    DRIFT = "drift"
+    OTHERS = "other programs"
+    SUMS = "sums of layers"
+    UNSTEADY = "unsteady layers"
+    BASELINES = "baselines against prediction"
+    SUSTAINED = "slower when sustained"
+
+
+LIMITS_PERCENT = {
+    Ground.NOISE: 5.0,
+    Ground.DRIFT: 10.0,
+    Ground.OTHERS: 15.0,
+    Ground.SUMS: 10.0,
+    Ground.UNSTEADY: 10.0,
+    Ground.BASELINES: 10.0,
+    Ground.SUSTAINED: 10.0,
+}
+"""Above these a number speaks against an answer."""
+
+_SIGNED = (Ground.DRIFT, Ground.SUSTAINED)
+
+
+def percent(share: float | None) -> float | None:
+    """Return a share in percent; None stays None."""
+    return None if share is None else 100 * share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(FileContent):
+    """One number that trust is based on."""
+
+    ground: Ground
+    """What it is."""
+    percent: float | None
+    """The number; None: not known."""
+    limit_percent: float
+    """Above it, or below its negative, it speaks against the answer."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it speaks against the answer."""
+        return self.percent is not None and abs(self.percent) > self.limit_percent
+
+    @property
+    def words(self) -> str:
+        """The number as text."""
+        sign = "+" if self.ground in _SIGNED else ""
+        return "not known" if self.percent is None else f"{self.percent:{sign}.1f} %".replace("-0.0", "0.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(FileContent):
+    """How far the answer of a tuning run can be trusted."""
+
+    trust: Trust
+    """In a word."""
+    reasons: tuple[str, ...]
+    """What speaks against it, in words, what weighs most first; empty where trust is high."""
+    evidence: tuple[Evidence, ...]
+    """The numbers that it is based on, one for each ground that applies."""
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        if self.trust is Trust.NONE:
+            return f"No verdict: {'; '.join(self.reasons)}."
+        if self.trust is Trust.LIMITED:
+            return f"Trust is limited: {'; '.join(self.reasons)}."
+        known = [f"{one.ground} {one.words}" for one in self.evidence if one.percent is not None]
+        return f"Trust is high: {', '.join(known) or 'nothing speaks against it'}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What is known of the measured table that plans were made from, as shares; None: not known."""
+
+    sums_error: float | None = None  # mean error of sums of layers against chunks that were measured as such
+    unsteady: float | None = None  # share of the measured pieces that stayed unsteady
+
+
+def verdict_of(evidence: Sequence[Evidence], *, missing: Sequence[str], cut: Sequence[str]) -> Verdict:
+    """Return a verdict.
+
+    `missing`: what was not measured and without which there is no answer, in words; `cut`: what else speaks
+    against the answer, in words.
+    """
+    doubts = [f"{one.ground} {one.words}" for one in evidence if one.doubtful]
+    reasons = (*missing, *cut, *doubts)
+    return Verdict(
+        trust=Trust.NONE if missing else Trust.LIMITED if reasons else Trust.HIGH,
+        reasons=reasons,
+        evidence=tuple(evidence),
+    )
 
 
 class TuningStop(StrEnum):
@@ -209,3 +629,8 @@ class TuningResult(FileContent):
         """Return the first working candidate of a kind, or None."""
         found = (row for row in self.rows if row.candidate.kind is kind and row.place is not None)
         return next(found, None)
+
+
+MEASUREMENT = Schema(format="gapless.measurement", version=1, content=Measurement)
+TUNING = Schema(format="gapless.tuning", version=1, content=TuningResult)
+TRIAL = Schema(format="gapless.trial", version=1, content=Trial)

@@ -1,4 +1,4 @@
-"""What was measured, kept for good: tuning runs with their trials, and the ledger of the profiler.
+"""What was measured, kept for good: tuning runs, who holds one, and the ledger of the profiler.
 
 One SQLite file. It uses a rollback journal and not a write-ahead log: the log needs memory that is shared
 between processes, which network file systems do not have, and it leaves two more files beside the
@@ -10,6 +10,7 @@ of power. A transaction that was cut off is rolled back by whoever opens the sto
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,8 +21,42 @@ from typing import Any
 
 from ...formulations.errors import StoreError
 from ..closing import Closing
-from .leases import Holder, this_process
-from .trials import Visit
+from ..machine.kernel_files import boot_id, started_at
+from .result import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process.
+
+    Attributes
+    ----------
+    pid
+        Its number, which the system gives to another process one day.
+    boot
+        Identity of the boot of the system it runs on; None where the system does not say.
+    started
+        When it was started, in clock ticks since that boot; None where the system does not say.
+    """
+
+    pid: int
+    boot: str | None
+    started: int | None
+
+    @property
+    def alive(self) -> bool:
+        """Whether exactly this process still runs."""
+        return self == _holder(self.pid) and self.started is not None
+
+
+def this_process() -> Holder:
+    """Return the process that asks."""
+    return _holder(os.getpid())
+
+
+def _holder(pid: int) -> Holder:
+    return Holder(pid=pid, boot=boot_id(), started=started_at(pid))
+
 
 VERSION = 1
 """Version of the tables below."""

@@ -17,17 +17,25 @@ from ..chain import Chain
 from ..cluster import Pipelines
 from ..deployment import Deployment, replicas
 from ..errors import InvalidInputError, InvalidPlanError, InvalidProblemError
-from ..flight import Flight, cycle_for, flight_of
-from ..history import History, Interval, SteadyState, executed, simulated
-from ..objective import Objective
+from ..flight import (
+    Flight,
+    Turns,
+    Visit,
+    checked_slots,
+    cycle_for,
+    flight_of,
+    saturated,
+    steady_visits,
+    visited,
+)
+from ..history import History, Interval, SteadyState, Usage, executed, simulated, usage_of
 from ..operation import Line, Server, ServerKind, StreamOperation
 from ..passages import Passage
 from ..plan import Chunk, Plan, comes_back
 from ..problem import Problem
 from ..rules import named
-from ..serving import Turns, Visit, checked_slots, saturated, steady_visits, visited
 from ..streams import Stream
-from ..usage import Usage, usage_of
+from ..terms import Objective
 from .tables import chain_of
 
 

@@ -8,16 +8,15 @@ from dataclasses import replace
 from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment, replicas
+from ..flight import checked_slots, served, slots_in_line
 from ..groups import Cooperation
-from ..history import History, is_message, link_name, simulated
+from ..history import History, Usage, is_message, link_name, simulated, usage_of
 from ..operation import Line, Server, ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
-from ..serving import checked_slots, served, slots_in_line
 from ..stations import Station, Work, intervals, later, message
 from ..streams import Stream, Tile
-from ..usage import Usage, usage_of
 from .judge import well_formed
 from .plans import Parts, plan_of, services_of, stages_of
 from .rules import some_group

@@ -16,9 +16,8 @@ from enum import StrEnum
 from itertools import combinations
 
 from ..errors import InvalidInputError
-from .latency import shortest_latency_us, soonest
 from .sections import Session
-from .times import NetworkTimes, Times
+from .times import NetworkTimes, Times, shortest_latency_us, soonest
 
 
 class SessionChoice(StrEnum):

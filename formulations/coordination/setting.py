@@ -12,14 +12,13 @@ from ..chain import Chain, build_chain
 from ..costs import CostTable, Interference
 from ..errors import InvalidInputError
 from ..hardware import Platform, UnitKind
-from ..nearness import meant
 from ..network import Network
+from ..validation import meant
 from .behaviour import Behaviour, UnitBehaviour
-from .latency import shortest_latency_us
 from .policy import Conduct, Policy
 from .record import Ran, covered_us
 from .sections import Section, Session, sections_of, sessions_of
-from .times import NetworkTimes, Times, chunk_times, whole_times
+from .times import NetworkTimes, Times, chunk_times, shortest_latency_us, whole_times
 
 if TYPE_CHECKING:
     from ..problem import Problem

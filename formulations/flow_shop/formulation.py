@@ -13,7 +13,7 @@ from ..deployment import Deployment, Mode, Rounds
 from ..energy import unknown_energy
 from ..errors import InvalidPlanError
 from ..formulation import of_tables
-from ..history import History, SteadyState, executed
+from ..history import History, SteadyState, Usage, executed
 from ..limits import LIMIT_NAMES, OF_ONE_NETWORK
 from ..model import Encoded
 from ..plan import Plan
@@ -23,14 +23,12 @@ from ..requests import RequestFormulation, RequestOperation, stream_of
 from ..schedules import as_schedules, free_schedules, orders_chunks
 from ..scores import Violation
 from ..terms import PlanNumbers
-from ..usage import Usage
 from ..workload import Execution, LoadPolicy, RequestOrder, Workload
 from .encoding import encode_workload
-from .memory import memory_usage
 from .quantities import QUANTITIES, TERMS
 from .space import DIFFERENCE, all_schedules, count_schedules, near_schedules
 from .tables import FlowShop, Schedule, build_shop, shop_of, workload_of
-from .values import ROUNDS, WorkloadValues
+from .values import ROUNDS, WorkloadValues, memory_usage
 from .view import WorkloadView
 
 _MOST_WIDER = 20

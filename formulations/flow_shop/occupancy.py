@@ -18,10 +18,9 @@ from ..expr import BoolExpr, BoolVar, Expr, IntVar, VariableKey, any_of, linear
 from ..terms import Quantity
 from ..workload import LoadPolicy
 from .clocks import Cell, Clocks, cells_of, runs_of
-from .memory import chunk_bytes
-from .needs import most_bytes
+from .quantities import most_bytes
 from .slicing import Slicing
-from .values import WorkloadValues
+from .values import WorkloadValues, chunk_bytes
 
 
 class Occupancy:

@@ -13,16 +13,15 @@ from ..demands import Demand
 from ..deployment import Deployment, Mode, Rounds
 from ..errors import InvalidInputError, InvalidPlanError, MalformedPlanError
 from ..formulation import Formulation, TablesT, of_tables
-from ..history import History
-from ..job_requests import Cuts, Jobs
+from ..history import History, Usage, usage_of
 from ..limits import OF_ONE_NETWORK
 from ..model import Encoded
 from ..plan import Plan
 from ..problem import Problem
 from ..requests import RequestFormulation, RequestOperation, stream_of
+from ..schedules import Cuts, Jobs
 from ..scores import Violation
 from ..terms import PlanNumbers
-from ..usage import Usage, usage_of
 from .encoding import JobsModel, ScheduleModel
 from .quantities import QUANTITIES, TERMS, JobValues
 from .space import DIFFERENCE, all_plans, count_plans

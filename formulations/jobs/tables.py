@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from ..coordination.sections import Section, chunks_of, sections_of
 from ..history import Interval
-from ..job_requests import Cuts, Jobs
 from ..limits import capped
 from ..losses import Mark
 from ..plan import Chunk, Plan
 from ..play import Job, Part, Parts, Run, play
 from ..problem import Problem
 from ..requests import RequestTables, ServedTables, chains_of, losses_of, networks_in_use
+from ..schedules import Cuts, Jobs
 from ..scores import Violation
 
 Square = tuple[tuple[int, ...], ...]

@@ -14,20 +14,18 @@ from ..demands import Demand
 from ..deployment import Deployment
 from ..errors import InvalidInputError, InvalidPlanError
 from ..expr import FALSE, BoolExpr, Const, Expr, VariableKey, any_of, count, linear
+from ..flight import checked_slots
 from ..formulation import of_tables
-from ..history import History, Interval, SteadyState, executed, simulated
+from ..history import History, Interval, SteadyState, Usage, executed, simulated, usage_of
 from ..network import LARGEST_GRAPH
-from ..objective import Objective
 from ..operation import Operation, operation_of
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..scores import Violation
-from ..serving import checked_slots
 from ..streams import Dataflow, Stream
 from ..task_graphs import TaskGraph
-from ..terms import PlanNumbers, Term
+from ..terms import Objective, PlanNumbers, Term
 from ..terms import Quantity as Q
-from ..usage import Usage, usage_of
 from . import tasks
 from .encoding import ScheduleModel
 from .formulation import ScheduleFormulation

@@ -9,16 +9,15 @@ from itertools import accumulate, pairwise
 from ..cluster import refuse_devices
 from ..deployment import Deployment
 from ..errors import InvalidInputError
-from ..history import History, simulated
-from ..objective import Objective
+from ..flight import checked_slots, served
+from ..history import History, Usage, simulated, usage_of
 from ..operation import Line, Server, ServerKind, operation_of
 from ..passages import Passage
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..serving import checked_slots, served
 from ..stations import Station, StationsOperation, Work, intervals
 from ..streams import Stream
-from ..usage import Usage, usage_of
+from ..terms import Objective
 from .quantities import PartValues
 from .tables import chain_of, graph_of, partition_of
 

@@ -10,15 +10,14 @@ from itertools import pairwise
 from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment
-from ..history import History, Interval, is_message, link_name, simulated
+from ..flight import checked_slots, served, slots_in_line
+from ..history import History, Interval, Usage, is_message, link_name, simulated, usage_of
 from ..operation import Line, Server, ServerKind
 from ..plan import Plan
 from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
-from ..serving import checked_slots, served, slots_in_line
 from ..stations import Station, Work, intervals, later, message
 from ..streams import Stream
-from ..usage import Usage, usage_of
 from .judge import well_formed
 from .plans import Pipe, Pipes, pipe_names, plan_of, stages_of
 from .tables import Cluster, cluster_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..api.coordination import Coordination
-from ..api.coordination_bound import CoordinationBound
+from ..api.coordination import Coordination, CoordinationBound
 from ..formulations.coordination.record import Record, covered_us, percentile
 from ..formulations.coordination.simulation import Conditions
 from ..formulations.hardware import Platform

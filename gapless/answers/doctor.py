@@ -1,11 +1,12 @@
-"""What there is to work with: engines, backends, permissions; shipped platforms and networks."""
+"""What there is to work with, here and on a board: engines, backends, permissions; what is shipped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api.diagnosis import BackendReport, Diagnosis, EngineReport
+from ..boards.checks import BoardDiagnosis, Check
 from ..executor.callable_layers import CallableModel
 from ..executor.model import TensorSpec
 from ..formulations.co_run import possible_models
@@ -18,7 +19,7 @@ from ..profiler.platforms.catalog import methods_of, network_names, platform_nam
 from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..profiler.zoo.entries import ZooEntry
 from ..solvers.protocol import Support
-from .blocks import Block, Cell, Column, Sentence, Table, Tone, Unit, Value, grid, table
+from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, Value, grid, table
 
 
 def doctor_blocks(diagnosis: Diagnosis, *, matrix: bool = False) -> Iterator[Block]:
@@ -210,3 +211,34 @@ def networks_blocks(
 
 def _inputs(specs: Sequence[TensorSpec]) -> str:
     return ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape))}" for spec in specs)
+
+
+def board_blocks(found: BoardDiagnosis) -> Iterator[Block]:
+    """Yield what `gapless doctor --on` answers."""
+    yield Sentence(f"board {found.board}")
+    columns: list[Column[Check]] = [
+        Column("needed", Unit.TEXT, lambda check: check.what),
+        Column("state", Unit.TEXT, lambda check: state(ok=check.ok)),
+        Column("found", Unit.TEXT, lambda check: check.found),
+    ]
+    yield table("Needed", columns, found.checks)
+    if found.diagnosis is not None:
+        yield from map(Sentence, _machine(found.diagnosis))
+    for check in found.checks:
+        if check.cure:
+            cures = tuple(Sentence(f"  {line}") for line in check.cure)
+            yield Section(f"what to do about {check.what}:", cures)
+    if found.ok:
+        yield Sentence("The board can profile, tune and run.", Tone.GOOD)
+
+
+def _machine(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what `gapless doctor` there says of the machine, its engines and its solvers."""
+    reports = [*document.get("engines", []), *document.get("backends", [])]
+    yield f"{document.get('device')}, Python {document.get('python')}"
+    yield f"ready: {', '.join(str(report.get('name')) for report in reports if report.get('ok'))}"
+    for report in reports:
+        if not report.get("ok"):
+            yield f"not there: {report.get('name')}: {report.get('reason')}"
+    for each in document.get("permissions", []):
+        yield f"{each.get('name')}: {'yes' if each.get('ok') else 'no'}  {each.get('reason') or ''}".rstrip()

@@ -15,8 +15,9 @@ from ..view.explaining.explanation import (
     Explanation,
     SetReason,
     UnitReason,
+    alternative_words,
+    flight_words,
 )
-from ..view.explaining.reasons import alternative_words, flight_words
 from ..view.presenter import presenter_of
 from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, table
 from .words import MOST_NAMED, asked_words, listed, seconds, term_name, term_value

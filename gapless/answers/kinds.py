@@ -9,9 +9,9 @@ from ..api.batches import BatchChoice
 from ..api.branching import branching
 from ..api.kinds import KINDS, KindResult
 from ..api.layer_orders import OrderResult
-from ..formulations.job_requests import Jobs
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
+from ..formulations.schedules import Jobs
 from ..formulations.scores import Score
 from ..formulations.terms import Dimension
 from ..formulations.workload import Workload, split_batch

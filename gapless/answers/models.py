@@ -1,13 +1,14 @@
-"""Models: what is in a file and how it can be cut, how fast an engine runs it, what the cache holds."""
+"""Models: what is in a file, how it is cut, who runs it, how fast engines are, what the cache holds."""
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from ..api.branching import Branching
 from ..api.pieces import OperatorSplit, PieceSummary
+from ..api.support import ChunkSupport, ModelSupport, SectionSupport
 from ..executor.callable_inspection import FunctionSummary, PipelineInspection
 from ..executor.engines.bench import EngineBench
 from ..executor.engines.cache import Cache, CacheEntry
@@ -17,7 +18,7 @@ from ..executor.model import TensorSpec
 from ..formulations.spatial import Axis, SpatialNetwork
 from ..solvers.pieces.finding import Pieces
 from .blocks import Block, Cell, Column, Sentence, Table, Tone, Unit, Value, grid, notes, table
-from .words import branching_words, layers_words, seconds, size
+from .words import branching_words, counted, layers_words, seconds, size
 
 _MOST_ROWS = 80
 
@@ -254,3 +255,74 @@ def _proof(found: Pieces) -> Sentence:
         less = "no chain has a smaller largest one; number and sum are not proven"
         return Sentence(f"{words}; {less}", Tone.WARN)
     return Sentence(f"{words}; not proven, at least {found.bound / 1e6:,.3f} MFLOP", Tone.WARN)
+
+
+_MOST_OPERATORS = 80
+
+
+def support_blocks(found: ModelSupport, *, limited: bool) -> Iterator[Block]:
+    """Yield what `gapless tools inspect --support` answers; `limited`: whether memory was."""
+    yield Sentence(
+        f" on {found.platform}: {counted(len(found.operators), 'operator')} in "
+        f"{counted(len(found.sections), 'section')}, {counted(len(found.chunks), 'chunk')}; neighbours by "
+        f"the order of the file would give {found.file_order_sections} and {found.file_order_chunks}",
+        lead=found.network,
+    )
+    lacks = {
+        unit: Counter(each.operator for each in found.operators if unit not in each.units)
+        for unit in found.units
+    }
+    count = len(found.operators)
+    units: list[Column[str]] = [
+        Column("unit", Unit.NAME, lambda unit: unit),
+        Column("can run", Unit.COUNT, lambda unit: count - lacks[unit].total()),
+        Column("of all", Unit.SHARE, lambda unit: 1 - lacks[unit].total() / count),
+        Column("cannot run", Unit.LONG, lambda unit: _words(lacks[unit]) or None),
+    ]
+    yield table("Operators by unit", units, found.units)
+    ways = "more than 10^15" if found.placements is None else f"{found.placements:,}"
+    yield Sentence(f"ways to give each operator a unit: {ways}")
+    sections = list(enumerate(found.sections))
+    parts: list[Column[tuple[int, SectionSupport]]] = [
+        Column("section", Unit.COUNT, lambda row: row[0]),
+        Column("units", Unit.NAME, lambda row: ", ".join(row[1].units)),
+        Column("operators", Unit.COUNT, lambda row: len(row[1].operators)),
+        Column("from", Unit.NAME, lambda row: row[1].operators[0]),
+        Column("to", Unit.NAME, lambda row: row[1].operators[-1]),
+    ]
+    yield table("Sections", parts, sections, most=_MOST_OPERATORS)
+    chunks: list[Column[ChunkSupport]] = [
+        Column("sections", Unit.COUNT, _where),
+        Column("units", Unit.NAME, lambda chunk: ", ".join(chunk.units)),
+        Column("a session", Unit.BYTES, lambda chunk: chunk.bytes),
+    ]
+    yield table("Chunks", chunks, found.chunks, most=_MOST_OPERATORS)
+    yield from _memory(found, limited=limited)
+
+
+def _words(lacks: Counter[str]) -> str:
+    return ", ".join(f"{text} {count}" for text, count in lacks.most_common())
+
+
+def _where(chunk: ChunkSupport) -> str:
+    last = chunk.stop - 1
+    return str(last) if chunk.start == last else f"{chunk.start}-{last}"
+
+
+def _memory(found: ModelSupport, *, limited: bool) -> Iterator[Sentence]:
+    sessions = sum(len(chunk.units) for chunk in found.chunks)
+    yield Sentence(f"all chunks on all units: {counted(sessions, 'session')}, {size(found.session_bytes)}")
+    loaded = found.loaded
+    if loaded is None:
+        return
+    yield Sentence(
+        f"{'within the limit' if limited else 'on the shortest way for some set of free units'}: "
+        f"{counted(len(loaded.sessions), 'session')}, {size(loaded.bytes)}"
+    )
+    if limited:
+        lost = f"; {counted(loaded.lost_sets, 'set')} of units cannot run it alone any more"
+        yield Sentence(
+            f"what that costs: the shortest latency grows by {loaded.mean_permille / 10 - 100:.1f} % on "
+            f"average over sets of units, {loaded.worst_permille / 10 - 100:.1f} % at most"
+            + (lost if loaded.lost_sets else "")
+        )

@@ -6,11 +6,10 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_named, formulation_names
 from ..formulations.scores import Score
-from ..formulations.terms import Dimension, TermInfo
+from ..formulations.terms import Dimension, Objective, TermInfo
 from ..formulations.tiers import TOLERANCE, tiers
 from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.result import SolveResult

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..formulations.deployment import Mode
 from ..formulations.errors import GaplessError, InvalidInputError
-from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.limits import Limits
-from ..formulations.nearness import meant
 from ..formulations.network import Network
-from ..formulations.objective import PERIOD, Objective
 from ..formulations.passages import Passage, Ways
 from ..formulations.plugins import require_trusted, trust
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
+from ..formulations.schedules import ORDERED, Jobs
+from ..formulations.terms import PERIOD, Objective
+from ..formulations.validation import meant
 from ..formulations.workload import Execution, RequestOrder, Workload
 from ..profiler.platforms.catalog import is_shipped_name
 from ..question.question import About, Question, asked_fields

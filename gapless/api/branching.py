@@ -11,7 +11,7 @@ from ..formulations.branches import later_runs, runs_of, width_of
 from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..formulations.validation import STRICT
-from ..solvers.down_sets import TooManySetsError, down_sets
+from ..solvers.topological_orders import TooManySetsError, down_sets
 
 MOST_DOWN_SETS = 100_000
 """Down-sets are counted so far: where there are fewer, all chains of them can be compared: a proof."""

@@ -17,7 +17,7 @@ from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import load_cluster
-from ..profiler.clusters.measured import cluster_costs, profile_devices
+from ..profiler.clusters.costs import cluster_costs, profile_devices
 from ..profiler.links.fitting import WINDOW, LinkFit
 from ..profiler.links.samples import MessageSample
 from ..profiler.profile import ProfileOptions
@@ -137,8 +137,7 @@ def open_on_cluster(
     ...     with gapless.clusters.open_on_cluster(cluster, problem, plan) as pipeline:
     ...         print(pipeline.measure(gapless.Budget(seconds=5)).period_us)
     """
-    from ..executor.cluster.pipeline import ClusterPipeline
-    from ..executor.cluster.verify import verify_on_cluster
+    from ..executor.cluster.pipeline import ClusterPipeline, verify_on_cluster
 
     found = given_problem(problem)
     deployment = _deployed(cluster, found, plan)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ..executor.engines.registry import engine_names, get_engine
 from ..executor.machine.cores import pinning
 from ..executor.machine.counters import counters_availability
-from ..executor.machine.fingerprint import fingerprint
 from ..executor.machine.quota import quota_availability
+from ..executor.machine.state import fingerprint
 from ..formulations.availability import Availability
 from ..formulations.problem import FEATURES
 from ..formulations.registry import formulation_named, formulation_names

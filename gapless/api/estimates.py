@@ -16,8 +16,8 @@ from ..formulations.files import load
 from ..formulations.hardware import Platform
 from ..formulations.judge import score
 from ..formulations.network import Network
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
+from ..formulations.terms import Objective
 from ..profiler.learned.device import DEVICE, DeviceDescription
 from ..profiler.learned.features import NetworkFeatures, features_of, table_features, work_alone
 from ..profiler.learned.measuring import DESCRIBING, LEARNING, YARDSTICKS, Scope, describe

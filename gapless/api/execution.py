@@ -11,7 +11,7 @@ from typing import TypedDict, Unpack
 
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
-from ..executor.machine.fingerprint import fingerprint
+from ..executor.machine.state import fingerprint
 from ..executor.measurement import Measurement
 from ..executor.model import Model, in_order_of
 from ..executor.pipeline.pipeline import Pipeline

@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..executor.export.comparison import compared
-from ..executor.export.drawing import Order, draw
-from ..executor.export.folder import Exported, require_free, write_export
+from ..executor.export.folder import ENGINES, Exported, Order, draw, require_free, write_export
 from ..executor.export.kinds import ExportKind
 from ..executor.export.manifest import Predicted
-from ..executor.export.settings import ENGINES
 from ..executor.model import Model
-from ..executor.simulation import charged_for
+from ..executor.simulated import charged_for
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.judge import score
-from ..formulations.objective import PERIOD
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
+from ..formulations.terms import PERIOD
 from ..version import __version__
 from .engines import measured_with
 from .execution import models_for

@@ -12,12 +12,11 @@ from ..formulations.cluster import Pipelines
 from ..formulations.costs import NetworkCosts, Provenance
 from ..formulations.errors import InvalidInputError, InvalidProblemError
 from ..formulations.hardware import ProcessingUnit
-from ..formulations.layer_graphs import GraphNode, graph_problem
 from ..formulations.network import Network, Tensor
-from ..formulations.objective import Objective
-from ..formulations.partitions import Partition
+from ..formulations.partitions import GraphNode, Partition, graph_problem
 from ..formulations.problem import Problem
 from ..formulations.task_graphs import TaskGraph
+from ..formulations.terms import Objective
 from ..formulations.validation import Defects
 from .problems import Millis, pipelines_of
 

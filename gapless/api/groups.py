@@ -15,9 +15,9 @@ from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.errors import InvalidInputError, InvalidPlanError
 from ..formulations.groups import Cooperation
 from ..formulations.hardware import Platform
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.spatial import Axis
+from ..formulations.terms import Objective
 from ..profiler.profile import Method
 from ..profiler.sampling import Effort
 from ..profiler.tiles import measure_tiles

@@ -9,11 +9,11 @@ from ..formulations.cluster import Pipelines
 from ..formulations.errors import InvalidInputError
 from ..formulations.judge import score
 from ..formulations.limits import Limits
-from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.reordering import parse_order, reordered
+from ..formulations.terms import Objective
 from ..solvers.best_order import best_order
 from ..solvers.protocol import SolveOptions, SolveStatus
 from ..solvers.result import SolveResult

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from ..executor.graph.choices import Granularity
 from ..executor.model import Model, reordered
 from ..formulations.errors import InvalidInputError, InvalidModelError, OpenShapesError
-from ..formulations.nearness import shown
 from ..formulations.network import ModelRef, Network
 from ..formulations.plugins import require_trusted, trust
+from ..formulations.validation import shown
 from ..profiler.applications.catalog import application_named, applications
 from ..question.subjects import Opening
 
@@ -313,7 +313,7 @@ def _joined_names(network: Network) -> list[str]:
 
 
 def _open_callable(where: str, name: str | None, shapes: Shapes, how: _How) -> Model:
-    from ..executor.chain_loading import load_pipeline
+    from ..executor.chained import load_pipeline
 
     if shapes:
         raise InvalidInputError(f"{where} has fixed shapes in its TensorSpecs; --shape is for ONNX files")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 
 from ..formulations.errors import BackendError, InvalidInputError
 from ..formulations.limits import Limits
-from ..formulations.objective import Objective
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, RuleFunction
+from ..formulations.terms import Objective
 from ..question.question import Question
 from ..solvers.course import Recorder
 from ..solvers.families import Usual, family_of, runs_of, takes_start

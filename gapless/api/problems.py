@@ -16,15 +16,13 @@ from ..formulations.errors import GaplessError, InvalidInputError, InvalidProble
 from ..formulations.files import INTERFERENCE, load
 from ..formulations.files import load_problem as load_problem_file
 from ..formulations.hardware import Platform, ProcessingUnit
-from ..formulations.job_requests import ORDERED, Jobs
 from ..formulations.json_files import format_of, load_tree
-from ..formulations.nearness import meant, near, shown
 from ..formulations.network import Layer, Network, State
-from ..formulations.objective import Objective
 from ..formulations.passages import Passage, passage_of
 from ..formulations.problem import Problem
-from ..formulations.schedules import as_schedules, free_schedules
-from ..formulations.validation import Defects
+from ..formulations.schedules import ORDERED, Jobs, as_schedules, free_schedules
+from ..formulations.terms import Objective
+from ..formulations.validation import Defects, meant, near, shown
 from ..formulations.workload import Execution, LoadPolicy, RequestOrder, Workload, requests_of, with_windows
 from ..profiler.platforms.catalog import DEFAULT_METHOD, is_shipped_name, shipped_names, shipped_problem
 

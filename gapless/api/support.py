@@ -8,8 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..executor.graph.describing import divided as divided_by
-from ..executor.graph.describing import operator_text
+from ..executor.graph.inspection import divided as divided_by
+from ..executor.graph.inspection import operator_text
 from ..formulations.coordination.sections import Section, Session, chunks_of, sessions_of
 from ..formulations.coordination.sessions import Loaded, loaded_within
 from ..formulations.coordination.setting import Setting
@@ -18,9 +18,9 @@ from ..formulations.costs import CostTable, NetworkCosts
 from ..formulations.errors import ConversionError, ExecutionError, InvalidInputError, PlacementError
 from ..formulations.files import PLATFORM, load
 from ..formulations.hardware import Platform, ProcessingUnit, UnitKind
-from ..formulations.nearness import meant, shown
 from ..formulations.network import Network
 from ..formulations.operators import excluded
+from ..formulations.validation import meant, shown
 from ..profiler.analytic.costs import network_costs
 from ..profiler.analytic.model import AnalyticModel
 from .coordination import divided

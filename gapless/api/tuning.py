@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from ..executor.engine import Engine
 from ..executor.engines.registry import engine_words, engines_on
 from ..executor.graph.choices import Granularity
-from ..executor.machine.fingerprint import fingerprint
+from ..executor.machine.state import fingerprint
 from ..executor.model import Model, in_order_of, reordered
 from ..executor.pipeline.runner import PipelineRunner
 from ..executor.progress import Afresh, Ledger, Report, shown_on_terminal, silent
@@ -27,9 +27,9 @@ from ..executor.tuning.candidates import (
     ranked,
     without_duplicates,
 )
-from ..executor.tuning.options import Rung, TuningMode, TuningOptions
+from ..executor.tuning.racing import Rung, TuningMode, TuningOptions
+from ..executor.tuning.result import TableFacts
 from ..executor.tuning.store import Store
-from ..executor.tuning.trust import TableFacts
 from ..formulations.co_run import BUILT_IN_MODELS, LEARNED
 from ..formulations.costs import CostTable
 from ..formulations.energy import ENERGY, lacking
@@ -37,20 +37,27 @@ from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
 from ..formulations.judge import check
 from ..formulations.limits import OF_REQUESTS, Limits
-from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words, parse_order
 from ..formulations.rules import AnyRule, RuleFunction
+from ..formulations.terms import Objective
 from ..profiler.profile import Method, Profile, ProfileOptions
 from ..profiler.summary import ANY_NOISE, defects
 from ..solvers.protocol import SolveOptions
 from ..solvers.registry import get_backends
 from .asked import Words, asked_problem
-from .closed_loop import TuningSetup, check_rounds, close_loop
+from .closed_loop import (
+    Intervals,
+    TuningSetup,
+    check_rounds,
+    close_loop,
+    keep_session,
+    knowledge_from,
+    known_before,
+)
 from .comparison import Comparison
 from .engines import EngineChoice, engines_of, resolve_engine
-from .executed import executions_of
 from .execution import (
     DEFAULT_METHOD,
     models_for,
@@ -62,14 +69,12 @@ from .execution import (
 )
 from .graphs import with_parts, with_side_by_side
 from .groups import check_in_pieces, groupable, parse_groups, tables_of_groups
-from .knowledge import Intervals, keep_session, knowledge_from, known_before
 from .layer_orders import check_order_word, with_layer_order
 from .models import open_model
 from .problems import states_of, with_pipelines, with_states
-from .rounds import LoopStop
 from .samples import named_with
 from .trade_offs import measured_front, parse_terms
-from .tuned import Tuned
+from .tuned import LoopStop, Tuned, executions_of
 
 MOST_SUSTAINED_S = 86_400.0
 """Longest time that finalists run: a day."""
@@ -408,7 +413,7 @@ def tune(
         Most rounds of the closed loop: with more than one, the costs are corrected by what was measured,
         planned with again, and so on (`closed_loop`). Not for the latency.
     sustain_s
-        For how many seconds the finalists run in turns after the race (`executor.tuning.endurance`), to see
+        For how many seconds the finalists run in turns after the race (`executor.tuning.tuner`), to see
         whether they slow down and whether their order holds; None: not at all.
     pareto
         Instead of the best plans, all trade-offs of two or three terms, as for `gapless.pareto`: each is

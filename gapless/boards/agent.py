@@ -17,10 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from ..files.run_names import RUN_FILE
-from ..formulations.descriptors import readable
+from ..files.run_document import RUN_FILE
 from ..formulations.errors import BoardError, GaplessError
-from ..formulations.processes import end_with_parent
+from ..formulations.processes import end_with_parent, readable
 from ..version import __version__
 from .channel import (
     PROTOCOL,

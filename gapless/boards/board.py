@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..api.comparison import Comparison
-from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
-from ..api.tuned import Tuned
+from ..api.tuned import LOOP, Tuned
 from ..executor.engines.bench import EngineBench
 from ..executor.engines.conformance import ConformanceCheck
 from ..executor.graph.choices import Granularity, Simplification
 from ..executor.measurement import Measurement
 from ..executor.progress import Report, Step, silent
-from ..executor.tuning.documents import TUNING
-from ..executor.tuning.options import TuningMode
+from ..executor.tuning.racing import TuningMode
+from ..executor.tuning.result import TUNING
 from ..files.comparison_file import load_comparison
 from ..files.pareto_file import front_of, load_front
 from ..formulations.deployment import Deployment
@@ -28,10 +27,10 @@ from ..formulations.errors import BoardError
 from ..formulations.files import PLATFORM, dump, load, load_problem, save
 from ..formulations.hardware import Platform, Precision
 from ..formulations.limits import LIMITS, Limits
-from ..formulations.objective import Objective
 from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
+from ..formulations.terms import Objective
 from ..formulations.validation import FileContent
 from ..profiler.profile import PROFILE, Profile
 from ..question.fields import Field, fields_of, given, said

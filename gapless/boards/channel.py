@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from ..formulations.descriptors import readable, writable
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import json_tree, parse_tree
+from ..formulations.processes import readable, writable
 from .shelf import Listed
 
 PROTOCOL = 4

@@ -1,25 +1,91 @@
-"""The run folder of a command that runs on a board: what it holds, and what is brought back into it."""
+"""The run folder of a command that runs on a board: what it holds, and what is brought back."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from ..executor.tuning.leases import this_process
+from ..executor.tuning.store import this_process
 from ..files.run import Entry, admit, alone, leave, remove
-from ..files.run_document import RUN, BoardRef, RunDocument
-from ..files.run_names import RUN_FILE, STORE_FILE, run_file, run_files
+from ..files.run_document import RUN, RUN_FILE, STORE_FILE, BoardRef, RunDocument, run_file, run_files
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump, load, load_problem, save
+from ..formulations.printing import HARMFUL
 from .shelf import Listed
-from .translation import Translation
+
+_ALLOWED = re.compile(r"[\n\t]|[^\x00-\x1f\x7f-\x9f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """From paths of a board to those here."""
+
+    root: str  # folder of gapless on the board
+    printed: Mapping[str, str]  # what the user calls a path there that is relative to it
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Return (there, here): whole paths before relative ones, which they end with; longer ones first."""
+        names = sorted(self.printed.items(), key=lambda pair: -len(pair[0]))
+        whole = [(f"{self.root}/{there}", str(Path(here).absolute())) for there, here in names]
+        return [*whole, *names]
+
+    def text(self, text: str) -> str:
+        """Return a text for people."""
+        return _told(text, self._pairs())
+
+    def file(self, text: str) -> str:
+        """Return the text of a file: in JSON, names are escaped."""
+        for there, here in self._pairs():
+            for ascii_only in (False, True):
+                text = text.replace(_escaped(there, ascii_only), _escaped(here, ascii_only))
+        return text
+
+    def tree(self, value: Any) -> Any:
+        """Return a JSON value."""
+        pairs = self._pairs()
+
+        def told(each: Any) -> Any:
+            match each:
+                case str():
+                    return _told(each, pairs)
+                case list():
+                    return [told(one) for one in each]
+                case dict():
+                    return {_told(str(name), pairs): told(one) for name, one in each.items()}
+            return each
+
+        return told(value)
+
+
+def _told(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    for there, here in pairs:
+        text = text.replace(there, here)
+    return harmless(text)
+
+
+def _escaped(text: str, ascii_only: bool) -> str:  # noqa: FBT001 - as json.dumps calls it
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
+def harmless(text: str) -> str:
+    """Return a text without what could steer a terminal or turn the direction of writing.
+
+    All that a board says goes through here before anybody sees it.
+    """
+    found = "".join(_ALLOWED.findall(text))
+    if found.isascii():
+        return found
+    return "".join(char for char in found if ord(char) < 0xA0 or unicodedata.category(char) not in HARMFUL)
+
 
 _TEXTS = (".json", ".csv", ".md")
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..executor.progress import Report, Step, silent
 from ..files.formats import file_format
 from ..files.run import Entry
-from ..files.run_document import RUN
-from ..files.run_names import RUN_FILE, run_file
+from ..files.run_document import RUN, RUN_FILE, run_file
 from ..formulations import errors
 from ..formulations.errors import BoardError, GaplessError, InvalidInputError
 from ..formulations.json_files import format_of, json_tree, load, parse, parse_tree
@@ -26,11 +25,10 @@ from ..question.fields import Given
 from ..question.subjects import Folder
 from ..version import __version__
 from .channel import PROTOCOL, About, Ended, Interrupt, Line, Message, Need, Order, Want
-from .folder import Results, RunFolder
+from .folder import Results, RunFolder, Translation, harmless
 from .packing import Packing
 from .shelf import ANSWER, receive
 from .ssh import Address, Connection, Greeting
-from .translation import Translation, harmless
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
 from ..executor.engines.cache import default_cache
-from ..executor.tuning.leases import Holder, this_process
+from ..executor.tuning.store import Holder, this_process
 from ..formulations.errors import BoardError, InvalidInputError
 from ..formulations.validation import FileContent
 

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
-from ..formulations.descriptors import readable
 from ..formulations.errors import BoardError, InvalidInputError
+from ..formulations.processes import readable
 from . import channel
 from .channel import GREETING, Channel
-from .translation import harmless
+from .folder import harmless
 
 SSH_VARIABLE = "GAPLESS_SSH"
 PYTHON_VARIABLE = "GAPLESS_REMOTE_PYTHON"

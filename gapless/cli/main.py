@@ -16,8 +16,8 @@ from rich.console import ConsoleRenderable, RenderableType, RichCast
 from rich.text import Text
 
 from ..formulations.errors import GaplessError, InvalidInputError
-from ..formulations.nearness import meant, near, shown
 from ..formulations.printing import printable
+from ..formulations.validation import meant, near, shown
 from ..question.question import renamed
 from ..question.subjects import OPEN_SECONDS
 from ..version import __version__

@@ -20,8 +20,8 @@ from ..version import __version__
 if TYPE_CHECKING:  # what a command does not print it does not load: `gapless tools version`, shell completion
     from ..api.batches import BatchChoice
     from ..api.comparison import Comparison
-    from ..api.rounds import Loop
     from ..api.streams import TaskStream
+    from ..api.tuned import Loop
     from ..executor.cluster.stream import RunStream
     from ..executor.tuning.result import TuningResult
     from ..formulations.history import History

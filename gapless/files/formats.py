@@ -7,7 +7,7 @@ from typing import Any
 
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import Schema
-from ..formulations.nearness import meant, shown
+from ..formulations.validation import meant, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +269,7 @@ def _schema(name: str) -> Schema[Any]:
     """Return the schema of a kind of file; modules that have none of it are not loaded."""
     from ..formulations import files
     from ..formulations.cluster_platform import CLUSTER
-    from ..formulations.coordination.files import BEHAVIOUR, SCENARIO
+    from ..formulations.coordination.scenario import BEHAVIOUR, SCENARIO
 
     given: list[Schema[Any]] = [files.PROBLEM, files.PLAN, files.PLANS, files.PLATFORM, files.NETWORK]
     given += [files.COSTS, files.INTERFERENCE, CLUSTER, BEHAVIOUR, SCENARIO]
@@ -295,7 +295,7 @@ def _schema_of_gapless(name: str) -> Schema[Any]:
         case "comparison":
             from .comparison_file import COMPARISON as found
         case "rounds":
-            from ..api.rounds import LOOP as found
+            from ..api.tuned import LOOP as found
         case "sweep_answer":
             from ..sweeps.answers import ANSWER as found
         case _:
@@ -315,9 +315,9 @@ def _schema_of_measurements(name: str) -> Schema[Any]:
         case "predictor":
             from ..profiler.learned.predictors import CARD as found
         case "measurement":
-            from ..executor.tuning.documents import MEASUREMENT as found
+            from ..executor.tuning.result import MEASUREMENT as found
         case "tuning":
-            from ..executor.tuning.documents import TUNING as found
+            from ..executor.tuning.result import TUNING as found
         case "executions":
             from ..profiler.prediction.executions import EXECUTIONS as found
         case "interference":
@@ -325,7 +325,7 @@ def _schema_of_measurements(name: str) -> Schema[Any]:
         case "contention":
             from ..profiler.slowdown.contention.result import CONTENTION as found
         case "chrome_trace":
-            from ..executor.pipeline.trace_export import TRACE as found
+            from ..executor.pipeline.trace_file import TRACE as found
         case "export":
             from ..executor.export.manifest import EXPORT as found
         case "analytic":
@@ -333,7 +333,7 @@ def _schema_of_measurements(name: str) -> Schema[Any]:
         case "paper_contention":
             from ..profiler.slowdown.contention.paper import PAPER as found
         case "trial":
-            from ..executor.tuning.documents import TRIAL as found
+            from ..executor.tuning.result import TRIAL as found
         case "timing":
             from ..profiler.records import TIMING as found
         case "operators":

@@ -24,10 +24,10 @@ from types import FunctionType, ModuleType
 
 from .. import formulations
 from ..formulations.errors import ExpressionError, InvalidInputError
-from ..formulations.nearness import python_hint
 from ..formulations.plugins import execute, line_in, new_module
 from ..formulations.problem import Problem
 from ..formulations.rules import AnyRule, OpaqueRule, Rule, RuleFunction
+from ..formulations.validation import python_hint
 
 MAX_FILE_BYTES = 2**20
 

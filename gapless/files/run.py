@@ -16,15 +16,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..executor.tuning.leases import this_process
-from ..executor.tuning.store import is_blank
+from ..executor.tuning.store import is_blank, this_process
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import dump, load_problem, save
 from ..formulations.network import Network
 from ..formulations.problem import Problem
 from ..version import __version__
-from .run_document import RUN, RunDocument, RunState, read_run, subject_of, subject_of_problem
-from .run_names import RUN_FILE, STORE_FILE, SWEEP_STORE_FILE, run_files, strangers
+from .run_document import (
+    RUN,
+    RUN_FILE,
+    STORE_FILE,
+    SWEEP_STORE_FILE,
+    RunDocument,
+    RunState,
+    read_run,
+    run_files,
+    strangers,
+    subject_of,
+    subject_of_problem,
+)
 
 SAVE = "save_run"
 """The command of runs that a Python program saves."""

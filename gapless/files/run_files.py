@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from ..answers.tuning import candidates
-from ..api.executed import executions_of
 from ..api.execution import DEFAULT_METHOD, profiled_problem
 from ..api.layer_orders import with_layer_order
-from ..api.rounds import LOOP
 from ..api.slowdown.side_by_side import Together
-from ..api.tuned import Tuned
-from ..executor.pipeline.trace_export import trace_parts
-from ..executor.tuning.documents import TUNING
+from ..api.tuned import LOOP, Tuned, executions_of
+from ..executor.pipeline.trace_file import trace_parts
+from ..executor.tuning.result import TUNING
 from ..formulations.cluster_platform import ClusterPlatform
 from ..formulations.co_run import LEARNED, possible_models
 from ..formulations.files import (
@@ -26,7 +24,7 @@ from ..formulations.history import History
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.simulate import trace_usage
-from ..profiler.clusters.measured import cluster_costs
+from ..profiler.clusters.costs import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from ..view.text import markdown_text, table_csv

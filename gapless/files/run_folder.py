@@ -11,8 +11,7 @@ from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import format_of
 from .formats import file_format
-from .run_document import RunDocument, RunState, read_run
-from .run_names import RUN_FILE, run_file
+from .run_document import RUN_FILE, RunDocument, RunState, read_run, run_file
 from .runs import tuning_of
 
 MAX_ENTRIES = 60

@@ -155,7 +155,7 @@ def _node(name: object, *more: JsonSchema, rest: JsonSchema | bool, least: int) 
 
 
 def _expression() -> JsonSchema:
-    """Return the schema of what `formulations.expr_json` reads and writes."""
+    """Return the schema of what `formulations.expr` reads and writes."""
     whole, again = {"type": "integer"}, {"$ref": "#/$defs/Expression"}
     term = {"type": "array", "prefixItems": [whole, again], "items": False, "minItems": 2}
     return {

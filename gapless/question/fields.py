@@ -12,9 +12,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import meant
-from ..formulations.objective import Objective
-from ..formulations.validation import MAX_NAME_LENGTH
+from ..formulations.terms import Objective
+from ..formulations.validation import MAX_NAME_LENGTH, meant
 from .values import YES, Form, Place, text_form
 
 if TYPE_CHECKING:

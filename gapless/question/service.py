@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..executor.coordination.restarts import RESTARTS
-from ..formulations.coordination.dispatch import Late
+from ..executor.coordination.seat import RESTARTS
 from ..formulations.coordination.sessions import SessionChoice
+from ..formulations.coordination.simulation import Late
 from ..formulations.coordination.times import SMOOTHING
 from .fields import Said, attribute, attributes, said
 from .subjects import DEVICE

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..executor.graph.choices import Granularity, Simplification
-from ..executor.tuning.options import TuningMode
+from ..executor.tuning.racing import TuningMode
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import MAX_WORKERS, Precision
 from .fields import Said, attribute, attributes, said

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import meant, shown
-from ..formulations.validation import read_number
+from ..formulations.validation import meant, read_number, shown
 
 TIMES = {"us": 1, "ms": 1000, "s": 1_000_000}
 """Units of times, in microseconds."""

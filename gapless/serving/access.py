@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from .messages import Headers, Refusal
 
 LEAST_TOKEN = 16

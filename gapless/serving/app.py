@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ..executor.coordination.registration import Registered
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from . import protocol
 from .access import Access, Group
 from .codec import Codec

@@ -12,7 +12,7 @@ from enum import StrEnum
 from ..executor.coordination.coordinator import Coordinator
 from ..executor.coordination.registration import Registered
 from ..formulations.errors import GaplessError, InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from .messages import Refusal
 
 _WITH_VERSION = re.compile(r"(.+):([1-9][0-9]{0,8})", re.ASCII)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..executor.coordination.requests import Served
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from .protocol import Draft, InferRequest, Interface, draft, read_document
 from .tensors import BINARY_SIZE, DATATYPES
 from .wire import wire

@@ -14,7 +14,7 @@ from time import monotonic_ns, perf_counter
 from typing import Any
 
 from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from .access import Access, Group
 from .grpc_requests import answer_message, is_small, parameters_of, read_message
 from .messages import MOST_HEADERS_BYTES, Bodies, Refusal

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 
 Message = MutableMapping[str, Any]
 """What a web server and an application (ASGI) tell each other; also the scope of a request."""

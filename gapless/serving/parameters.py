@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import meant, shown
+from ..formulations.validation import meant, shown
 from .tensors import written
 
 PRIORITIES, DEFAULT_PRIORITY = 9, 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import meant, shown
+from ..formulations.validation import meant, shown
 from .parameters import Wishes, check_known, flag, read_wishes
 from .tensors import (
     DATATYPES,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..executor.coordination.registration import Registered
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import meant, shown
+from ..formulations.validation import meant, shown
 from .messages import Refusal
 from .parameters import Wishes
 

@@ -24,7 +24,7 @@ from ..formulations.errors import (
     RefusedRequestError,
 )
 from ..formulations.hardware import Platform
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 from ..version import __version__
 from .batching import Batcher, variants_of, worthwhile
 from .catalogue import Catalogue, Entry, State, split_version

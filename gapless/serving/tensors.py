@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
-from ..formulations.nearness import shown
+from ..formulations.validation import shown
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,13 +17,11 @@ from ..solvers.protocol import SolveOptions
 from ..solvers.registry import backend_names, get_backend, get_backends
 from ..solvers.result import Milestone
 from ..solvers.sources import StartMode, label_of, start_mode
-from .bases import Base
 from .findings import disagreements
 from .folder import COMPARE, CSV_FILE, SweepOptions, opened
 from .instances import Instances, InstanceSet, instances_of
 from .run import Work
-from .spec import MOST_TASKS
-from .spec_file import GivenProblem
+from .spec import MOST_TASKS, Base, GivenProblem
 from .table import SweepRow, row_of, save_csv
 from .tasks import Solving, SweepTask, keyed
 

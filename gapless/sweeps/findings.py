@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TypeVar
 
-from ..formulations.objective import PERIOD
+from ..formulations.terms import PERIOD
 from ..solvers.protocol import SolveStatus
 from .table import SweepRow
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..executor.progress import Ledger
 from ..executor.tuning.store import Store, is_blank
 from ..files.run import Entry, alone
-from ..files.run_names import SWEEP_STORE_FILE, run_files
+from ..files.run_document import SWEEP_STORE_FILE, run_files
 from ..formulations.errors import InvalidInputError
 from ..formulations.files import save
 from .answers import TaskAnswer

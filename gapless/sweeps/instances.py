@@ -16,14 +16,12 @@ from ..api.problems import load_problem
 from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.files import format_of
 from ..formulations.json_files import Schema, load
-from ..formulations.nearness import meant, shown
 from ..formulations.problem import Problem
-from ..formulations.validation import STRICT
+from ..formulations.validation import STRICT, meant, shown
 from ..profiler.platforms.catalog import shipped_names
 from ..question.values import names_in
 from ..solvers.families import Drawn, families
-from .bases import listed
-from .spec_file import GivenProblem, given_problems, load_sweep
+from .spec import GivenProblem, given_problems, listed, load_sweep
 
 MOST_INSTANCES = 10_000
 """Most problems of one comparison."""

@@ -16,8 +16,7 @@ from ..formulations.json_files import dump, parse
 from ..formulations.network import Network
 from .answers import ANSWER, TaskAnswer, answer
 from .folder import CSV_FILE, PARQUET_FILE, SWEEP, SweepOptions, opened, plan_file
-from .spec import Sweep
-from .spec_file import GivenProblem, SweepFile, given_problems, load_sweep
+from .spec import GivenProblem, Sweep, SweepFile, given_problems, load_sweep
 from .table import SweepRow, require_parquet, row_of, save_csv, save_parquet
 from .tasks import SweepTask, tasks_of
 from .workers import LocalWorkers, Outcome, Workers

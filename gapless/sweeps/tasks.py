@@ -15,16 +15,15 @@ from typing import Any
 from ..formulations.canonical import plain
 from ..formulations.errors import GaplessError, InvalidInputError
 from ..formulations.limits import Limits
-from ..formulations.nearness import meant, shown
-from ..formulations.objective import Objective
 from ..formulations.problem import Problem
 from ..formulations.registry import formulation_named, formulation_names
+from ..formulations.terms import Objective
+from ..formulations.validation import meant, shown
 from ..question.question import Question
 from ..solvers.registry import get_backend
 from ..solvers.sources import StartMode
 from ..version import __version__
-from .bases import Base, bases_of, unknown_prices
-from .spec import MOST_TASKS, LimitSet, Sweep
+from .spec import MOST_TASKS, Base, LimitSet, Sweep, bases_of, unknown_prices
 
 _FILES = ("problem", "platform", "contention")
 """Options whose values may be files."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...formulations.cluster_platform import CLUSTER, ClusterPlatform
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import load, parse
-from ...formulations.nearness import meant, shown
+from ...formulations.validation import meant, shown
 
 
 @cache

@@ -19,11 +19,10 @@ from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.json_files import parse_tree, read_bytes
-from ...formulations.nearness import meant, shown
 from ...formulations.network import Layer, Network, Tensor
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
-from ...formulations.validation import Defects
+from ...formulations.terms import Objective
+from ...formulations.validation import Defects, meant, shown
 
 MEGABYTE = 2**20
 """PipeEdge counts so many bytes a MB, and so many bits a Mb."""

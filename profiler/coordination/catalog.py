@@ -7,15 +7,14 @@ from functools import cache
 from importlib.resources import files
 
 from ...formulations.coordination.behaviour import Behaviour
-from ...formulations.coordination.files import BEHAVIOUR, SCENARIO
-from ...formulations.coordination.scenario import Scenario
+from ...formulations.coordination.scenario import BEHAVIOUR, SCENARIO, Scenario
 from ...formulations.coordination.setting import Setting
 from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import NETWORK, PLATFORM, Document, Schema, parse
 from ...formulations.hardware import Platform
-from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
+from ...formulations.validation import meant, shown
 from ..analytic.costs import network_costs
 from ..analytic.model import ANALYTIC, AnalyticModel
 from ..platforms.catalog import shipped_platform

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ...executor.graph.op_types import ELEMENTWISE, MOVING, REDUCING
+from ...executor.graph.operators import ELEMENTWISE, MOVING, REDUCING
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.validation import Defects, FileContent
@@ -22,8 +22,7 @@ from ..analytic.costs import works_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ...executor.graph.flops import OperatorCost
-    from ...executor.graph.operators import Operator, OperatorGraph
+    from ...executor.graph.operators import Operator, OperatorCost, OperatorGraph
     from ...executor.model import Model
 
 _NORMS = "LayerNormalization RMSNormalization GroupNormalization InstanceNormalization"
@@ -171,7 +170,7 @@ def graph_features(
     network: Network, graph: OperatorGraph, layers: Sequence[Sequence[int]]
 ) -> NetworkFeatures:
     """Return the features of a graph whose operators are grouped into layers; errors as for `features_of`."""
-    from ...executor.graph.flops import operator_cost
+    from ...executor.graph.operators import operator_cost
 
     costs = [operator_cost(graph, operator) for operator in graph.operators]
     unknown = [

@@ -17,8 +17,8 @@ from ...formulations.costs import CostTable
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import COSTS, NETWORK, PLATFORM, Document, Schema, parse
 from ...formulations.hardware import Platform
-from ...formulations.nearness import meant
 from ...formulations.problem import Problem
+from ...formulations.validation import meant
 
 
 def read_shipped(path: str, schema: Schema[Document]) -> Document:

@@ -19,12 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...executor.machine.cores import Topology, pinning, read_topology
-from ...executor.machine.fingerprint import fingerprint
-from ...executor.machine.memory import usable_bytes
 from ...executor.machine.quota import quota_availability
+from ...executor.machine.state import fingerprint, usable_bytes
 from ...formulations.errors import InvalidInputError, PlacementError
 from ...formulations.hardware import MAX_UNITS, EngineSettings, Platform, ProcessingUnit, UnitKind
-from ...formulations.nearness import meant
+from ...formulations.validation import meant
 
 MAX_CORE_UNITS = 16
 """Most units of single cores: with more, plans are many and differ little."""

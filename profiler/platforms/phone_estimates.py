@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ...formulations.costs import Interference
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import INTERFERENCE
-from ...formulations.nearness import meant
 from ...formulations.network import Network
+from ...formulations.validation import meant
 from ..analytic.costs import layer_times, works_of
 from ..analytic.model import UnitModel
 from ..slowdown.contention.features import Features

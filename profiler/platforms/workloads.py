@@ -16,10 +16,10 @@ from ...formulations.costs import CostTable, Interference
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import INTERFERENCE, NETWORK
 from ...formulations.hardware import UnitKind
-from ...formulations.nearness import meant, shown
 from ...formulations.network import Network
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
+from ...formulations.terms import Objective
+from ...formulations.validation import meant, shown
 from ...formulations.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from ..analytic.costs import BatchTime, batched, network_costs, time_of
 from ..analytic.model import ANALYTIC, AnalyticModel

@@ -14,7 +14,7 @@ from statistics import median
 
 from ...executor.progress import Report, Step, silent
 from ...executor.tuning.candidates import apart_first
-from ...executor.tuning.statistics import PredictionQuality, quality
+from ...executor.tuning.result import PredictionQuality, quality
 from ...formulations.co_run import INTERPOLATED, LEARNED, co_run_model_names, get_co_run_model
 from ...formulations.errors import InvalidInputError
 from ...formulations.plan import Chunk

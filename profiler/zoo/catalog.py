@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...executor.engines.cache import default_cache
 from ...formulations.errors import InvalidModelError
-from ...formulations.nearness import meant
+from ...formulations.validation import meant
 from .entries import ENTRIES, ZooEntry
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ def operators_of(name: str) -> OperatorGraph:
 def grouped(name: str) -> tuple[OperatorGraph, Grouping]:
     """Return the operators of a built-in network, and how they are grouped into the layers of its table."""
     from ...executor.graph.choices import Granularity
-    from ...executor.graph.flops import operator_cost
     from ...executor.graph.grouping import group
+    from ...executor.graph.operators import operator_cost
 
     graph = operators_of(name)
     costs = [operator_cost(graph, operator) for operator in graph.operators]

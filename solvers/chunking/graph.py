@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .lattice import Lattice
-from .ordering import Flags, Ints, runs
+from .ranking import Flags, Ints, runs
 from .tables import Arcs, Tables, TooLargeError, Window
 
 Number = TypeVar("Number", np.int64, np.float64)

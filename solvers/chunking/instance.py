@@ -16,13 +16,10 @@ from ...formulations.limits import limits_missed
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
 from ...formulations.terms import Quantity, Term
-from .boxes import Narrowing
-from .facts import Facts
+from .facts import Facts, Narrowing
 from .lattice import Lattice, Lattices, group_units, resources_of
-from .ordering import Ints
-from .prefixes import Layout
-from .propagation import forbid_ends
-from .ranking import Ranking
+from .propagation import Layout, forbid_ends
+from .ranking import Ints, Ranking
 from .tables import Restrictions, Tables
 
 _LATTICE_POINTS = (4096, 512, 96, 1)

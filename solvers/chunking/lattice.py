@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .ordering import Flags, Ints
+from .ranking import Flags, Ints
 
 
 def resources_of(exclusive: Sequence[frozenset[int]]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Keys: the numbers that order plans, as exact values of plans and as lower bounds of prefixes."""
+"""Keys: the numbers that order plans, exact and as lower bounds, and the best plans so far."""
 
 from __future__ import annotations
 
@@ -8,11 +8,70 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...formulations.chunking.quantities import TERMS
 from ...formulations.limits import Limits, limit_rows
 from ...formulations.terms import Term
-from .ordering import Flags, Ints
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_SORT_BELOW = 64
+"""Up to this number of columns, sorting all of them is cheaper than selecting first."""
+
+
+def runs(begin: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return the members of several runs of integers, one after the other.
+
+    Run r is begin[r], begin[r] + 1, ... with counts[r] members.
+
+    The first array has the run of each member, the second the member.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) + (begin - np.cumsum(counts) + counts)[owner]
+
+
+def less(rows: Ints, limit: Ints) -> Flags:
+    """Return which columns of `rows` are lexicographically less than the column `limit`."""
+    verdict: Flags = rows[0] < limit[0]
+    tied: Flags = rows[0] == limit[0]
+    for row, value in zip(rows[1:], limit[1:], strict=True):
+        if not tied.any():
+            break
+        verdict |= tied & (row < value)
+        tied &= row == value
+    return verdict
+
+
+def ascending(rows: Ints) -> NDArray[np.intp]:
+    """Return the order of the columns, smallest first."""
+    return np.lexsort(rows[::-1])
+
+
+def smallest(rows: Ints, count: int) -> NDArray[np.intp]:
+    """Return the indices of the `count` smallest columns, smallest first.
+
+    Selection narrows the columns row by row, so that only about `count` of them are sorted.
+    """
+    size = rows.shape[1]
+    if size <= max(count, _SORT_BELOW):
+        return ascending(rows)[:count]
+    sure: list[NDArray[np.intp]] = []
+    open_ = np.arange(size)
+    wanted = count
+    for row in rows:
+        if len(open_) <= wanted + _SORT_BELOW:
+            break
+        values = row[open_]
+        pivot = np.partition(values, wanted - 1)[wanted - 1]
+        below = open_[values < pivot]
+        sure.append(below)
+        wanted -= len(below)
+        open_ = open_[values == pivot]
+    sure.append(open_)
+    chosen = np.concatenate(sure)
+    return chosen[ascending(rows[:, chosen])[:count]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,3 +177,46 @@ def passing(
     if device_memory is not None:
         tests.append(bounds.peak_bytes <= device_memory)
     return np.logical_and.reduce(tests) if tests else None
+
+
+class Pool:
+    """At most `size` plans in canonical order, each once."""
+
+    def __init__(self, size: int, rows: int) -> None:
+        self.size = size  # how many are wanted
+        # key and path of each, by [row][plan], best first
+        self.ranks: Ints = np.empty((rows, 0), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.ranks[0])
+
+    @property
+    def full(self) -> bool:
+        """Whether as many plans as wanted are there."""
+        return len(self) >= self.size
+
+    @property
+    def worst(self) -> Ints | None:
+        """The rank that a plan must undercut to enter a full pool; None while it is not full."""
+        return self.ranks[:, -1] if self.full else None
+
+    def add(self, ranks: Ints) -> None:
+        """Take in the plans that belong to the best."""
+        if self.full and ranks.shape[1]:
+            ranks = ranks[:, less(ranks, self.ranks[:, -1])]
+        if not ranks.shape[1]:
+            return
+        # Found again: the same plan may come from overlapping boxes.
+        merged = np.concatenate((self.ranks, ranks[:, smallest(ranks, 2 * self.size)]), axis=1)
+        merged = merged[:, np.lexsort(merged[::-1])]
+        fresh = np.ones(merged.shape[1], dtype=np.bool_)
+        fresh[1:] = (merged[:, 1:] != merged[:, :-1]).any(axis=0)
+        self.ranks = np.ascontiguousarray(merged[:, fresh][:, : self.size])
+
+    def promising(self, ranks: Ints) -> Flags | None:
+        """Return which prefixes can still become one of the best plans; None when all can."""
+        return less(ranks, self.ranks[:, -1]) if self.full else None
+
+    def before(self, key: tuple[int, ...]) -> int:
+        """Return how many plans have a key (cut to its length) below the given one."""
+        return int(less(self.ranks[: len(key)], np.array(key)).sum()) if key else 0

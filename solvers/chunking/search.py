@@ -24,10 +24,8 @@ import numpy as np
 from ...formulations.terms import Term
 from ..protocol import StopReason
 from .graph import StateGraph
-from .ordering import Flags, Ints, ascending, less, smallest
-from .pool import Pool
-from .prefixes import DEPTH, DRAIN, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
-from .ranking import CompletionBounds, Ranking
+from .propagation import DEPTH, DRAIN, LEAST, MEMORY, MOST, NO_LEAST, STATE, TOTAL, Growth, Layout, complete
+from .ranking import CompletionBounds, Flags, Ints, Pool, Ranking, ascending, less, smallest
 from .tables import TooLargeError
 
 Prune = Callable[[Ints, CompletionBounds], Flags | None]

@@ -48,8 +48,8 @@ from ..families import Solve, Start, best_start
 from ..protocol import Claim, Deadline, SolveOptions, StopReason, Support
 from .facts import Facts, is_known
 from .instance import Instance, build_instance
-from .pool import Pool
 from .propagation import RulePruner
+from .ranking import Pool
 from .search import Setting, StopSearch
 from .verdicts import Verdicts, claim_of, nothing
 from .widening import Widening

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...formulations.chain import Chain
 from ..weights import weights_between
-from .ordering import Flags, Ints, runs
+from .ranking import Flags, Ints, runs
 
 _GROUP = 1_500_000
 """Most candidate chunks that are examined at once."""

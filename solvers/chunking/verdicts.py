@@ -11,7 +11,7 @@ from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.rules import Rule
 from ..protocol import Claim, RuleHandling, SolveOptions, SolveStatus, Statistics, StopReason
-from .pool import Pool
+from .ranking import Pool
 
 
 class Verdicts:

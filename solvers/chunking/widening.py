@@ -26,10 +26,10 @@ import numpy as np
 
 from ...formulations.terms import Term
 from ..protocol import StopReason
-from .boxes import Box, Narrowing
+from .facts import Box, Narrowing
 from .graph import START, StateGraph, build_graph
 from .lattice import Lattice, Lattices
-from .ordering import Ints
+from .ranking import Ints
 from .search import GraphSearch, Setting, StopSearch
 from .tables import Arcs, Tables, TooLargeError, Window
 

@@ -13,7 +13,7 @@ from ...formulations.model import Encoded, Structure
 from ...formulations.problem import Feature, Problem
 from ...formulations.terms import Term
 from ..exact.base import ExactBackend
-from ..exact.port import Port, PortAnswer, Query, Verdict
+from ..exact.search import Port, PortAnswer, Query, Verdict
 from ..exact.z3 import LARGEST_NUMBER, Z3Terms, z3_availability
 from ..families import Start
 from ..protocol import Capabilities, Guarantee, SolveOptions, Support

@@ -23,9 +23,8 @@ from ...formulations.terms import Term as T
 from ..pipelines.arrays import NEVER, Ints
 from ..protocol import Deadline
 from .arrays import GroupArrays, build_arrays
-from .branching import SUMS, copies
+from .branching import SUMS, Known, copies
 from .kinds import Bools, Kinds, kinds_of
-from .known import Known
 from .program import Cost, Line, Program, lexicographic
 
 

@@ -23,12 +23,12 @@ from ...formulations.cooperation.tables import Groups, groups_of
 from ...formulations.costs import CostTable
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.limits import Limits
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
+from ...formulations.terms import Objective
 from ...formulations.terms import Term as T
 from ..pipelines.arrays import NEVER, Ints
-from ..proposing import Proposing, proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
+from ..rounds import Proposing, proposing
 from .arrays import build_arrays
 from .kinds import Kinds
 from .optimum import Optimum, caps_of

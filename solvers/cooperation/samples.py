@@ -8,10 +8,10 @@ from typing import Any
 
 from ...formulations.cluster import Pipelines
 from ...formulations.groups import Cooperation
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ...formulations.spatial import SpatialNetwork, SpatialNode, Window
+from ...formulations.terms import Objective
 from ..samples import Samples, link, over_devices, with_a, with_little_memory, without_a
 
 _CONV = Window(extent=3, before=1)

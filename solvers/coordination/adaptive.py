@@ -23,8 +23,8 @@ from itertools import accumulate
 from ...formulations.coordination.expected import expected_costs
 from ...formulations.coordination.policy import Decision, Place, Policy, UnitState, Waiting
 from ...formulations.coordination.times import Times
-from ...formulations.job_requests import Cuts, JobRequest, Jobs
 from ...formulations.problem import Problem
+from ...formulations.schedules import Cuts, JobRequest, Jobs
 from ..jobs.bounds import shares_of
 from ..protocol import Deadline
 from .dynamic import LeastSlack

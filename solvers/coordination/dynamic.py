@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from ...formulations.coordination.latency import Way, shortest_latency_us, soonest
 from ...formulations.coordination.policy import Conduct, Decision, Place, Policy, UnitState, Waiting
 from ...formulations.coordination.sections import Fallback
-from ...formulations.coordination.times import Option, Times
+from ...formulations.coordination.times import Option, Times, Way, shortest_latency_us, soonest
 
 
 class _Ranked(Policy):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from ...formulations.coordination.policy import Conduct, Policy
 from ...formulations.coordination.sections import Fallback
 from ...formulations.errors import InvalidInputError
-from ...formulations.nearness import meant
 from ...formulations.plugins import (
     entry_point_names,
     is_reference,
@@ -17,6 +16,7 @@ from ...formulations.plugins import (
     load_reference,
     reference_hint,
 )
+from ...formulations.validation import meant
 from .dynamic import EarliestDeadline, EarliestFinish, LeastSlack, LongestFirst, RoundRobin, ShortestFirst
 from .fixed import TensorFlowLite
 

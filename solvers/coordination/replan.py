@@ -16,11 +16,11 @@ from ...formulations.coordination.policy import Decision, Policy, UnitState, Wai
 from ...formulations.coordination.times import Times
 from ...formulations.costs import CostTable, NetworkCosts
 from ...formulations.hardware import Platform, ProcessingUnit
-from ...formulations.job_requests import JobRequest, Jobs
 from ...formulations.network import Network
-from ...formulations.objective import Objective
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.schedules import JobRequest, Jobs
+from ...formulations.terms import Objective
 from ..protocol import SolveOptions
 from ..session import solve
 from .dynamic import LeastSlack

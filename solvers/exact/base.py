@@ -22,8 +22,7 @@ from ..protocol import (
 )
 from ..sources import Source
 from .lowering import Lowering
-from .port import LargeNumbersError, Port, Query
-from .search import Search, Space, add_model, too_large
+from .search import LargeNumbersError, Port, Query, Search, Space, add_model, too_large
 
 _RELAXED_SHARE, _RELAXED_S = 0.2, 10.0
 """Share of the time limit that smaller models may take for a bound; seconds where there is no limit."""

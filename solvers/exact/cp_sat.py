@@ -14,7 +14,7 @@ from ...formulations.model import Structure, Task, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
 from .base import ExactBackend
 from .flat import Flattener, Row, Sense
-from .port import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
+from .search import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -28,7 +28,7 @@ from ...formulations.expr import (
     VariableKey,
 )
 from ...formulations.model import Values
-from .arithmetic import row_parts
+from .lowering import row_parts
 
 Literal = int
 """A 0/1 column by index, or its negation as ~index."""

@@ -22,7 +22,7 @@ from ...formulations.processes import end_with_parent
 from ..protocol import EXACT, LEAST_S, Capabilities, Deadline, SolveOptions
 from .base import ExactBackend
 from .flat import Affine, Flattener, Row, Sense, merged, unconditional
-from .port import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
+from .search import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
 
 _BITS = 20
 """Rows, the objective and derived columns are divided by powers of two down to numbers of so many bits.

@@ -25,9 +25,9 @@ from ...formulations.expr import (
 )
 from ...formulations.model import Structure, Values
 from ..protocol import EXACT, Capabilities, SolveOptions
-from .arithmetic import Arithmetic, row_parts
 from .base import ExactBackend
-from .port import Port, PortAnswer, Query, Verdict
+from .lowering import Arithmetic, row_parts
+from .search import Port, PortAnswer, Query, Verdict
 
 LARGEST_NUMBER = 2**24
 """Largest number that a few layers of the chunk order are taken together for."""

@@ -34,7 +34,7 @@ def _search() -> Search:
 
 
 def _classes() -> Iterable[type[Backend]]:
-    from . import annealing, baselines
+    from . import baselines
     from . import hetero2pipe as paper
 
     return (
@@ -44,7 +44,7 @@ def _classes() -> Iterable[type[Backend]]:
         paper.NoTailBackend,
         paper.NoStealingBackend,
         paper.HungarianBackend,
-        annealing.AnnealingBackend,
+        baselines.AnnealingBackend,
         baselines.SerialBackend,
         paper.PipeItBackend,
         baselines.BandBackend,

@@ -17,15 +17,11 @@ from ...formulations.flow_shop.tables import FlowShop, shop_of
 from ...formulations.problem import Problem
 from ...formulations.terms import Term
 from ...formulations.workload import Execution, LoadPolicy
-from ..contention import PRICE_SCALE
+from ..contention import PRICE_SCALE, Floats
 from ..protocol import NEVER, Deadline
-from ..simplex import Floats
 from .arrays import Ints
-from .columns import contended_columns_us
-from .contention_bound import ContentionBound, contention_bound
-from .kinds import Kind, kinds_of
-from .ordering import displacement_of, violation_of
-from .slicing import least_bottleneck
+from .columns import contended_columns_us, displacement_of, least_bottleneck, violation_of
+from .contention_bound import ContentionBound, Kind, contention_bound, kinds_of
 from .ways import UNREACHABLE, Ways
 
 _ROUNDS, _FIRST_STEP, _DECAY = 24, 2.0, 0.88

@@ -1,4 +1,26 @@
-"""The exact least makespan in Hetero2Pipe's columns for a given order, without slowdown.
+"""Exact programs of Hetero2Pipe's parts: slices of one request (P1), orders (P3), and columns.
+
+With T_k(a, b) the time of the pieces [a, b) on unit k, 0 if there are none, the recursion is
+
+    S_0(b) = T_0(0, b),    S_k(b) = min over a <= b of max(S_{k-1}(a), T_k(a, b)),
+
+and S_{K-1}(m) the least bottleneck. Chunks may be empty: a request skips units that do not help. The
+bottleneck settles one chunk only, so among its many optima the one with the least total time is taken.
+
+*Lemma 1.* Where T_k(a, b) never grows with a and never falls with b, S_{k-1} never falls either, and the
+crossing a*(b) = least a with S_{k-1}(a) >= T_k(a, b) never moves back as b grows: one pointer finds
+them all, O(mK). Copies break that (a boundary with a large tensor), and so would a ban on empty chunks;
+the printed Algorithm 1 has neither condition. Everywhere else O(m^2 K), in numpy.
+
+Requests of high contention (H) share a column of the pipeline when their positions differ by d < K. The
+order has the least violation, the sum of K - d over such pairs, and among those the least displacement,
+the sum of the distances from the positions of arrival.
+
+Neither sum tells two H apart, or two L, and crossing two equals never brings both closer to home: the
+order among the H and among the L stays. With N_p and O_p the number of H among the first p positions,
+now and on arrival, displacement is then 2 x sum of |N_p - O_p| (the earth mover's distance on a line,
+once for H and once for L). So a state is (H placed, which of the last K - 1 positions are H), and
+dynamic programming is exact in O(M |H| 2^(K-1)).
 
 *Column budgets.* Give each column j a budget C_j. Where no chunk gets shorter by one more layer, the
 boundaries that a request can have reached after k units within its budgets are all of 0, ..., B_k with
@@ -14,6 +36,7 @@ each column bound what is still to come, and the best makespan known cuts off th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,15 +45,223 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formulations.errors import InvalidInputError
 from ...formulations.flow_shop.tables import FlowShop
 from ...formulations.losses import MOST_LOSS_PERMILLE
-from ..company import rounded_off
-from ..contention import PRICE_SCALE
+from ..contention import PRICE_SCALE, Floats, rounded_off
 from ..protocol import NEVER, Deadline
-from ..simplex import Floats
-from .arrays import FORBIDDEN, Ints
+from .arrays import FORBIDDEN, ChainArrays, Ints
 from .draft import Places
 from .ways import UNREACHABLE, Ways
+
+POINTER_FROM = 110
+"""Pieces from which the pointers beat numpy's tables, although Python walks them (benchmarks/ordering.py)."""
+
+
+def least_bottleneck(arrays: ChainArrays) -> tuple[int, Ints] | None:
+    """Return the least possible time of the longest chunk, with its cuts; ties go to the least work.
+
+    The time is in microseconds; the K + 1 cuts are places among the boundaries. None: no plan runs every
+    layer.
+    """
+    pointers = arrays.size >= POINTER_FROM and is_monotone(arrays)
+    value = bottleneck_by_pointer(arrays) if pointers else bottleneck_by_table(arrays)
+    if value >= FORBIDDEN:
+        return None
+    found = work_by_window(arrays, value) if pointers else work_by_table(arrays, value)
+    assert found is not None, "the least bottleneck is reached by some cuts"
+    return value, found[1]
+
+
+def is_monotone(arrays: ChainArrays) -> bool:
+    """Return whether Lemma 1 holds: a longer chunk never takes less time.
+
+    Layers that a unit cannot run do no harm: a chunk that holds one holds it however it grows.
+    """
+    falling = np.diff(arrays.head, axis=1) <= 0
+    rising = np.diff(arrays.tail, axis=1) >= 0
+    return bool(falling.all() and rising.all())
+
+
+def bottleneck_by_table(arrays: ChainArrays) -> int:
+    """Return the least bottleneck by comparing all pairs (a, b); `FORBIDDEN` if there is no plan."""
+    best = arrays.times[0][0]
+    for times in arrays.times[1:]:
+        best = np.maximum(best[:, None], times).min(axis=0)
+    return int(best[-1])
+
+
+def bottleneck_by_pointer(arrays: ChainArrays) -> int:
+    """Return the least bottleneck where Lemma 1 holds; `FORBIDDEN` if there is no plan."""
+    places = range(arrays.size + 1)
+    head, tail, last = arrays.head.tolist(), arrays.tail.tolist(), arrays.last.tolist()
+    best = [_time(head[0], tail[0], last[0], 0, b) for b in places]
+    for unit in range(1, arrays.unit_count):
+        row = head[unit], tail[unit], last[unit]
+        following, a = [], 0
+        for b in places:
+            while a < b and best[a] < _time(*row, a, b):
+                a += 1
+            # Left of the crossing the chunk is the longer side, from there on what comes before it.
+            before = _time(*row, a - 1, b) if a else FORBIDDEN
+            following.append(min(max(best[a], _time(*row, a, b)), before))
+        best = following
+    return best[-1]
+
+
+def _time(head: Sequence[int], tail: Sequence[int], last: Sequence[int], a: int, b: int) -> int:
+    if a == b:
+        return 0
+    return tail[b] + head[a] if b <= last[a] else FORBIDDEN
+
+
+def work_by_table(arrays: ChainArrays, most_us: int = FORBIDDEN - 1) -> tuple[int, Ints] | None:
+    """Return the least work by comparing all pairs (a, b), no chunk longer than `most_us`."""
+    first = arrays.times[0][0]
+    best, choices = np.where(first <= most_us, first, FORBIDDEN), []
+    for times in arrays.times[1:]:
+        total = np.where(times <= most_us, best[:, None] + times, FORBIDDEN)
+        choices.append(total.argmin(axis=0))
+        best = np.minimum(total.min(axis=0), FORBIDDEN)
+    return _found(arrays.size, int(best[-1]), choices)
+
+
+def work_by_window(arrays: ChainArrays, most_us: int = FORBIDDEN - 1) -> tuple[int, Ints] | None:
+    """Return the same in O(mK), by the minimum over a sliding window.
+
+    The chunks that may end at b start in a window whose left end never moves back: always so without a
+    cap, and with `most_us` where Lemma 1 holds.
+    """
+    head, tail, last = arrays.head.tolist(), arrays.tail.tolist(), arrays.last.tolist()
+    best = [0] + [FORBIDDEN] * arrays.size
+    choices = []
+    for row in zip(head, tail, last, strict=True):
+        best, choice = _one_unit(best, *row, most_us)
+        choices.append(np.array(choice))
+    return _found(arrays.size, best[-1], choices[1:])
+
+
+def _one_unit(
+    before: Sequence[int], head: Sequence[int], tail: Sequence[int], last: Sequence[int], most_us: int
+) -> tuple[list[int], list[int]]:
+    """Return the least work up to each boundary with one more unit, and where its chunk starts."""
+    best, choice = [], []
+    window: deque[int] = deque()
+    for b, skipped in enumerate(before):
+        while window and _time(head, tail, last, window[0], b) > most_us:
+            window.popleft()
+        with_chunk = before[window[0]] + head[window[0]] + tail[b] if window else FORBIDDEN
+        best.append(min(with_chunk, skipped, FORBIDDEN))
+        choice.append(window[0] if window and with_chunk <= skipped else b)
+        while window and before[window[-1]] + head[window[-1]] > skipped + head[b]:
+            window.pop()
+        window.append(b)
+    return best, choice
+
+
+def _found(size: int, work_us: int, choices: Sequence[Ints]) -> tuple[int, Ints] | None:
+    """Return the work and the cuts that lead to it, from where the chunk of each later unit starts."""
+    if work_us >= FORBIDDEN:
+        return None
+    places = [size]
+    for choice in reversed(choices):
+        places.append(int(choice[places[-1]]))
+    return work_us, np.array([0, *reversed(places)], dtype=np.int64)
+
+
+MOST_REACH = 18
+"""Largest window that is looked at exactly: its states grow as 2^(K - 1)."""
+
+_NEVER = 2**62
+"""Cost of a state that cannot be."""
+
+
+def order_by_contention(high: Sequence[bool], reach: int) -> tuple[int, ...]:
+    """Return the order with the least (violation, displacement).
+
+    `high`: whether each request is of high contention, in order of arrival; M values. `reach`: units K: two
+    requests disturb each other at distances below K.
+    The result has the request at each position.
+    """
+    if reach <= 1 or sum(high) in (0, len(high)):
+        return tuple(range(len(high)))
+    window = min(reach, len(high))
+    if window > MOST_REACH:
+        raise InvalidInputError(
+            f"{len(high)} requests on {reach} units: the exact order is found for up to {MOST_REACH} of "
+            "either; minimise contention,displacement with an exact backend such as 'cpsat' instead"
+        )
+    return merge(high, _pattern(high, window, reach))
+
+
+def merge(high: Sequence[bool], pattern: Sequence[bool]) -> tuple[int, ...]:
+    """Return the order that puts the H where `pattern` has them, both kinds in order of arrival."""
+    places = sorted(range(len(pattern)), key=lambda place: not pattern[place])
+    requests = sorted(range(len(high)), key=lambda request: not high[request])
+    order = dict(zip(places, requests, strict=True))
+    return tuple(order[place] for place in range(len(high)))
+
+
+def violation_of(pattern: Sequence[bool], reach: int) -> int:
+    """Return the sum over pairs of H at distance d < K of K - d."""
+    places = [place for place, high in enumerate(pattern) if high]
+    return sum(max(0, reach - (v - u)) for i, u in enumerate(places) for v in places[i + 1 : i + reach])
+
+
+def displacement_of(order: Sequence[int]) -> int:
+    """Return the sum over requests of the distance from the position of arrival."""
+    return sum(abs(place - request) for place, request in enumerate(order))
+
+
+def _pattern(high: Sequence[bool], window: int, reach: int) -> list[bool]:
+    """Return where the H go. Bit d - 1 of a mask says that the position d before is H."""
+    count, half = sum(high), 2 ** (window - 2)
+    price = _prices(window, reach) * (len(high) ** 2 + 1)
+    cost = np.full((count + 1, 2 * half), _NEVER, dtype=np.int64)
+    cost[0, 0] = 0
+    places, arrived = np.arange(count + 1)[:, None], 0
+    dropped = []
+    for is_high in high:
+        arrived += is_high
+        cost, bits = _place(cost, price)
+        dropped.append(np.packbits(bits))
+        cost += 2 * np.abs(places - arrived)
+    return _walk_back(cost, dropped, half)
+
+
+def _prices(window: int, reach: int) -> Ints:
+    """Return what it costs to place an H after each mask."""
+    masks = np.arange(2 ** (window - 1))
+    return sum(((masks >> (d - 1)) & 1) * (reach - d) for d in range(1, window)) + 0 * masks
+
+
+def _place(cost: Ints, price: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return the costs after one more position, and the oldest bit that each best predecessor drops."""
+    placed, masks = cost.shape
+    low = cost.reshape(placed, 2, masks // 2)
+    high = (cost + price).reshape(placed, 2, masks // 2)
+    after = np.full((placed, masks // 2, 2), _NEVER, dtype=np.int64)
+    after[:, :, 0] = low.min(axis=1)
+    after[1:, :, 1] = high[:-1].min(axis=1)
+    bits = np.zeros(after.shape, dtype=np.bool_)
+    bits[:, :, 0] = low[:, 1] < low[:, 0]
+    bits[1:, :, 1] = (high[:, 1] < high[:, 0])[:-1]
+    return np.minimum(after, _NEVER).reshape(placed, masks), bits
+
+
+def _walk_back(cost: Ints, dropped: Sequence[NDArray[np.uint8]], half: int) -> list[bool]:
+    """Return the pattern that ends in the best last state."""
+    placed, masks = cost.shape
+    count, mask = placed - 1, int(cost[-1].argmin())
+    pattern = []
+    for bits in reversed(dropped):
+        index = count * masks + mask
+        oldest = int(bits[index // 8] >> (7 - index % 8)) & 1
+        pattern.append(bool(mask & 1))
+        count -= mask & 1
+        mask = (mask >> 1) | oldest * half
+    return pattern[::-1]
+
 
 _ROUNDS, _FIRST_STEP, _DECAY = 120, 0.8, 0.97
 """Updates of the prices of cells; exponent of the first one, and by how much it shrinks."""

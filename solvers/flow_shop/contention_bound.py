@@ -6,21 +6,161 @@ waits at its start and its end, when not everything can run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.flow_shop.tables import FlowShop
-from ..company import Company
-from ..contention import PRICE_SCALE, Program
+from ...formulations.expr import And, BoolExpr, BoolVar, Interval, Variable
+from ...formulations.flow_shop.tables import FlowShop, shop_of
+from ...formulations.flow_shop.values import chunk_bytes
+from ...formulations.problem import Problem
+from ...formulations.terms import Quantity
+from ...formulations.workload import LoadPolicy
+from ..contention import PRICE_SCALE, Company, Floats, Program, Runnable
 from ..protocol import NEVER, Deadline
-from ..simplex import Floats
-from .arrays import FORBIDDEN, Ints
-from .company import arrivals_us, company_of
-from .kinds import Kind
+from .arrays import FORBIDDEN, Ints, without
+from .ways import Ways
+
+_MOST_TRUTHS = 64
+"""Rules that speak about more units and layers than this are not looked into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Requests that are alike."""
+
+    ways: Ways  # how each may be cut
+    chain: int  # index of the network
+    requests: tuple[int, ...]  # their indices
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.requests)
+
+
+def kinds_of(problem: Problem, networks: Sequence[Ways]) -> tuple[Kind, ...]:
+    """Return the requests of a problem by kind.
+
+    `networks`: the ways to cut each network, by index of the chain.
+    """
+    shop = shop_of(problem)
+    kept = _kept(problem, networks)
+    groups: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    for request, chain in enumerate(shop.chain_of):
+        groups[chain, kept[request].tobytes() if request in kept else b""].append(request)
+    kinds = []
+    for (chain, _), requests in groups.items():
+        ways = networks[chain]
+        if requests[0] in kept:
+            ways = Ways(replace(ways.arrays, last=kept[requests[0]]))
+        kinds.append(Kind(ways=ways, chain=chain, requests=tuple(requests)))
+    return tuple(kinds)
+
+
+def _kept(problem: Problem, networks: Sequence[Ways]) -> dict[int, Ints]:
+    """Return how far chunks reach (`ChainArrays.last`), by request that rules keep from somewhere."""
+    shop, found = shop_of(problem), dict[int, Ints]()
+    for rule in problem.expression_rules:
+        for part in _parts(rule.expr):
+            for variable, value in _settled(part):
+                request = variable.args[0]
+                ways = networks[shop.chain_of[request]]
+                last = found.get(request, ways.arrays.last)
+                for unit, start, stop in _closed(shop, ways, variable, value=value):
+                    last = without(last, slice(unit, unit + 1), start, stop)
+                found[request] = last
+    return found
+
+
+def _parts(expr: BoolExpr) -> Iterator[BoolExpr]:
+    """Yield conditions that all have to hold."""
+    if isinstance(expr, And):
+        for part in expr.args:
+            yield from _parts(part)
+    else:
+        yield expr
+
+
+def _settled(expr: BoolExpr) -> Iterator[tuple[Variable, bool]]:
+    """Yield what a condition says about single units and layers, whatever else a plan does."""
+    truths: dict[tuple[str, tuple[int, ...]], Variable] = {}
+
+    def usual(variable: Variable) -> Interval:
+        if isinstance(variable, BoolVar):
+            if variable.name in (Quantity.USES, Quantity.ON):
+                truths[variable.key] = variable
+            return 0, 1
+        return variable.low, variable.high
+
+    expr.bounds(usual)
+    if len(truths) > _MOST_TRUTHS:
+        return
+    for key, truth in list(truths.items()):
+        for value in (False, True):
+            one = (int(not value),) * 2
+            if not expr.bounds(lambda v, key=key, one=one: one if v.key == key else usual(v))[1]:  # type: ignore[misc]
+                yield truth, value
+
+
+def _closed(shop: FlowShop, ways: Ways, variable: Variable, *, value: bool) -> Iterator[tuple[int, int, int]]:
+    """Yield (unit, first, last + 1) of pieces that may not run there."""
+    if variable.name == Quantity.USES:
+        if not value:
+            yield variable.args[1], 0, ways.size
+        return
+    _, layer, unit = variable.args
+    piece = int(np.searchsorted(ways.arrays.cuts, layer, side="right")) - 1
+    for other in range(shop.unit_count):
+        if (other == unit) is not value:
+            yield other, piece, piece + 1
+
+
+def company_of(shop: FlowShop, kinds: Sequence[Kind]) -> Company:
+    """Return the sets of requests of some kinds that can run at the same time."""
+    chains = [kind.chain for kind in kinds]
+    room = shop.chains[0].device_memory
+    if room is not None and shop.workload.load_policy is LoadPolicy.RESIDENT:
+        room -= sum(chain.weights.whole for chain in shop.chains)
+    return Company(
+        Runnable(
+            counts=tuple(kind.count for kind in kinds),
+            able=able_of(kinds, shop.unit_count),
+            losses=np.array(shop.losses.least_permille, dtype=np.int64)[chains][:, :, chains],
+            most_losses=np.array(shop.losses.most_permille, dtype=np.int64)[chains][:, :, chains],
+            exclusive=shop.chains[0].exclusive,
+            slots=shop.workload.task_slots,
+            least_bytes=None if room is None else _least_bytes(shop, kinds),
+            room=room,
+        )
+    )
+
+
+def able_of(kinds: Sequence[Kind], units: int) -> NDArray[np.bool_]:
+    """Return whether each unit can run some piece of each kind, shape (N, K)."""
+    return np.array([[unit in kind.ways.units for unit in range(units)] for kind in kinds])
+
+
+def arrivals_us(shop: FlowShop, kind: Kind) -> Ints:
+    """Return when the requests of a kind come in."""
+    requests = shop.workload.requests
+    return np.array([requests[index].arrival_us for index in kind.requests], dtype=np.int64)
+
+
+def _least_bytes(shop: FlowShop, kinds: Sequence[Kind]) -> Ints:
+    """Return the least bytes of a chunk, shape (N, K)."""
+    least = np.zeros((len(kinds), shop.unit_count), dtype=np.int64)
+    for number, kind in enumerate(kinds):
+        cuts, last = kind.ways.arrays.cuts.tolist(), kind.ways.arrays.last
+        sizes = np.array([chunk_bytes(shop, kind.requests[0], *ends) for ends in pairwise(cuts)])
+        for unit in kind.ways.units:
+            least[number, unit] = sizes[last[unit][:-1] > np.arange(len(sizes))].min()
+    return least
+
 
 _MOST_STEPS = 64
 """Instants at which something more can run that are told apart, at most."""

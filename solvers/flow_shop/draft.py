@@ -1,13 +1,160 @@
-"""Schedules while they are searched: cuts as places among the legal boundaries."""
+"""Schedules while they are searched: cuts as places among the legal boundaries.
+
+The makespan is the longest path through a plan, and every path crosses a place in the order on one unit.
+So with *heads* (when a unit is free) and *tails* (how long it is still needed up to the end), a request
+can be put back at its best place, with its best cuts, without looking at the others again: Taillard's
+acceleration for flow shops, extended to cuts (formulations, section 6, "replan one request").
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ...formulations.flow_shop.tables import FlowShop, Schedule
-from .line import Row
-from .ways import Ways
+from .arrays import Ints
+from .ways import UNREACHABLE, Ways
+
+Row = tuple[int, ...]
+"""Microseconds of one request on each unit; 0 where it skips the unit."""
+
+_PRECISION = 8
+"""The precision that is usual: a few permille."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """What is around a stretch."""
+
+    ready_us: Row  # when each unit is free before it
+    after_us: Row  # how long each unit is needed after it, up to the end of the plan
+    late_us: int = 0  # end of the plan as far as requests after it that arrive late need it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where a request can go: an index in the order, cuts as places, and the end of the plan then."""
+
+    index: int
+    places: tuple[int, ...]
+    limit_us: int
+
+
+def heads(rows: Sequence[Row], arrivals_us: Sequence[int], ready_us: Row) -> list[Row]:
+    """Return when each unit is free before each request, and after the last one."""
+    free = list(ready_us)
+    found = [ready_us]
+    for row, arrival in zip(rows, arrivals_us, strict=True):
+        at = arrival
+        for unit, work in enumerate(row):
+            if work:
+                before = free[unit]
+                at = free[unit] = (before if before > at else at) + work
+        found.append(tuple(free))
+    return found
+
+
+def tails(rows: Sequence[Row], arrivals_us: Sequence[int], sides: Sides) -> list[tuple[Row, int]]:
+    """Return (`after_us`, `late_us`) as in `Sides` of each place in the order, one more than requests."""
+    after, late = list(sides.after_us), sides.late_us
+    units = range(len(after) - 1, -1, -1)
+    found = [(sides.after_us, late)]
+    for row, arrival in zip(reversed(rows), reversed(arrivals_us), strict=True):
+        needed = 0
+        for unit in units:
+            work = row[unit]
+            if work:
+                behind = after[unit]
+                needed = after[unit] = (behind if behind > needed else needed) + work
+        if arrival and needed:  # who takes no time ends nothing
+            late = max(late, arrival + needed)
+        found.append((tuple(after), late))
+    found.reverse()
+    return found
+
+
+def end_us(rows: Sequence[Row], arrivals_us: Sequence[int], sides: Sides) -> int:
+    """Return the makespan of the whole plan with these requests in the stretch."""
+    last = heads(rows, arrivals_us, sides.ready_us)[-1]
+    return max(sides.late_us, *map(int.__add__, last, sides.after_us))
+
+
+def put_back(
+    ways: Ways,
+    arrival_us: int,
+    others: tuple[Sequence[Row], Sequence[int]],
+    sides: Sides,
+    *,
+    limit_us: int,
+    rng: random.Random,
+    indices: Sequence[int] | None = None,
+    precision: int = _PRECISION,
+) -> Spot | None:
+    """Return the best place and cuts of one request among others that stay as they are.
+
+    Cuts that were good before are tried first (`Ways.known_ends`); then the least end of the plan is found by
+    bisection. All places in the order are asked at once.
+
+    `others`: rows and arrivals of the others, in order. `indices`: places in the order that are allowed, 0 to
+    the number of others; None: all. `precision`: the end of the plan is searched to one part in two to the
+    power of this.
+    None: the plan cannot end in time. The end found is the least one up to twice the precision.
+    """
+    rows, arrivals = others
+    before = np.array(heads(rows, arrivals, sides.ready_us))
+    behind = tails(rows, arrivals, sides)
+    after = np.array([needed for needed, _ in behind])
+    base = np.maximum((before + after).max(axis=1), [late for _, late in behind])
+    open_ = np.arange(len(base)) if indices is None else np.array(indices)
+
+    def possible(limit: int) -> Ints:
+        kept: Ints = open_[base[open_] <= limit]
+        if not len(kept):
+            return kept
+        ends = ways.earliest(before[kept], after[kept], arrival_us, limit)
+        return np.compress(ends < UNREACHABLE, kept)
+
+    spot = _known_spot(ways, arrival_us, (before[open_], after[open_], base[open_]), limit_us, rng)
+    if spot is not None:
+        spot = replace(spot, index=int(open_[spot.index]))
+        limit_us = spot.limit_us - max(1, spot.limit_us >> precision)
+    open_ = possible(limit_us)
+    if not len(open_):
+        return spot
+    low, high = int(base[open_].min()) - 1, limit_us
+    while high - low > max(1, high >> precision):
+        middle = (low + high) // 2
+        kept = possible(middle)
+        if len(kept):
+            open_, high = kept, middle
+        else:
+            low = middle
+    index = int(open_[rng.randrange(len(open_))])
+    places = ways.places_within(before[index].tolist(), after[index].tolist(), arrival_us, high)
+    ways.remember(places)
+    return Spot(index=index, places=places, limit_us=high)
+
+
+def _known_spot(
+    ways: Ways, arrival_us: int, sides: tuple[Ints, Ints, Ints], limit_us: int, rng: random.Random
+) -> Spot | None:
+    """Return about the best place for cuts that were good somewhere before; indices count the sides."""
+    before, after, base = sides
+    known, ends = ways.known_ends(before, after, arrival_us)
+    if not ends.size:
+        return None
+    ends = np.maximum(ends, base[:, None])
+    least = int(ends.min())
+    if least > limit_us:
+        return None
+    rows, columns = np.nonzero(ends <= min(limit_us, least + (least >> _PRECISION)))
+    pick = rng.randrange(len(rows))
+    row, column = int(rows[pick]), int(columns[pick])
+    return Spot(index=row, places=known[column], limit_us=int(ends[row, column]))
+
 
 Places = tuple[int, ...]
 """Cuts of one request, as places among the legal boundaries of its network."""

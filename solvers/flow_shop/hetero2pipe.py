@@ -18,16 +18,20 @@ from numpy.typing import NDArray
 from ...formulations.flow_shop.tables import FlowShop, Schedule, shop_of
 from ...formulations.flow_shop.values import WorkloadValues
 from ...formulations.problem import Problem
-from ..proposing import UNFINISHED, Proposals, Proposing
 from ..protocol import NEVER, Capabilities, Deadline, SolveOptions
+from ..rounds import UNFINISHED, Proposals, Proposing
 from .arrays import FORBIDDEN, ChainArrays, Ints
-from .heuristic import (
+from .baselines import (
     confined,
     network_arrays,
+    processor_units,
+    runs_whole,
     slice_requests,
+    subsets,
+    unit_sets,
+    whole_cuts,
     workload_capabilities,
 )
-from .units import processor_units, runs_whole, subsets, unit_sets, whole_cuts
 
 Merit = tuple[int, int]
 """Bytes above what the device has, then the makespan in microseconds: less is better."""

@@ -13,7 +13,7 @@ from ...formulations.limits import Limits, limits_missed
 from ...formulations.problem import Problem
 from ...formulations.terms import Term
 from ...formulations.workload import Execution
-from ..shortfall import missed_by, shortfall
+from ..repairing import missed_by, shortfall
 
 Key = tuple[int, ...]
 """How far a schedule is from valid (0: it is valid), then the values of the terms."""

@@ -22,9 +22,9 @@ from ...formulations.flow_shop.rules import (
 from ...formulations.flow_shop.tables import workload_of
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Layer, Network
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
+from ...formulations.terms import Objective
 from ...formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from ..samples import Samples
 

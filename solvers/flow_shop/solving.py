@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ...formulations.flow_shop.needs import needs_of
+from ...formulations.flow_shop.quantities import needs_of
 from ...formulations.flow_shop.tables import Cuts, FlowShop, Schedule, shop_of
 from ...formulations.judge import examined
 from ...formulations.problem import Problem
@@ -19,7 +19,7 @@ from ...formulations.terms import Term
 from ..exhaustive import MOST_WALKED, ExhaustiveBackend, count_plans
 from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason, Support
-from ..showing import Showing
+from ..rounds import Showing
 from .measure import Key
 from .search import JointSearch, Proof, best_schedule, objective_bound
 

@@ -11,16 +11,15 @@ import numpy as np
 from ...formulations.flow_shop.tables import Schedule
 from ...formulations.problem import Problem
 from ..contention import PRICE_SCALE
-from ..proposing import Proposing
 from ..protocol import Deadline, SolveOptions
 from ..repairing import Breach, least_broken
+from ..rounds import Proposing
 from .arrays import Ints
 from .baselines import BandBackend, SerialBackend
 from .bounds import Prices, serial_us
-from .draft import Draft, DraftContext, Places, slowed
+from .columns import least_bottleneck
+from .draft import Draft, DraftContext, Places, Row, Sides, put_back, slowed
 from .hetero2pipe import Hetero2PipeBackend, HungarianBackend, PipeItBackend
-from .line import Row, Sides, put_back
-from .slicing import least_bottleneck
 from .ways import UNREACHABLE
 
 _DEARER = 1.1

@@ -30,12 +30,9 @@ from ...formulations.jobs.reach import Reach
 from ...formulations.jobs.tables import JobTables, Option, tables_of
 from ...formulations.problem import Problem
 from ...formulations.terms import Term
-from ..company import Ints, are_few
-from ..contention import PRICE_SCALE, Priced, Program, Way
+from ..contention import PRICE_SCALE, Floats, Ints, Priced, Program, Way, are_few
 from ..protocol import NEVER, Deadline
-from ..simplex import Floats
-from .instance import Instance, instance_of
-from .passages import Passage, Passages
+from .passages import Instance, Passage, Passages, instance_of
 
 _SCALE = 1 << 20
 """Prices are integers that add up to this."""

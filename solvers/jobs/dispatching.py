@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from ...formulations.coordination.play import play_jobs
 from ...formulations.coordination.record import Record
 from ...formulations.coordination.setting import Setting
-from ...formulations.coordination.stretch import play_jobs
 from ...formulations.jobs.formulation import FORMULATION, JobFeature
 from ...formulations.jobs.tables import JobPlan, JobTables, jobs_of, tables_of
 from ...formulations.judge import malformations

@@ -1,16 +1,24 @@
-"""The passages of a network over the units: chunks in a row, each on any unit that can run it.
+"""The passages of a network over the units, requests as search and bound see them, and fines.
 
 Borders are counted: 0, ..., m; a chunk [i, j) on unit u takes `until[u][j] - since[u][i]`, copies included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...formulations.chain import Chain
-from ...formulations.jobs.tables import Visits
+from ...formulations.hardware import free_sets
+from ...formulations.jobs.tables import JobTables, ScheduleTables, Visits
+from ...formulations.losses import Losses, Mark
+from ...formulations.problem import Feature, Problem
+from ..contention import Company, Runnable
+from ..repairing import breach, missed_by
 
 Part = tuple[int, int, int]
 """A chunk: first border, last border, unit."""
@@ -164,3 +172,143 @@ def _reach(chain: Chain, borders: Sequence[int], unit: int) -> tuple[int, ...]:
             stop -= 1
         found.append(stop)
     return tuple(reversed(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """Requests of several networks on some units."""
+
+    networks: tuple[Passages, ...]
+    network_of: tuple[int, ...]  # by request
+    release_us: tuple[int, ...]  # by request
+    after: tuple[tuple[int, ...], ...]  # by request, those that it waits for
+    losses: Losses | None  # None: nothing slows anything down
+    borders: tuple[tuple[int, ...], ...]  # by network, the layers at which it may be cut: 0, ..., n
+    exclusive: tuple[frozenset[int], ...]  # for each unit those that never run at the same time
+    visits: Visits  # which units a request may pass in which order
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units K."""
+        return len(self.exclusive)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many requests of each network there are."""
+        return tuple(map(self.network_of.count, range(len(self.networks))))
+
+    @property
+    def longest_us(self) -> int:
+        """A lower bound on the makespan: the longest that a request, and those before it, take alone."""
+        alone = [network.alone for network in self.networks]
+        ends: list[int] = []
+        for number, release_us, before in zip(self.network_of, self.release_us, self.after, strict=True):
+            own = alone[number]
+            begin_us = max([release_us, *(ends[other] for other in before)])
+            ends.append(begin_us + (0 if own is None else own[0]))
+        return max(ends)
+
+    @property
+    def able(self) -> NDArray[np.bool_]:
+        """Whether a unit can run some section of a network, shape (N, K)."""
+        return np.array(
+            [
+                [any(last > border for border, last in enumerate(row)) for row in network.reach]
+                for network in self.networks
+            ]
+        )
+
+    def company(self) -> Company:
+        """Return the sets of requests that can run at the same time."""
+        size, units = len(self.networks), self.unit_count
+        least = most = np.zeros((size, units, size, units), dtype=np.int64)
+        if self.losses is not None:
+            least = np.array(self.losses.least_permille, dtype=np.int64)
+            most = np.array(self.losses.most_permille, dtype=np.int64)
+        return Company(
+            Runnable(
+                counts=self.counts, able=self.able, losses=least, most_losses=most, exclusive=self.exclusive
+            )
+        )
+
+    def mark(self, network: int, part: Part) -> Mark:
+        """Return how sensitive and how intense a chunk of a network is."""
+        assert self.losses is not None
+        start, stop, unit = part
+        borders = self.borders[network]
+        return self.losses.mark(network, borders[start], borders[stop], unit)
+
+
+def instance_of(tables: JobTables, units: Collection[int]) -> Instance:
+    """Return the requests of a problem on some of its units."""
+    borders = tuple((0, *(section.stop for section in own)) for own in tables.sections)
+    return Instance(
+        networks=tuple(
+            Passages.of(chain, own, units, tables.visits)
+            for chain, own in zip(tables.chains, borders, strict=True)
+        ),
+        network_of=tables.chain_of,
+        release_us=tuple(request.release_us for request in tables.jobs.requests),
+        after=tables.after,
+        losses=tables.losses if tables.losses.contended else None,
+        borders=borders,
+        exclusive=tables.chains[0].exclusive,
+        visits=tables.visits,
+    )
+
+
+MOST_SETS = 12
+"""Most sets of units that are searched one by one, where units exclude each other or few may be used."""
+
+CHECKED = frozenset(map(str, (Feature.LIMITS, Feature.RULES, Feature.OPAQUE_RULES, Feature.DEVICE_MEMORY)))
+"""What only the judge says of a plan."""
+
+_BROKEN, _PER_PERMILLE = 100.0, 0.002
+"""What a schedule that breaks something is fined, and for each permille of it, as shares of all work."""
+
+Fine = Callable[[tuple[int, ...], Sequence[Sequence[Part]]], float]
+"""From a request for each chunk, in the order in which units serve them, and the chunks of each request to
+a time; 0.0: nothing is broken."""
+
+
+def is_checked(problem: Problem) -> bool:
+    """Return whether plans that fit their units can break something."""
+    return bool(problem.features & CHECKED)
+
+
+def unit_sets(problem: Problem, tables: ScheduleTables) -> Iterator[frozenset[int]]:
+    """Return the sets of units that plans may use: largest ones first, none in another one."""
+    return free_sets(tables.excluded, problem.limits.max_units)
+
+
+def fine_of(problem: Problem, tables: JobTables, work_us: int) -> Fine | None:
+    """Return how schedules are fined; None: those whose chunks fit their units break nothing.
+
+    `work_us`: of all requests, the scale of the fines. Memory alone is looked up; else the judge is asked.
+    """
+    if not is_checked(problem):
+        return None
+
+    def scaled(missed: int) -> float:
+        return work_us * (_BROKEN + _PER_PERMILLE * missed) if missed else 0.0
+
+    room = tables.chains[0].device_memory
+    if room is not None and problem.features & CHECKED == {str(Feature.DEVICE_MEMORY)}:
+        need = _Memory(tables)
+        return lambda order, parts: scaled(missed_by(loaded, room) if (loaded := need(parts)) > room else 0)
+    return lambda order, parts: scaled(breach(problem, tables.ordered(order, tuple(map(tuple, parts))))[0])
+
+
+class _Memory:
+    """The bytes of all different chunks, which stay loaded."""
+
+    def __init__(self, tables: JobTables) -> None:
+        self._tables = tables
+        self._known: dict[tuple[int, Part], int] = {}
+
+    def __call__(self, parts: Sequence[Sequence[Part]]) -> int:
+        known, chain_of = self._known, self._tables.chain_of
+        used = {(chain_of[request], part) for request, own in enumerate(parts) for part in own}
+        for key in used - known.keys():
+            known[key] = self._tables.memory_bytes(chain_of.index(key[0]), key[1])
+        return sum(map(known.__getitem__, used))

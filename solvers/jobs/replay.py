@@ -17,9 +17,8 @@ from math import inf
 from operator import mul
 
 from ...formulations.losses import MOST_LOSS_PERMILLE, Mark
-from ..simplex import Floats
-from .instance import Instance
-from .passages import Part
+from ..contention import Floats
+from .passages import Instance, Part
 
 Chunk = tuple[int, float, tuple[float, int], bool, int]
 """Unit, time alone, key and request (a unit serves the smallest first), whether it holds its unit: it stands

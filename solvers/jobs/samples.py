@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ...formulations.costs import CostTable, NetworkCosts, Provenance
 from ...formulations.hardware import Platform, ProcessingUnit
-from ...formulations.job_requests import Cuts, JobRequest, Jobs, SectionBorders
 from ...formulations.network import Layer, Network
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
+from ...formulations.schedules import Cuts, JobRequest, Jobs, SectionBorders
+from ...formulations.terms import Objective
 from ..samples import Samples
 
 _NETWORKS, _MOST_LAYERS = 4, 4

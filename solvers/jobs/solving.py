@@ -20,12 +20,11 @@ from ..exhaustive import walked
 from ..families import Start
 from ..protocol import Claim, Deadline, SolveOptions, Statistics, Support
 from ..rounds import RoundSearch, claim_of, starts_by
-from .annealing import Annealing, list_schedules
+from .annealing import Annealing, Play, Sequenced, list_schedules
 from .bounds import bound_of
 from .dispatching import dispatched
-from .fines import MOST_SETS, is_checked, unit_sets
 from .makespan import MakespanSearch
-from .playing import Play, Sequenced
+from .passages import MOST_SETS, is_checked, unit_sets
 
 _BOUND_SHARE = 0.3
 """Share of the time after which the bound is not improved any more."""

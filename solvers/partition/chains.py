@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from ...formulations.bit_sets import members
 from ...formulations.partition.bounds import PartBounds
-from ..down_sets import TooManySetsError, down_sets
 from ..protocol import Deadline, TimeIsUpError
-from .arrays import NEVER, Arrays, Counts, Ints
-from .line import Line
+from ..topological_orders import TooManySetsError, down_sets
+from .line import NEVER, Arrays, Counts, Ints, Line
 
 MOST_SETS = 100_000
 """Most down-sets of a graph all of whose chains are compared."""

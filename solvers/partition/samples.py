@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
-from ...formulations.layer_graphs import GraphNode, graph_problem
+from ...formulations.partitions import GraphNode, graph_problem
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ..samples import Samples, branching_edges, with_memory, with_outputs, with_shared_core

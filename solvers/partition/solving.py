@@ -17,16 +17,14 @@ from ...formulations.partition.bounds import PartBounds, bounds_of
 from ...formulations.partition.tables import Code, graph_to_search
 from ...formulations.problem import Problem
 from ...formulations.terms import Term
-from ..down_sets import TooManySetsError
 from ..exhaustive import walked
 from ..families import Start
 from ..protocol import LEAST_S, Claim, Deadline, SolveOptions, Statistics, Support, TimeIsUpError
 from ..repairing import repair
 from ..rounds import Patience, RoundSearch, claim_of, starts_by
-from ..topological_orders import Order, by_priority, first_orders, reshuffled
-from .arrays import Arrays, build_arrays
+from ..topological_orders import Order, TooManySetsError, by_priority, first_orders, reshuffled
 from .chains import best_chain
-from .line import LOAD, Line, Measure, best_cuts, most_boundaries
+from .line import LOAD, Arrays, Line, Measure, best_cuts, build_arrays, most_boundaries
 
 
 class Parts:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chunking.ordering import Flags, Ints
+from ..chunking.ranking import Flags, Ints
 from .table import Floats
 
 if TYPE_CHECKING:

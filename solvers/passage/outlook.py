@@ -11,8 +11,7 @@ import numpy as np
 
 from ...formulations.limits import Limits
 from ...formulations.terms import Term
-from ..chunking.ordering import Flags, Ints
-from ..chunking.ranking import passing, values_of
+from ..chunking.ranking import Flags, Ints, passing, values_of
 from .table import Floats, Table
 
 _SAFE = 1 - 1e-12

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..contention import Simplex
 from ..protocol import Deadline
-from ..simplex import Simplex
 from .table import Floats, Table
 
 _ROUNDS = 40

@@ -35,21 +35,19 @@ from ...formulations.limits import Limits
 from ...formulations.problem import Problem
 from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts, is_known
-from ..chunking.ordering import Ints
-from ..chunking.pool import Pool
+from ..chunking.ranking import Ints, Pool
 from ..chunking.search import StopSearch
 from ..chunking.solving import native_starts, solve_chunking
 from ..chunking.verdicts import Verdicts, claim_of, nothing
 from ..families import Start
 from ..protocol import EXACT, Claim, Deadline, SolveOptions, SolveStatus, Statistics, StopReason, Support
-from .calm import Calm
+from .calm import WAIT_LIMITS, WAITS, Calm, allowed_us, judged_claim, least_values
 from .descent import Annealing
 from .dominance import Dominance
 from .outlook import Needs, Outlook, Ranking, needs_of
 from .prices import Paths, Pricing, price, price_latency, price_set
 from .sweep import Growth, RulePruner, Setting, Sweep, path_rows
 from .table import Table, build_table
-from .waits import WAIT_LIMITS, WAITS, allowed_us, judged_claim, least_values
 
 _FIRST_WIDTH, _WIDER = 32, 4
 _WIDEST = 300_000

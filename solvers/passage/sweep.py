@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from ...formulations.expr import BoolVar, Variable
 from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts
-from ..chunking.ordering import Flags, Ints, less, smallest
-from ..chunking.pool import Pool
 from ..chunking.propagation import ArrayInterval, interval
+from ..chunking.ranking import Flags, Ints, Pool, less, smallest
 from .dominance import Dominance, undominated
 from .outlook import Bounds, Outlook, Ranking, State
 from .table import Floats, Table, Units

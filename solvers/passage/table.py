@@ -19,7 +19,7 @@ from ...formulations.chain import Chain, Part
 from ...formulations.errors import InvalidProblemError
 from ...formulations.hardware import free_sets
 from ...formulations.weights import Weights
-from ..chunking.ordering import Flags, Ints
+from ..chunking.ranking import Flags, Ints
 from ..chunking.tables import Restrictions
 
 Floats = NDArray[np.float64]

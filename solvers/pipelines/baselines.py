@@ -17,8 +17,8 @@ from ...formulations.pipelines.plans import Pipes, ordered, whole_plans
 from ...formulations.pipelines.tables import Cluster, cluster_of
 from ...formulations.problem import Problem
 from ...formulations.terms import Term
-from ..proposing import Proposing, proposing
 from ..protocol import Capabilities, Deadline, SolveOptions
+from ..rounds import Proposing, proposing
 from .arrays import NEVER, Ints, KindArrays, build_arrays
 from .large import Parts
 from .relaxed import Relaxation

@@ -12,9 +12,9 @@ from ...formulations.costs import CostTable, NetworkCosts
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.network import Layer, Network, Tensor
-from ...formulations.objective import Objective
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
+from ...formulations.terms import Objective
 from ..samples import Samples, link, over_devices, with_a, with_little_memory, without_a
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
-from ...formulations.layer_graphs import GraphNode, graph_problem
-from ...formulations.objective import Objective
+from ...formulations.partitions import GraphNode, graph_problem
 from ...formulations.problem import Problem
 from ...formulations.rules import OpaqueRule
 from ...formulations.task_graphs import TaskGraph
+from ...formulations.terms import Objective
 from ..samples import Samples, branching_edges, with_memory, with_outputs, with_shared_core
 
 _TIMES_US = ((40, 70), (90, 51), (30, 64), (55, 45), (61, 80))

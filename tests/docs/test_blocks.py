@@ -15,8 +15,8 @@ import pytest
 
 from gapless.files.formats import file_format
 from gapless.files.schema import json_schema
-from gapless.formulations.descriptors import readable
 from gapless.formulations.files import parse, parse_problem
+from gapless.formulations.processes import readable
 
 from ..documents import DOCS, HOW_LONG, PAGES, REASONS, ROOT, RUN, SHOWN, blocks_of, links_of
 

@@ -10,8 +10,7 @@ import pytest
 import gapless
 from gapless.api.problems import load_problem, table_problem
 from gapless.executor.runner import Budget
-from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.simulation import BLOCKS
+from gapless.executor.simulated import BLOCKS, SimulatedRunner
 from gapless.executor.tuning.candidates import baselines, predicted
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment, Mode, Rounds, replicas

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.executor.pipeline.trace_check import check_trace
+from gapless.executor.pipeline.trace_file import check_trace
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import predicted_us

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gapless.formulations.cycles import Cycle, _Circles, cycle_of
 from gapless.formulations.errors import InvalidPlanError
-from gapless.formulations.serving import Turns, Visit, saturated, served_in_turns, steady_visits
+from gapless.formulations.flight import Turns, Visit, saturated, served_in_turns, steady_visits
 
 VGG16 = (("a", 61_000), ("b", 144_000), ("c", 90_000), ("a", 50_000), ("c", 54_000), ("a", 33_000))
 """Six chunks whose units are all busy for the whole period."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gapless.formulations.descriptors import readable
+from gapless.formulations.processes import readable
 from tests.processes import many_descriptors
 
 

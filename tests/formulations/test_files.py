@@ -26,17 +26,27 @@ from gapless.formulations.errors import (
     InvalidProblemError,
     SchemaVersionError,
 )
-from gapless.formulations.expr import And, BoolExpr, Const, Expr, LessEq, Linear, Max, Not, Or
-from gapless.formulations.expr_json import from_data, to_data
+from gapless.formulations.expr import (
+    And,
+    BoolExpr,
+    Const,
+    Expr,
+    LessEq,
+    Linear,
+    Max,
+    Not,
+    Or,
+    from_data,
+    to_data,
+)
 from gapless.formulations.files import COSTS, NETWORK, PLATFORM
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, Rule
-from gapless.formulations.terms import Quantities, Quantity
+from gapless.formulations.terms import Objective, Quantities, Quantity
 
 PROBLEM = table_problem([[3, 1, None], [1, 2, 4], [5, 2, 1]], ["cpu", "gpu", "npu"], network="net")
 PLAN = Plan(

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from gapless.formulations.cycles import cycle_of
 from gapless.formulations.errors import InvalidPlanError
-from gapless.formulations.flight import cycle_for, flight_of
+from gapless.formulations.flight import Turns, cycle_for, flight_of, saturated, steady_visits
 from gapless.formulations.plan import Chunk
-from gapless.formulations.serving import Turns, saturated, steady_visits
 from gapless.formulations.streams import Stream
 from tests.formulations.test_cycles import VGG16, lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.formulations.nearness import MAX_LENGTH, meant, near, python_hint, shown
+from gapless.formulations.validation import MAX_LENGTH, meant, near, python_hint, shown
 
 BACKENDS = ("native", "exhaustive", "cpsat", "z3", "z3-paper", "pulp", "pulp-cbc", "hungarian", "band")
 
@@ -73,7 +73,7 @@ def test_hints_for_names_that_python_did_not_find() -> None:
     assert hint("View().usess") == "; did you mean uses?"
     assert hint("Viev()") == "; did you mean View?"
     assert hint("prnt(3)") == "; did you mean print?"
-    assert hint("from gapless.formulations.nearness import meantt") == "; did you mean meant?"
+    assert hint("from gapless.formulations.validation import meantt") == "; did you mean meant?"
     assert hint("1 / 0") == ""
     assert hint("import nothing_like_it") == ""
     assert hint("quxquxqux") == ""

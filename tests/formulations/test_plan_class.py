@@ -12,11 +12,11 @@ import gapless
 from gapless.formulations.branches import is_line, order_words
 from gapless.formulations.deployment import Mode
 from gapless.formulations.groups import GraphOptimum
-from gapless.formulations.job_requests import SectionBorders
 from gapless.formulations.network import Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.registry import formulation_named, formulation_names
+from gapless.formulations.schedules import SectionBorders
 from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.protocol import SolveStatus
 from gapless.solvers.samples import golden_instances
@@ -84,8 +84,8 @@ def test_single_requests_come_back_to_a_unit_but_are_cut_at_sections_only() -> N
         {"a": [1, None], "b": [1, 1], "c": [1, 1], "d": [None, 1], "e": [1, None]}, units=["u", "v"]
     )
     network = table.network.name
-    jobs = gapless.formulations.job_requests.Jobs(
-        requests=(gapless.formulations.job_requests.JobRequest(name="r", network=network),)
+    jobs = gapless.formulations.schedules.Jobs(
+        requests=(gapless.formulations.schedules.JobRequest(name="r", network=network),)
     )
     problem = replace(table, data=jobs, objective=gapless.Objective.parse("makespan"))
     cuts = {chunk.start for plan in plans(problem) for chunk in plan.chunks}

@@ -10,12 +10,11 @@ import gapless
 from gapless.formulations.deployment import Mode
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.expr import max_of
-from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
-from gapless.formulations.schedules import as_schedules, as_workload, from_workload
+from gapless.formulations.schedules import Cuts, JobRequest, Jobs, as_schedules, as_workload, from_workload
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.session import solve

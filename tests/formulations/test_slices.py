@@ -15,11 +15,11 @@ from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest
 from gapless.solvers.flow_shop.arrays import build_arrays
 from gapless.solvers.flow_shop.bounds import TermBounds
 from gapless.solvers.flow_shop.search import JointSearch

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from gapless.api.problems import table_problem
 from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
-from gapless.formulations.history import History
+from gapless.formulations.history import History, Usage
 from gapless.formulations.judge import score
 from gapless.formulations.network import Layer, Network, Tensor
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import simulate, simulate_workload, trace_usage
-from gapless.formulations.usage import Usage
 from gapless.solvers.exhaustive import all_plans
 from tests.instances import co_run_problems, solvable
 from tests.workload_instances import workload_problems

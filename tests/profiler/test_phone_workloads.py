@@ -10,8 +10,8 @@ from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.formulation import WorkloadFeature
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Feature, Problem
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import LoadPolicy, Request, Workload, requests_of, split_batch
 from gapless.profiler.analytic.costs import network_costs
 from gapless.profiler.platforms.catalog import shipped_platform, shipped_problem

@@ -29,11 +29,11 @@ from gapless.formulations.expr import abs_of, max_of, min_of
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import rank_key, score
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.pipelines.rules import energy_cap
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.solvers.protocol import Backend, Claim, SolveOptions
 from tests.powers import with_powers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 SHORT = {
-    "flow_shop.annealing.STEPS": 60,
+    "flow_shop.baselines.STEPS": 60,
     "flow_shop.bounds._PATH_ROUNDS": 15,
     "flow_shop.search._STEPS": 100,
     "jobs.annealing.STEPS": 60,

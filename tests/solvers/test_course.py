@@ -23,8 +23,8 @@ from gapless.solvers.protocol import (
     StopReason,
 )
 from gapless.solvers.result import Milestone
+from gapless.solvers.rounds import Showing
 from gapless.solvers.session import solve
-from gapless.solvers.showing import Showing
 from gapless.solvers.sources import Source
 
 

@@ -20,8 +20,8 @@ from gapless.formulations.errors import (
     UnsupportedFeatureError,
 )
 from gapless.formulations.flow_shop.rules import before
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.solvers.protocol import Claim, Guarantee, SolveOptions, SolveStatus, StopReason, Support
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.solvers.session import solve

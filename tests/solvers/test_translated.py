@@ -10,10 +10,9 @@ import pytest
 import gapless
 from gapless.formulations.availability import Availability
 from gapless.formulations.errors import UnsupportedFeatureError
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
-from gapless.formulations.schedules import as_schedules, as_workload
+from gapless.formulations.schedules import JobRequest, Jobs, as_schedules, as_workload
 from gapless.formulations.workload import Workload
 from gapless.solvers.protocol import EXACT, Capabilities, Claim, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import translated

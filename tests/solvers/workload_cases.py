@@ -22,9 +22,9 @@ from gapless.formulations.flow_shop.rules import (
 from gapless.formulations.flow_shop.view import WorkloadView
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import AnyRule, OpaqueRule, RuleFunction, named
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from tests.powers import with_powers
 

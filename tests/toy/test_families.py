@@ -10,9 +10,9 @@ import pytest
 from gapless.formulations import registry as formulations
 from gapless.formulations.errors import BackendFailedError, UnsupportedFeatureError
 from gapless.formulations.judge import check
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.registry import formulation_names, register_formulation
+from gapless.formulations.terms import Objective
 from gapless.solvers import families as module
 from gapless.solvers.chunking.samples import sample_problem
 from gapless.solvers.families import (

@@ -16,11 +16,11 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_plan, dump_problem, load_plan, load_problem
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.operation import operation_of
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import named
+from gapless.formulations.terms import Objective
 from gapless.solvers.families import EXACT_BACKENDS
 from gapless.view.presenter import GENERIC, Presenter, presenter_of, register_presenter
 

@@ -16,10 +16,10 @@ from ...executor.tuning.store import Store
 from ...formulations.costs import Interference, NetworkCosts
 from ...formulations.hardware import Platform
 from ...formulations.judge import check
-from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
+from ...formulations.terms import Objective
 from ...formulations.workload import Request, Workload
 from ...profiler.profile import Method, Profile, ProfileOptions
 from ...profiler.slowdown.side_by_side import (

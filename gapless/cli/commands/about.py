@@ -46,7 +46,7 @@ def doctor(
 
 
 def _board(on: str) -> Answer:
-    from ...answers.boards import board_blocks
+    from ...answers.doctor import board_blocks
     from ...boards.checks import diagnose_board
     from ...boards.ssh import Address
     from ..base.progress import StepLine

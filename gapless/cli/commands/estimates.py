@@ -66,7 +66,7 @@ def device_describe(
     out: OutOption = None,
 ) -> Answer:
     """Run a few small networks on this device, so that the costs of others can be predicted for it."""
-    from ...answers.estimates import device_blocks
+    from ...answers.prediction import device_blocks
     from ...api import estimates
     from ...api.engines import DEFAULT_ENGINE
     from ...formulations.files import dump
@@ -107,7 +107,7 @@ def costs_predict(
     out: OutOption = None,
 ) -> Answer:
     """Predict what layers cost on a device that never ran them; writes a problem for `gapless plan`."""
-    from ...answers.estimates import judged_blocks
+    from ...answers.prediction import judged_blocks
     from ...api import estimates
     from ..tasks.showing import described
 
@@ -143,7 +143,7 @@ def costs_learn(
     ] = True,
 ) -> Answer:
     """Measure networks and random shards on this device, and train a predictor; goes on where it stopped."""
-    from ...answers.estimates import card_blocks
+    from ...answers.prediction import card_blocks
     from ...api import estimates
     from ..base.progress import StepLine
     from ..tasks import measuring

@@ -59,12 +59,11 @@ def device_links(
 
     Beside FILE.json, FILE.links.json keeps the messages, so that the links can be fitted again.
     """
-    from ...answers.links import link_blocks
+    from ...answers.clusters import link_blocks
     from ...api.links import load_links, measure_links
     from ...formulations.cluster_platform import CLUSTER
     from ...formulations.files import dump
-    from ...profiler.links.evaluation import checks_by_size, checks_in_short
-    from ...profiler.links.fitting import fit_link
+    from ...profiler.links.fitting import checks_by_size, checks_in_short, fit_link
     from ...profiler.links.measure import LinkOptions
     from ...profiler.links.platform import cluster_platform
     from ...profiler.links.samples import LINKS

@@ -116,7 +116,7 @@ FoldersArgument = Annotated[
 )
 def list_runs(folders: FoldersArgument = None) -> Answer:
     """List runs, the latest first: what was tuned or profiled, when, how far it came, and what won."""
-    from ...answers.runs import runs_blocks
+    from ...answers.files import runs_blocks
     from ...files.runs import find_runs
 
     places = folders or ["."]

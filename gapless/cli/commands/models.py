@@ -130,7 +130,7 @@ def _spatial(opened: Model) -> SpatialNetwork:
 
 
 def _support(opened: Model, where: str, sections: int | None, limit_bytes: int | None) -> Answer:
-    from ...answers.support import support_blocks
+    from ...answers.models import support_blocks
     from ...api.support import model_support
     from ...executor.graph.onnx_model import OnnxModel
 

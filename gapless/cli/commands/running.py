@@ -193,7 +193,7 @@ def _measured(
     losses: Sequence[Loss] = (),
 ) -> Answer:
     from ...answers import measured as answers
-    from ...executor.tuning.documents import MEASUREMENT
+    from ...executor.tuning.result import MEASUREMENT
     from ...formulations.files import dump
 
     return Answer.of(

@@ -69,7 +69,7 @@ def serve(
     log_json: LogJsonOption = False,
 ) -> Answer:
     """Serve models to other programs by the Open Inference Protocol; a policy shares out units or devices."""
-    from ...answers.serving import served_blocks
+    from ...answers.scenarios import served_blocks
     from ...serving.logs import kept
     from ..tasks import serving
 

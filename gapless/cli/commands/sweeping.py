@@ -65,7 +65,7 @@ def sweep(
     from ...sweeps.findings import disagreements
     from ...sweeps.folder import CSV_FILE, PAGE_FILE, PARQUET_FILE, PLANS_FOLDER, SweepOptions
     from ...sweeps.run import run_sweep
-    from ...sweeps.spec_file import load_sweep
+    from ...sweeps.spec import load_sweep
     from ...view.page.results import write_page
     from ...view.terminal.blocks import blocks_view
     from ..base.progress import StepLine

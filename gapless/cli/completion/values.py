@@ -130,7 +130,7 @@ def _formats(said: Mapping[str, str]) -> Iterable[str]:
 
 
 def _modes(said: Mapping[str, str]) -> Iterable[str]:
-    from ...executor.tuning.options import TuningMode
+    from ...executor.tuning.racing import TuningMode
 
     return tuple(TuningMode)
 

@@ -17,11 +17,11 @@ from ...api.slowdown.interference import (
     measure_plan_interference,
 )
 from ...executor.model import Model
-from ...executor.tuning.documents import MEASUREMENT
+from ...executor.tuning.result import MEASUREMENT
 from ...formulations.errors import InvalidInputError, InvalidModelError, SchemaVersionError
 from ...formulations.files import format_of, load, load_plan
-from ...formulations.nearness import near
 from ...formulations.problem import Problem
+from ...formulations.validation import near
 from ...profiler.platforms.catalog import platform_names, shipped_names
 from ...profiler.profile import PROFILE, Profile
 from ...profiler.slowdown.interference.ratios import INTERFERENCE, InterferenceRatios

@@ -11,6 +11,8 @@ from ...answers.coordination import bound_blocks, coordination_blocks, deadlines
 from ...api.coordination import (
     AskedPolicy,
     Coordination,
+    CoordinationBound,
+    bound_coordination,
     coordinate,
     coordinate_deadlines,
     divided,
@@ -22,14 +24,11 @@ from ...api.coordination import (
     with_sessions,
     with_workers,
 )
-from ...api.coordination_bound import CoordinationBound, bound_coordination
 from ...api.engines import DEFAULT_ENGINE
 from ...api.problems import given_problem
 from ...files.documents import Document, plain_data
-from ...formulations.coordination.arrivals import at_pace
-from ...formulations.coordination.files import BEHAVIOUR
 from ...formulations.coordination.record import Record, percentile
-from ...formulations.coordination.scenario import Scenario
+from ...formulations.coordination.scenario import BEHAVIOUR, Scenario, at_pace
 from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.coordination.setting import Setting
 from ...formulations.coordination.simulation import Conditions
@@ -239,7 +238,7 @@ def check_alone(play: Play, page: Path | None) -> None:
 
 def served_here(scenario: Scenario, play: Play, machine: Machine) -> Answer:
     """Serve a scenario on this machine, and show it beside its simulation."""
-    from ...api.coordination_live import coordinate_here
+    from ...api.coordinators import coordinate_here
 
     with StepLine() as line:
         measured, simulated = coordinate_here(

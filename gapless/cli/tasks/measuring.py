@@ -25,7 +25,7 @@ from ...executor.joined import join
 from ...executor.machine.state import machine_load
 from ...executor.model import Model
 from ...executor.samples import Samples
-from ...executor.tuning.options import TuningOptions
+from ...executor.tuning.racing import TuningOptions
 from ...files.rules_file import load_rules
 from ...files.run import Entry, Run, begin
 from ...formulations.co_run import LEARNED
@@ -34,9 +34,9 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import PLATFORM, load
 from ...formulations.hardware import Platform
 from ...formulations.network import Network
-from ...formulations.objective import Objective
 from ...formulations.operation import operation_of
 from ...formulations.problem import Problem
+from ...formulations.terms import Objective
 from ...profiler.platforms.catalog import is_shipped_name, shipped_tables
 from ...profiler.platforms.detected import select_units
 from ...profiler.profile import Profile, ProfileOptions

@@ -7,17 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...answers.blocks import Block, Sentence
-from ...answers.runs import differences
+from ...answers.files import differences
 from ...answers.words import size
 from ...api.asked import problem_of
 from ...api.comparison import Comparison
 from ...api.planning import default_backends
-from ...files.origins import question_of, remembered_problem
 from ...files.pareto_file import PARETO, front_of, load_front
-from ...files.plans import named_plan, problem_of_plan
+from ...files.plans import named_plan, problem_of_plan, question_of, remembered_problem
 from ...files.rules_file import add_rules
-from ...files.run_differences import RunDifferences, run_differences
-from ...files.runs import is_run
+from ...files.runs import RunDifferences, is_run, run_differences
 from ...formulations.files import Origin, format_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem

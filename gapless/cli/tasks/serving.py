@@ -29,7 +29,7 @@ from ...executor.progress import Report
 from ...files.plans import named_plan, problem_of_plan
 from ...files.run_files import save_trace
 from ...formulations.coordination.behaviour import Behaviour
-from ...formulations.coordination.files import BEHAVIOUR
+from ...formulations.coordination.scenario import BEHAVIOUR
 from ...formulations.coordination.sessions import SessionChoice
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, NothingLeftError

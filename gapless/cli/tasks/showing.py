@@ -11,7 +11,7 @@ from typing import Any
 from ...answers.blocks import Block
 from ...answers.charts import HeatMap
 from ...answers.problems import problem_blocks
-from ...executor.pipeline.trace_check import check_trace
+from ...executor.pipeline.trace_file import check_trace
 from ...files import documents
 from ...files.formats import file_format
 from ...files.plans import PLAN_KINDS, NamedPlan, named_plan, problem_of_plan
@@ -215,7 +215,7 @@ def _profile(asked: _Asked) -> Shown:
 
 def _rounds(asked: _Asked) -> Shown:
     from ...answers.tuning import loop_blocks
-    from ...api.rounds import LOOP
+    from ...api.tuned import LOOP
 
     loop = load(asked.path, LOOP)
     beside = asked.problem or _problem_at(asked.path.parent / "problem.json")
@@ -331,11 +331,11 @@ def _view(kind: str) -> Callable[[Any], View] | None:
         case "gapless.cluster":
             from ...answers.clusters import cluster_blocks as view
         case "gapless.links":
-            from ...answers.links import link_blocks as view
+            from ...answers.clusters import link_blocks as view
         case "gapless.device":
-            from ...answers.estimates import device_blocks as view
+            from ...answers.prediction import device_blocks as view
         case "gapless.predictor":
-            from ...answers.estimates import card_blocks as view
+            from ...answers.prediction import card_blocks as view
         case "gapless.network":
             from ...answers.files import network_blocks as view
         case "gapless.contention":

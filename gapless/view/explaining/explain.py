@@ -19,12 +19,11 @@ from ...formulations.errors import InvalidInputError, InvalidPlanError, Malforme
 from ...formulations.expr import BoolExpr, any_of
 from ...formulations.flight import Flight
 from ...formulations.judge import check, score
-from ...formulations.objective import Objective
 from ...formulations.plan import Chunk, Plan
 from ...formulations.problem import Problem
 from ...formulations.rules import RuleFunction, named
 from ...formulations.scores import Score, Violation
-from ...formulations.terms import QuantityInfo
+from ...formulations.terms import Objective, QuantityInfo
 from ...solvers.conflict import NO_COVERAGE, explain_infeasible
 from ...solvers.families import Start, starts_for
 from ...solvers.protocol import LEAST_S, Deadline, RuleHandling, SolveOptions, SolveStatus
@@ -32,8 +31,18 @@ from ...solvers.registry import get_backend
 from ...solvers.result import ConflictItem, SolveResult
 from ...solvers.session import solve
 from ..presenter import presenter_of
-from .explanation import TIME_LIMIT_S, Alternative, Binding, CutReason, Explanation, SetReason, UnitReason
-from .reasons import cannot_run, only_here, summary_of
+from .explanation import (
+    TIME_LIMIT_S,
+    Alternative,
+    Binding,
+    CutReason,
+    Explanation,
+    SetReason,
+    UnitReason,
+    cannot_run,
+    only_here,
+    summary_of,
+)
 
 _CAP = "max_period_us"
 """The limit that the cap of slack mode becomes."""

@@ -9,11 +9,11 @@ from typing import ClassVar
 from ...answers.blocks import Block, Column, Sentence, Table, Tone, Unit, grid, table
 from ...answers.words import counted, millis, part_of, percent, share
 from ...formulations.deployment import Deployment
-from ...formulations.job_requests import Cuts
 from ...formulations.jobs.quantities import JobValues, PlayedPlan
 from ...formulations.jobs.tables import jobs_of, tables_of
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
+from ...formulations.schedules import Cuts
 from ...formulations.scores import Score
 from ..presenter import UnitTime
 from .requests import RequestPresenter, network_parts

@@ -22,16 +22,16 @@ from ...answers.blocks import (
 )
 from ...answers.charts import Bars, HeatMap
 from ...answers.layers import layer_chart
-from ...answers.memory import memory_chart
+from ...answers.measured import receipts_table
 from ...answers.problems import limits_words, units
-from ...answers.race import predicted_chart
-from ...answers.receipts import receipts_table
+from ...answers.traces import memory_chart
 from ...answers.tuning import (
     TRUST,
     candidates,
     effort,
     evidence,
     finalists,
+    predicted_chart,
     quality,
     quality_notes,
     rivals,
@@ -40,15 +40,14 @@ from ...answers.tuning import (
 from ...answers.words import capital, listed, objective_words, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
-from ...executor.simulation import charged_for
+from ...executor.simulated import charged_for
 from ...executor.tuning.result import TuningResult
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
 from ...formulations.reordering import order_words
 from ...formulations.rules import AnyRule
-from ..explaining.explanation import Explanation
-from ..explaining.reasons import alternative_words
+from ..explaining.explanation import Explanation, alternative_words
 from ..presenter import presenter_of
 from .answers import answers, standing
 from .execution import achieved, predicted_pace_us, race_row

@@ -21,8 +21,7 @@ from ...answers.coordination import (
     units_words,
 )
 from ...answers.words import capital, span_seconds
-from ...api.coordination import Coordination
-from ...api.coordination_bound import CoordinationBound
+from ...api.coordination import Coordination, CoordinationBound
 from ...formulations.coordination.record import Record
 from .page import sections_page
 

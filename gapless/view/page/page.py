@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ...answers import charts
 from ...answers.blocks import Block, Cell, Column, Section, Shown, Table, Tone, Unit, kept
 from ...answers.charts import Colour, Line, Plane
-from ...answers.runs import differences
-from ...files.run_differences import RunDifferences
+from ...answers.files import differences
+from ...files.runs import RunDifferences
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of

@@ -11,12 +11,18 @@ from ...answers.comparing import SolverAnswer, written_answers
 from ...executor.measurement import Measurement
 from ...executor.pipeline.trace_file import TRACE_FORMAT, load_trace
 from ...executor.tuning.candidates import CandidateKind
-from ...executor.tuning.documents import MEASUREMENT, TUNING
-from ...executor.tuning.result import TuningResult
+from ...executor.tuning.result import MEASUREMENT, TUNING, TuningResult
 from ...files.comparison_file import COMPARISON, WrittenComparison, load_comparison
-from ...files.origins import forgotten, on_problem
 from ...files.pareto_file import PARETO
-from ...files.plans import DEPLOYMENT, fitting, load_deployment, named_plan, require_valid
+from ...files.plans import (
+    DEPLOYMENT,
+    fitting,
+    forgotten,
+    load_deployment,
+    named_plan,
+    on_problem,
+    require_valid,
+)
 from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError

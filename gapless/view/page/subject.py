@@ -9,11 +9,10 @@ from ...answers.words import observed
 from ...executor.measurement import Measurement
 from ...executor.tuning.result import TuningResult
 from ...formulations.deployment import Deployment
-from ...formulations.history import History, SteadyState
+from ...formulations.history import History, SteadyState, Usage
 from ...formulations.plan import Plan
 from ...formulations.problem import Problem
 from ...formulations.scores import Score
-from ...formulations.usage import Usage
 from ..explaining.explanation import Explanation
 
 

@@ -10,9 +10,9 @@ from ...answers.comparing import SolverAnswer, answers_of
 from ...api.comparison import Comparison
 from ...executor.measurement import Measurement
 from ...executor.progress import Report, silent
-from ...executor.simulation import charged_for
+from ...executor.simulated import charged_for
 from ...executor.tuning.result import TuningResult
-from ...files.run_differences import RunDifferences
+from ...files.runs import RunDifferences
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import save

@@ -10,7 +10,7 @@ from ...answers import words
 from ...answers.blocks import Column, Table, Unit, table
 from ...answers.charts import Axis, Bar, Bars, Part, Tone, Track, share
 from ...answers.words import microseconds, millis, term_name
-from ...executor.simulation import charged_for
+from ...executor.simulated import charged_for
 from ...formulations.operation import operation_of
 from ...formulations.plan import Chunk
 from ...formulations.problem import Problem

@@ -14,9 +14,9 @@ from ...answers.coordination import deadlines_chart, record_chart
 from ...answers.courses import Course, courses_chart, profile_chart
 from ...answers.front import front_chart
 from ...answers.layers import layer_chart
-from ...answers.race import candidates_chart, predicted_chart
 from ...answers.streams import stream_chart
 from ...answers.traces import trace_chart
+from ...answers.tuning import candidates_chart, predicted_chart
 from ...answers.words import Terms, all_terms, amount, seconds
 from ...api.comparison import Comparison
 from ...api.coordination import Coordination
@@ -34,8 +34,20 @@ from ...solvers.result import SolveResult
 from ...sweeps.contest import InstanceComparison
 from ...sweeps.standings import profiles
 from ..presenter import presenter_of
-from .canvas import IDLE, LOST, PALETTE, axes_of, legend, short, with_plain_names
-from .draw import draw_bars, draw_gantt, draw_heat_map, draw_plane, hatched
+from .draw import (
+    IDLE,
+    LOST,
+    PALETTE,
+    axes_of,
+    draw_bars,
+    draw_gantt,
+    draw_heat_map,
+    draw_plane,
+    hatched,
+    legend,
+    short,
+    with_plain_names,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

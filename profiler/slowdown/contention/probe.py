@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ....executor.engine import Artifact, OperatorTime, PlacementReceipt
 from ....executor.engines.placement import receipt_of, require_match
 from ....executor.machine.cores import Topology, read_topology
-from ....executor.machine.memory import usable_bytes
+from ....executor.machine.state import usable_bytes
 from ....executor.model import Piece
 from ....formulations.errors import ExecutionError
 from ....formulations.hardware import ProcessingUnit

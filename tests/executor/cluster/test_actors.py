@@ -10,7 +10,7 @@ import pytest
 
 from gapless.executor.cluster.actors import RayMembers, local_cluster
 from gapless.executor.cluster.loss import Loss
-from gapless.executor.cluster.verify import verify_on_cluster
+from gapless.executor.cluster.pipeline import verify_on_cluster
 from gapless.executor.pipeline.verify import References
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment

@@ -14,14 +14,12 @@ import pytest
 from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.loss import Loss
-from gapless.executor.cluster.pipeline import ClusterPipeline
+from gapless.executor.cluster.pipeline import ClusterPipeline, verify_on_cluster
 from gapless.executor.cluster.routes import ARRIVED, END, SENT, START
 from gapless.executor.cluster.station import Station
 from gapless.executor.cluster.stream import ClusterTask, run_stream
-from gapless.executor.cluster.verify import verify_on_cluster
 from gapless.executor.graph.onnx_model import OnnxModel
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.executor.pipeline.trace_file import load_trace
+from gapless.executor.pipeline.trace_file import load_trace, trace_parts
 from gapless.executor.pipeline.verify import References
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment

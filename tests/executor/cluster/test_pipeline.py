@@ -19,9 +19,9 @@ import pytest
 from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import LinkRate
 from gapless.executor.cluster.loss import Loss
+from gapless.executor.cluster.pipeline import verify_on_cluster
 from gapless.executor.cluster.routes import ARRIVED, END, QUEUED, SENT, START
 from gapless.executor.cluster.station import Station
-from gapless.executor.cluster.verify import verify_on_cluster
 from gapless.executor.pipeline.verify import References
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment

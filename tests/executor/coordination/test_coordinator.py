@@ -16,10 +16,10 @@ import gapless
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.requests import Served
 from gapless.executor.coordination.tally import Fate
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.formulations.coordination.dispatch import Late
+from gapless.executor.pipeline.trace_file import trace_parts
 from gapless.formulations.coordination.policy import Conduct
 from gapless.formulations.coordination.sessions import SessionChoice
+from gapless.formulations.coordination.simulation import Late
 from gapless.formulations.costs import NetworkCosts
 from gapless.formulations.errors import (
     DroppedRequestError,

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from gapless.executor.export.drawing import Order, draw
-from gapless.executor.export.folder import Exported, write_export
+from gapless.executor.export.folder import Exported, Order, draw, write_export
 from gapless.executor.export.kinds import ExportKind
 from gapless.executor.export.manifest import Predicted
 from gapless.executor.graph.choices import Granularity

@@ -77,7 +77,7 @@ def test_what_fails_leaves_nothing_behind(
     def fail(*_: object) -> bytes:
         raise ExecutionError("no")
 
-    monkeypatch.setattr("gapless.executor.export.drawing.runner_source", fail)
+    monkeypatch.setattr("gapless.executor.export.folder.runner_source", fail)
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.iterdir())
     for name in ("new", "empty"):

@@ -13,8 +13,8 @@ from gapless.executor.engines.mnn_engine import MnnEngine, backend_name
 from gapless.executor.engines.mnn_session import MnnSession
 from gapless.executor.engines.ort_engine import PROVIDERS
 from gapless.executor.engines.ort_session import _options
+from gapless.executor.export.folder import exported_unit, mnn_settings, ort_settings
 from gapless.executor.export.kinds import ExportKind
-from gapless.executor.export.settings import exported_unit, mnn_settings, ort_settings
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import EngineSettings, MemoryMode, Precision, ProcessingUnit, UnitKind
 from tests.executor.engines.pieces import OPENCL, UNIT, conv

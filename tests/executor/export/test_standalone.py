@@ -6,7 +6,7 @@ import ast
 import sys
 from collections import Counter
 
-from gapless.executor.export.drawing import runner_source
+from gapless.executor.export.folder import runner_source
 
 
 def test_it_is_one_program_that_needs_only_numpy_and_an_engine() -> None:

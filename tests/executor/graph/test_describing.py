@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.graph.describing import operator_text
+from gapless.executor.graph.inspection import operator_text
 
 from .models import load, model, node, value, weights
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from onnx import NodeProto
 
-from gapless.executor.graph.flops import operator_cost
-from gapless.executor.graph.operators import read_operators
+from gapless.executor.graph.operators import operator_cost, read_operators
 from gapless.executor.graph.simplify import simplify
 
 from .models import model, node, opened_ocr, value, weights

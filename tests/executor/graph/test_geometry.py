@@ -10,9 +10,8 @@ import onnxruntime as ort
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto
 
-from gapless.executor.graph.flops import operator_cost
 from gapless.executor.graph.geometry import spatial_network
-from gapless.executor.graph.operators import read_operators
+from gapless.executor.graph.operators import operator_cost, read_operators
 from gapless.formulations.spatial import Axis, SpatialNetwork
 from gapless.formulations.tiles import needs, obstacles
 

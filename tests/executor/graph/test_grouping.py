@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto, NodeProto, helper
 
 from gapless.executor.graph.choices import Granularity
-from gapless.executor.graph.flops import operator_cost
 from gapless.executor.graph.grouping import group
 from gapless.executor.graph.onnx_model import OnnxModel
+from gapless.executor.graph.operators import operator_cost
 from gapless.formulations import network
 from gapless.formulations.errors import InvalidModelError
 

@@ -7,9 +7,8 @@ import pytest
 from onnx import ModelProto
 
 from benchmarks.foreign import classical, control
-from gapless.executor.graph.observing import observe_shapes, unknown_tensors
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
-from gapless.executor.graph.shapes import fix_shapes
+from gapless.executor.graph.shapes import fix_shapes, observe_shapes, unknown_tensors
 from gapless.formulations.errors import InvalidModelError
 
 from .models import constant, model, node, value, weights

@@ -8,8 +8,8 @@ from onnx import ModelProto
 
 from benchmarks.foreign import quantised
 from benchmarks.foreign.checks import sliced
+from gapless.executor.graph.grouping import CHANNELS_LAST
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
-from gapless.executor.graph.quantised import CHANNELS_LAST
 from gapless.executor.model import QUANTISED_ERROR, allowed_error, is_quantised
 
 pytestmark = pytest.mark.slow

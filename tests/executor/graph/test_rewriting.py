@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from gapless.executor.engines.ort_session import reference_outputs
-from gapless.executor.graph import rewriting
+from gapless.executor.graph import simplify
 from gapless.executor.graph.choices import COMPARING, Simplification
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.graph.opening import Opener
@@ -234,7 +234,7 @@ def test_without_the_comparison_numbers_are_wrong(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the cases above prove nothing."""
-    monkeypatch.setattr(rewriting, "_difference", lambda *_, **__: "")
+    monkeypatch.setattr(simplify, "_difference", lambda *_, **__: "")
     assert worst(load(CASES[name], tmp_path), CASES[name]) > 1e-2
 
 
@@ -260,7 +260,7 @@ def test_what_onnx_runtime_refuses_is_not_used(tmp_path: Path) -> None:
 def test_what_cannot_be_mended_by_leaving_out_one_thing_is_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "_difference", lambda *_, **__: "nothing is right")
+    monkeypatch.setattr(simplify, "_difference", lambda *_, **__: "nothing is right")
     opened = load(CASES["matmul"], tmp_path)
     assert opened.rewriting == ("not simplified, because otherwise nothing is right",)
     assert [each.op_type for each in opened.graph.operators] == ["MatMul", "Add", "Mul", "Softmax", "Tanh"]
@@ -278,7 +278,7 @@ def test_simplification_can_be_switched_off(tmp_path: Path) -> None:
 
 def test_right_numbers_inside_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were it the simplified model, a wrong one would name no culprit."""
-    monkeypatch.setattr(rewriting, "_difference", lambda *_, **__: "")
+    monkeypatch.setattr(simplify, "_difference", lambda *_, **__: "")
     opened = load(CASES["gemm"], tmp_path)  # "g" is scaled, which it should not be
     inputs = opened.sample_inputs(1)
     right = reference_outputs(gemm(as_output=True).SerializeToString(), inputs)
@@ -319,12 +319,12 @@ def test_what_was_not_compared_is_said(proto: ModelProto, words: str, tmp_path: 
 
 
 def test_a_model_that_is_too_large_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "MAX_TENSOR_BYTES", 100)
+    monkeypatch.setattr(simplify, "MAX_COMPARED_BYTES", 100)
     assert "not compared with the file: its tensors have" in note_of(CASES["matmul"], tmp_path)
 
 
 def test_a_model_without_rewritings_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting._File, "run", None)
+    monkeypatch.setattr(simplify._File, "run", None)
     assert load(tiny(), tmp_path).warnings == ()
 
 

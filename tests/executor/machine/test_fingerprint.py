@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from gapless.executor.machine.counters import counters_availability, explain_errno
-from gapless.executor.machine.fingerprint import fingerprint
 from gapless.executor.machine.kernel_files import boot_id, started_at
-from gapless.executor.machine.memory import total_bytes, usable_bytes
-from gapless.executor.machine.state import machine_load
+from gapless.executor.machine.state import fingerprint, machine_load, total_bytes, usable_bytes
 from tests.executor.machine.machines import pixel, silent, write
 
 GIB = 2**30

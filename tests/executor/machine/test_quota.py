@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
-from gapless.executor.machine import cgroups
-from gapless.executor.machine.cgroups import CpuGroupsV1, CpuGroupsV2, find_cpu_groups, group_name
+from gapless.executor.machine import quota
 from gapless.executor.machine.kernel_files import started_at
 from gapless.executor.machine.quota import (
     MIN_QUOTA_US,
+    CpuGroupsV1,
+    CpuGroupsV2,
     CpuQuota,
     choose_period_us,
+    find_cpu_groups,
+    group_name,
     kernel_tick_us,
     quota_availability,
 )
@@ -174,7 +177,7 @@ def test_a_quota_that_reads_back_otherwise_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups, folder = v1_machine(tmp_path)
-    monkeypatch.setattr(cgroups, "write_control", lambda path, text: None)
+    monkeypatch.setattr(quota, "write_control", lambda path, text: None)
     with pytest.raises(PlacementError, match=r"asked for .*\(2000, 4000\), but found \(-1, 100\)"):
         groups.make(GROUP, quota_us=2000, period_us=4000)
     assert list(folder.iterdir()) == []
@@ -184,7 +187,7 @@ def test_a_missing_permission_is_told_with_path_and_advice(tmp_path: Path) -> No
     groups = CpuGroupsV1(folder=tmp_path / "gone")
     with pytest.raises(PlacementError, match=r"make .*gone: No such file.*ENOENT"):
         groups.make(GROUP, quota_us=2000, period_us=4000)
-    denied = cgroups.refusal(Path("/cg/x"), PermissionError(13, "Permission denied"))
+    denied = quota.refusal(Path("/cg/x"), PermissionError(13, "Permission denied"))
     assert "cannot make /cg/x: Permission denied (EACCES); run gapless as root" in str(denied)
 
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from gapless.executor.measurement import Measurement
-from gapless.executor.pipeline.account import measured_trace, measurement
-from gapless.executor.pipeline.board import RECORDS, Board, BoardShape
-from gapless.executor.pipeline.evidence import Evidence, TaskCount
-from gapless.executor.pipeline.memory import SharedMemory
+from gapless.executor.pipeline.account import Evidence, TaskCount, measured_trace, measurement
+from gapless.executor.pipeline.shared import RECORDS, Board, BoardShape, SharedMemory
 from gapless.formulations.deployment import Deployment
 from tests.executor.pipeline.test_pipeline import stream
 

@@ -13,8 +13,7 @@ import gapless
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.graph.onnx_model import OnnxModel
 from gapless.executor.pipeline.pipeline import Pipeline
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.executor.pipeline.trace_file import read_trace
+from gapless.executor.pipeline.trace_file import read_trace, trace_parts
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.costs import CostTable, NetworkCosts

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.pipeline import watch
+from gapless.executor.pipeline import crew
 from gapless.executor.pipeline.crew import Crew
-from gapless.executor.pipeline.hops import Hop
 from gapless.executor.pipeline.pipeline import Pipeline
+from gapless.executor.pipeline.shared import Hop
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget
 from gapless.formulations.deployment import Deployment
@@ -126,11 +126,11 @@ def test_a_slow_chunk_is_no_hang() -> None:
 @pytest.mark.slow
 def test_a_user_who_takes_his_time_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     away_s = 0.0
-    monkeypatch.setattr(watch, "monotonic", lambda: time.monotonic() + away_s)
+    monkeypatch.setattr(crew, "monotonic", lambda: time.monotonic() + away_s)
     model = chain("add", "add", name="net")
     with opened([model], stream("net", (1, "a"), (2, "b"))) as pipeline:
         for _ in pipeline.map(frames(4)):
-            away_s += 10 * watch.FIRST_TASK_LIMIT_S
+            away_s += 10 * crew.FIRST_TASK_LIMIT_S
 
 
 def test_what_an_engine_raises_is_raised_with_the_request() -> None:

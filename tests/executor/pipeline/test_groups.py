@@ -21,9 +21,7 @@ from gapless.executor.graph.tiling import Tiler
 from gapless.executor.measurement import Measurement
 from gapless.executor.model import Piece
 from gapless.executor.pipeline.pipeline import Pipeline
-from gapless.executor.pipeline.trace_check import check_trace
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.executor.pipeline.trace_file import load_trace
+from gapless.executor.pipeline.trace_file import check_trace, load_trace, trace_parts
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.progress import Step
 from gapless.executor.runner import Budget

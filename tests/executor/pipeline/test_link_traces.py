@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.executor.pipeline.trace_check import check_trace
-from gapless.executor.pipeline.trace_export import MESSAGE, trace_parts
-from gapless.executor.pipeline.trace_file import read_trace
+from gapless.executor.pipeline.trace_file import MESSAGE, check_trace, read_trace, trace_parts
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.errors import InvalidInputError

@@ -15,8 +15,7 @@ from gapless.executor.graph.choices import Granularity
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
 from gapless.executor.model import in_order_of, reordered
 from gapless.executor.pipeline.blueprint import stream_pieces
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.executor.pipeline.trace_file import read_trace
+from gapless.executor.pipeline.trace_file import read_trace, trace_parts
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.simulated import SimulatedRunner
 from gapless.files.plans import DEPLOYMENT
@@ -26,13 +25,13 @@ from gapless.formulations.errors import InvalidInputError, InvalidPlanError, Mal
 from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.operation import operation_of
 from gapless.formulations.partitions import Partition
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.simulate import trace_usage
 from gapless.formulations.streams import Stream
+from gapless.formulations.terms import Objective
 from tests.executor.graph.models import model, node, value, weights
 from tests.executor.pipeline.fakes import chain
 

@@ -12,9 +12,17 @@ import pytest
 from gapless.executor.engine import Artifact
 from gapless.executor.model import Piece, TensorSpec
 from gapless.executor.pipeline.blueprint import draw
-from gapless.executor.pipeline.hops import Hop, HopReader, NeighbourGoneError, receive_hop, send_hop
-from gapless.executor.pipeline.memory import SharedMemory
-from gapless.executor.pipeline.slots import ALIGNMENT, SlotHeader, SlotLayout
+from gapless.executor.pipeline.shared import (
+    ALIGNMENT,
+    Hop,
+    HopReader,
+    NeighbourGoneError,
+    SharedMemory,
+    SlotHeader,
+    SlotLayout,
+    receive_hop,
+    send_hop,
+)
 from gapless.executor.pipeline.worker import largest_rss_bytes
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, InvalidPlanError

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gapless.api.problems import table_problem
-from gapless.executor.pipeline.trace_check import check_trace
-from gapless.executor.pipeline.trace_export import ON_THEIR_WAY, trace_parts
+from gapless.executor.pipeline.trace_file import ON_THEIR_WAY, check_trace, trace_parts
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Plan

@@ -13,9 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless.api.problems import load_problem, table_problem
-from gapless.executor.pipeline.trace_check import check_trace
-from gapless.executor.pipeline.trace_export import trace_parts
-from gapless.executor.pipeline.trace_file import MAX_DEFECTS, TRACE_FORMAT, load_trace, read_trace
+from gapless.executor.pipeline.trace_file import (
+    MAX_DEFECTS,
+    TRACE_FORMAT,
+    check_trace,
+    load_trace,
+    read_trace,
+    trace_parts,
+)
 from gapless.formulations.errors import InvalidInputError, SchemaVersionError
 from gapless.formulations.files import format_of
 from gapless.formulations.flow_shop.tables import Schedule, shop_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.executor.tuning.statistics import PredictionQuality, quality
+from gapless.executor.tuning.result import PredictionQuality, quality
 
 
 def of(predicted: list[float], measured: list[float]) -> PredictionQuality:

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from gapless.executor.progress import Ledger
-from gapless.executor.tuning.leases import Holder, this_process
-from gapless.executor.tuning.store import RunDescription, Store
-from gapless.executor.tuning.trials import Visit
+from gapless.executor.tuning.result import Visit
+from gapless.executor.tuning.store import Holder, RunDescription, Store, this_process
 from gapless.formulations.errors import StoreError
 
 ABOUT = RunDescription(candidates="[]", options="{}")

@@ -13,13 +13,10 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import CandidateKind
-from gapless.executor.tuning.documents import TUNING
-from gapless.executor.tuning.endurance import endure, finalists
-from gapless.executor.tuning.judging import sustained
-from gapless.executor.tuning.result import TuningResult, TuningStop
+from gapless.executor.tuning.result import TUNING, Ground, Sustained, Trust, TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
-from gapless.executor.tuning.sustained import Sustained
-from gapless.executor.tuning.trust import Ground, Trust
+from gapless.executor.tuning.summary import sustained
+from gapless.executor.tuning.tuner import endure, finalists
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import ExecutionError, UnitLostError
 from gapless.formulations.files import dump, parse

@@ -15,11 +15,17 @@ from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import CandidateKind, strongest_first
-from gapless.executor.tuning.documents import TUNING
-from gapless.executor.tuning.options import Rung, TuningOptions
-from gapless.executor.tuning.result import TuningResult, TuningStop
+from gapless.executor.tuning.racing import Rung, TuningOptions
+from gapless.executor.tuning.result import (
+    TUNING,
+    Ground,
+    TableFacts,
+    Trust,
+    TuningResult,
+    TuningStop,
+    Verdict,
+)
 from gapless.executor.tuning.store import Store
-from gapless.executor.tuning.trust import Ground, TableFacts, Trust, Verdict
 from gapless.executor.tuning.tuner import tune
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import UnitLostError
@@ -56,7 +62,7 @@ def verdict(result: TuningResult) -> Verdict:
 def seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every visit take one second."""
     ticks = itertools.count()
-    monkeypatch.setattr("gapless.executor.tuning.trials.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("gapless.executor.tuning.result.time.monotonic", lambda: float(next(ticks)))
 
 
 def test_the_best_plan_and_the_best_baseline_are_measured_before_everybody_else() -> None:

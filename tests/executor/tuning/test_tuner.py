@@ -19,11 +19,9 @@ from gapless.executor.progress import Step
 from gapless.executor.runner import Budget, Verification
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import CandidateKind, TuningCandidate, baselines, plan_candidates
-from gapless.executor.tuning.documents import MEASUREMENT, TUNING
-from gapless.executor.tuning.options import Rung, TuningMode, TuningOptions
-from gapless.executor.tuning.result import TuningResult, TuningRow, TuningStop
+from gapless.executor.tuning.racing import Rung, TuningMode, TuningOptions
+from gapless.executor.tuning.result import MEASUREMENT, TUNING, Failure, TuningResult, TuningRow, TuningStop
 from gapless.executor.tuning.store import Store
-from gapless.executor.tuning.trials import Failure
 from gapless.executor.tuning.tuner import TuningSubject, tune
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.deployment import Deployment
@@ -319,7 +317,7 @@ def test_ctrl_c_gives_what_is_there_and_can_be_resumed(at: int, tmp_path: Path) 
 
 def test_a_budget_that_is_used_up_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
-    monkeypatch.setattr("gapless.executor.tuning.trials.time.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("gapless.executor.tuning.result.time.monotonic", lambda: float(next(ticks)))
     whole = tuned(Repeatable(Counter()))
     runner = Repeatable(Counter())
     store = tmp_path / "tuning.db"

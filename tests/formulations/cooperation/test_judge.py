@@ -22,10 +22,10 @@ from gapless.formulations.groups import Cooperation
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.spatial import SpatialNetwork, SpatialNode, Window
+from gapless.formulations.terms import Objective
 from gapless.solvers.session import solve
 from tests.cooperation_instances import drawn_problem
 

@@ -10,11 +10,10 @@ from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.formulations.cluster import Link
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.history import is_message
+from gapless.formulations.history import Usage, is_message
 from gapless.formulations.judge import check, score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.simulate import simulate
-from gapless.formulations.usage import Usage
 from gapless.solvers.session import solve
 from tests.cooperation_instances import drawn_problem
 from tests.formulations.cooperation.test_judge import plan, two_convolutions

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gapless.formulations.coordination.arrivals import at_pace, frames_of
 from gapless.formulations.coordination.scenario import (
     Application,
     Arrivals,
@@ -19,6 +18,8 @@ from gapless.formulations.coordination.scenario import (
     UnitChange,
     UnitEvent,
     Workflow,
+    at_pace,
+    frames_of,
 )
 from gapless.formulations.errors import InvalidProblemError
 

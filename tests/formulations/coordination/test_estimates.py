@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapless.formulations.coordination.estimates import chunk_work, estimated_times, largest_chunks
+from gapless.formulations.coordination.expected import chunk_work, estimated_times, largest_chunks
 from gapless.formulations.coordination.sections import Section
 from gapless.formulations.hardware import ProcessingUnit, UnitKind
 from gapless.formulations.network import Layer, Network, Tensor

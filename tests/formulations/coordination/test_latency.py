@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
-from gapless.formulations.coordination.latency import shortest_latency_us, soonest
-from gapless.formulations.coordination.times import NetworkTimes, Times
+from gapless.formulations.coordination.times import NetworkTimes, Times, shortest_latency_us, soonest
 
 
 def all_ways(times: Times, done: int, waits: list[int | None]) -> list[tuple[int, int, int]]:

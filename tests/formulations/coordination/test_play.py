@@ -9,9 +9,7 @@ from random import Random
 
 import pytest
 
-from gapless.formulations.coordination.arrivals import demand_of, poisson
 from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
-from gapless.formulations.coordination.dispatch import Late
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Decision, Policy, UnitState, Waiting
 from gapless.formulations.coordination.record import Record, percentile
@@ -23,8 +21,10 @@ from gapless.formulations.coordination.scenario import (
     UnitChange,
     UnitEvent,
     Workflow,
+    demand_of,
+    poisson,
 )
-from gapless.formulations.coordination.simulation import Conditions
+from gapless.formulations.coordination.simulation import Conditions, Late
 from gapless.formulations.coordination.times import Times
 from gapless.formulations.coordination.truth import Noise
 from gapless.formulations.costs import Interference

@@ -6,11 +6,16 @@ from itertools import chain, combinations
 
 import pytest
 
-from gapless.formulations.coordination.latency import shortest_latency_us, soonest
 from gapless.formulations.coordination.sections import Session, sessions_of
 from gapless.formulations.coordination.sessions import loaded_within
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.times import NetworkTimes, Times, chunk_times
+from gapless.formulations.coordination.times import (
+    NetworkTimes,
+    Times,
+    chunk_times,
+    shortest_latency_us,
+    soonest,
+)
 from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Platform, ProcessingUnit

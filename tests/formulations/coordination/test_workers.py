@@ -10,13 +10,12 @@ import gapless
 from gapless.answers.blocks import Sentence
 from gapless.answers.coordination import coordination_blocks, policies
 from gapless.formulations.coordination.behaviour import Behaviour, HeatModel, UnitBehaviour
-from gapless.formulations.coordination.dispatch import Start
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Waiting
 from gapless.formulations.coordination.record import Record
 from gapless.formulations.coordination.scenario import Scenario, UnitChange, UnitEvent
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.simulation import Task, UnitsAtWork
+from gapless.formulations.coordination.simulation import Start, Task, UnitsAtWork
 from gapless.formulations.costs import Interference
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gapless.formulations.flow_shop.needs import most_bytes, needs_of
+from gapless.formulations.flow_shop.quantities import most_bytes, needs_of
 from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.problem import Problem
 from gapless.formulations.terms import Quantity

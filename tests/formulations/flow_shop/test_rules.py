@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
-from gapless.formulations.expr_json import from_data, to_data
+from gapless.formulations.expr import from_data, to_data
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.flow_shop.rules import (
     before,

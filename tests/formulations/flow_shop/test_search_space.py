@@ -7,7 +7,7 @@ from math import comb
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.flow_shop.search_space import pipelines, split_points
+from gapless.formulations.flow_shop.space import pipelines, split_points
 
 
 def test_the_published_example_has_449_pipelines() -> None:

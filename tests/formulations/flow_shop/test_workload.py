@@ -18,12 +18,12 @@ from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.judge import check, rank_key, score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.play import Run
 from gapless.formulations.problem import Feature, Problem
 from gapless.formulations.shares import unit_shares
 from gapless.formulations.simulate import simulate
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Execution, LoadPolicy, Request, RequestOrder, Workload
 from gapless.solvers.exhaustive import all_plans, count_plans
 from tests.workload_instances import workload_problem, workload_problems

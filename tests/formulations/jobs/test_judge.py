@@ -10,13 +10,13 @@ import pytest
 
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.files import dump_plan, dump_problem, load_plan, parse_problem
-from gapless.formulations.job_requests import JobRequest, Jobs, SectionBorders
 from gapless.formulations.jobs.encoding import Alike
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.judge import check, score
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest, Jobs, SectionBorders
 from tests.jobs_instances import drawn_jobs, jobs_problem
 
 TABLES: dict[str, list[list[int | None]]] = {"net": [[4, 2], [3, None], [5, 1]], "small": [[6, 2]]}

@@ -10,15 +10,15 @@ import pytest
 
 from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.files import dump_problem, parse_problem
-from gapless.formulations.job_requests import Cuts, JobRequest, Jobs, SectionBorders
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import Route, all_routes
 from gapless.formulations.jobs.tables import JobTables, tables_of
 from gapless.formulations.judge import check, examined
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.schedules import Cuts, JobRequest, Jobs, SectionBorders
 from gapless.formulations.workload import Request, Workload
 from gapless.solvers.exhaustive import all_plans
-from gapless.solvers.jobs.playing import Play
+from gapless.solvers.jobs.annealing import Play
 from tests.jobs_instances import drawn_jobs, jobs_problem, passing
 
 TABLES: dict[str, list[list[int | None]]] = {

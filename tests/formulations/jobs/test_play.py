@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import Interference
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import JobPlan, JobTables, tables_of
 from gapless.formulations.judge import score
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.play import play
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest
 from gapless.formulations.simulate import simulate
 from tests.jobs_instances import drawn_jobs, jobs_problem, longer, slowed
 

@@ -6,9 +6,9 @@ from itertools import permutations, product
 
 import pytest
 
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs.space import all_plans, all_routes, count_plans
 from gapless.formulations.jobs.tables import JobPlan, JobTables, tables_of
+from gapless.formulations.schedules import JobRequest
 from tests.jobs_instances import drawn_jobs, jobs_problem, passing, slowed
 
 MANY = 14

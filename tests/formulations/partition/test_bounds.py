@@ -11,10 +11,10 @@ import pytest
 
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.judge import examined
-from gapless.formulations.layer_graphs import GraphNode, graph_problem
 from gapless.formulations.partition.bounds import PartBounds, bounds_of
 from gapless.formulations.partition.separators import least_cut, stretches_of
 from gapless.formulations.partition.tables import chain_of, graph_of
+from gapless.formulations.partitions import GraphNode, graph_problem
 from gapless.formulations.problem import Problem
 from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.session import solve

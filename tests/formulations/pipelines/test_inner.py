@@ -11,9 +11,9 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.pipelines.tables import interval_us
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.session import solve
 

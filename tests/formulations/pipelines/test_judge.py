@@ -14,10 +14,10 @@ from gapless.formulations.errors import InvalidProblemError, MalformedPlanError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.pipelines.quantities import PipelineValues
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.solvers.exhaustive import all_plans, count_plans
 from tests.pipeline_instances import drawn_problem
 

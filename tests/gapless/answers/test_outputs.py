@@ -31,12 +31,12 @@ from gapless.answers.blocks import (
     table,
     with_unused,
 )
-from gapless.answers.receipts import receipts_table
+from gapless.answers.measured import receipts_table
 from gapless.answers.words import counted
 from gapless.api.coordination import Coordination, coordinate
 from gapless.api.tuned import Tuned
 from gapless.executor.engine import PlacementReceipt
-from gapless.executor.tuning.trials import Failure
+from gapless.executor.tuning.result import Failure
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.printing import printable
 from gapless.view.explaining.explain import explain

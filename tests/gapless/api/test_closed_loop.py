@@ -19,18 +19,16 @@ from hypothesis import strategies as st
 import gapless
 from gapless.api.closed_loop import FEWEST_NEW, TuningSetup, close_loop
 from gapless.api.comparison import Comparison
-from gapless.api.executed import executed_plans
 from gapless.api.planning import compare_backends
 from gapless.api.problems import load_problem, table_problem
-from gapless.api.rounds import CORRECTED, LOOP, Loop, LoopStop
-from gapless.api.tuned import Tuned
+from gapless.api.tuned import CORRECTED, LOOP, Loop, LoopStop, Tuned, executed_plans
 from gapless.api.tuning import tune_simulated
 from gapless.executor.measurement import Measurement
 from gapless.executor.progress import silent
 from gapless.executor.runner import Budget
 from gapless.executor.simulated import SimulatedRunner
 from gapless.executor.tuning.candidates import CandidateKind, baselines, plan_candidates
-from gapless.executor.tuning.options import TuningOptions
+from gapless.executor.tuning.racing import TuningOptions
 from gapless.executor.tuning.result import TuningResult, TuningStop
 from gapless.executor.tuning.store import Store
 from gapless.formulations.chunking.rules import at_most, busy_cap

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import gapless
 from gapless.executor.runner import Budget
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.formulations.errors import InvalidInputError, LayerNotRunnableError
 from gapless.formulations.files import dump_problem, load_problem
 from gapless.formulations.plan import Chunk, Plan

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gapless
-from gapless.api.knowledge import (
+from gapless.api.closed_loop import (
     MOST_SESSIONS,
     Intervals,
     Knowledge,

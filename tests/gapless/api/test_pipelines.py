@@ -10,11 +10,11 @@ import pytest
 import gapless
 from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
-from gapless.executor.tuning.options import TuningOptions
+from gapless.executor.tuning.racing import TuningOptions
 from gapless.formulations.errors import InvalidInputError, InvalidProblemError
 from gapless.formulations.files import dump_problem, load_problem
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from tests.pipeline_boards import one_board, six_devices
 from tests.workload_instances import workload_problem
 

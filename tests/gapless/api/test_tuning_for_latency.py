@@ -15,7 +15,7 @@ from gapless.files.plans import load_deployment
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
-from gapless.formulations.objective import Objective
+from gapless.formulations.terms import Objective
 from gapless.view.page.headline import headline, utilised
 from tests.workload_instances import workload_problem
 

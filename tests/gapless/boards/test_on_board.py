@@ -16,7 +16,7 @@ from gapless.api.tuned import Tuned
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
 from gapless.cli.base.exits import ExitCode
-from gapless.executor.machine.fingerprint import fingerprint
+from gapless.executor.machine.state import fingerprint
 from gapless.executor.progress import Step
 from gapless.files.run_document import read_run
 from gapless.formulations.errors import BoardError, InvalidInputError

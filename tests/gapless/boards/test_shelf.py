@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gapless.boards.shelf import Listed, Shelf, group_digest, receive, written
-from gapless.executor.tuning.leases import this_process
+from gapless.executor.tuning.store import this_process
 from gapless.formulations.errors import BoardError, InvalidInputError
 
 OLD_S = 40 * 86_400

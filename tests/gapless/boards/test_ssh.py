@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gapless.answers.boards import board_blocks
+from gapless.answers.doctor import board_blocks
 from gapless.boards.checks import BoardDiagnosis, Check, _of_document, diagnose_board
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address

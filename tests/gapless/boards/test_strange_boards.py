@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gapless.answers.boards import board_blocks
+from gapless.answers.doctor import board_blocks
 from gapless.boards import channel, running
 from gapless.boards.board import Board
 from gapless.boards.checks import diagnose_board
+from gapless.boards.folder import harmless
 from gapless.boards.running import run_there
 from gapless.boards.ssh import Address
-from gapless.boards.translation import harmless
 from gapless.cli.options import boards
 from gapless.executor.progress import Step
 from gapless.formulations.errors import (

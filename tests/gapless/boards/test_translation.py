@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gapless.boards.translation import Translation, harmless
+from gapless.boards.folder import Translation, harmless
 
 GROUP = "files/0123456789abcdef0123456789abcdef"
 THERE = Translation("/root/boards", {f"{GROUP}/net.onnx": "models/net.onnx", "runs/00ff": 'my "out"'})

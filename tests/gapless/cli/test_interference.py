@@ -21,7 +21,7 @@ from gapless.api.slowdown.interference import (
     measure_plan_interference,
 )
 from gapless.executor.measurement import Measurement
-from gapless.executor.tuning.documents import MEASUREMENT
+from gapless.executor.tuning.result import MEASUREMENT
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump, dump_plan, dump_problem, load, save

@@ -10,7 +10,7 @@ import pytest
 from gapless.api.planning import plan as planned
 from gapless.api.problems import load_problem, table_problem
 from gapless.cli.base.exits import ExitCode
-from gapless.files.origins import remembered_problem
+from gapless.files.plans import remembered_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_plan, dump_problem, load_planned
 from gapless.formulations.plan import Plan

@@ -19,7 +19,7 @@ from gapless.cli.base.exits import ExitCode
 from gapless.cli.base.progress import StepLine
 from gapless.cli.main import main
 from gapless.executor.engines.conformance import EngineConformance
-from gapless.executor.pipeline.trace_check import check_trace
+from gapless.executor.pipeline.trace_file import check_trace
 from gapless.executor.progress import Step
 from gapless.formulations.files import dump_plan, load_problem
 from gapless.formulations.judge import score

@@ -14,9 +14,8 @@ from gapless.answers.tuning import next_step
 from gapless.cli.base.exits import ExitCode
 from gapless.executor.measurement import Measurement
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning import trials
-from gapless.executor.tuning.result import TuningStop
-from gapless.executor.tuning.trials import Failure
+from gapless.executor.tuning import result
+from gapless.executor.tuning.result import Failure, TuningStop
 from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import OutputMismatchError, UnitLostError
 
@@ -34,9 +33,9 @@ def flat(run: Run) -> str:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every visit take a second more than it does."""
-    attempt = trials.attempt
+    attempt = result.attempt
 
-    def late(*given: object, **named: object) -> trials.Trial:
+    def late(*given: object, **named: object) -> result.Trial:
         trial = attempt(*given, **named)  # type: ignore[arg-type]
         return replace(trial, spent_s=trial.spent_s + 1)
 

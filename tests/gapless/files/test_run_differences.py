@@ -9,7 +9,7 @@ import pytest
 
 import gapless
 from gapless.executor.measurement import Spread
-from gapless.files.run_differences import Noise, noise_of, run_differences
+from gapless.files.runs import Noise, noise_of, run_differences
 from gapless.formulations.files import dump_problem, load_problem
 
 from ..conftest import Cli

@@ -15,10 +15,9 @@ from gapless.cli.base.declared import called, declared, expanded
 from gapless.cli.commands.planning import Compared
 from gapless.cli.options.cluster import ClusterChoice
 from gapless.executor.graph.choices import Granularity
-from gapless.executor.tuning.options import TuningMode, TuningOptions
-from gapless.formulations.coordination.dispatch import Late
+from gapless.executor.tuning.racing import TuningMode, TuningOptions
 from gapless.formulations.coordination.sessions import SessionChoice
-from gapless.formulations.coordination.simulation import Conditions
+from gapless.formulations.coordination.simulation import Conditions, Late
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.hardware import Precision
 from gapless.question.fields import Only, Said, given

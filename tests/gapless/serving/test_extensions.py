@@ -17,8 +17,8 @@ import pytest
 
 from gapless.api.models import split_locator
 from gapless.executor.coordination.coordinator import Coordinator
-from gapless.formulations.coordination.dispatch import Dispatcher, Late
 from gapless.formulations.coordination.policy import Waiting
+from gapless.formulations.coordination.simulation import Dispatcher, Late
 from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import ExecutionError, InvalidInputError, RefusedRequestError
 from gapless.question.values import DEADLINES, Place

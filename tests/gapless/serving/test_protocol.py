@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.model import TensorSpec
 from gapless.executor.runner import UNCHECKED
-from gapless.formulations.coordination.dispatch import Late
+from gapless.formulations.coordination.simulation import Late
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.nearness import shown
+from gapless.formulations.validation import shown
 from gapless.serving.access import Access
 from gapless.serving.app import App
 from gapless.serving.service import Service

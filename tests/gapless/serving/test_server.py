@@ -25,7 +25,7 @@ import pytest
 from rich.console import Console
 
 import gapless
-from gapless.answers.serving import served_blocks
+from gapless.answers.scenarios import served_blocks
 from gapless.cli.main import main
 from gapless.cli.tasks import serving as tasks
 from gapless.cli.tasks.serving import parse_cannot, parse_workers, serve_until, subject

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gapless.solvers.result import Milestone
 from gapless.solvers.sources import Source
 from gapless.sweeps.answers import TaskAnswer
-from gapless.sweeps.bases import Base
 from gapless.sweeps.contest import InstanceAnswer, InstanceComparison
+from gapless.sweeps.spec import Base
 from gapless.sweeps.table import row_of
 from gapless.sweeps.tasks import Solving, SweepTask
 

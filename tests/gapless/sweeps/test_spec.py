@@ -9,8 +9,7 @@ import pytest
 
 from gapless.files.schema import json_schema
 from gapless.formulations.errors import InvalidInputError
-from gapless.sweeps.spec import LimitSet, Sweep, SweepModel, SweepPlatform, parse_range
-from gapless.sweeps.spec_file import load_sweep
+from gapless.sweeps.spec import LimitSet, Sweep, SweepModel, SweepPlatform, load_sweep, parse_range
 
 
 def spec_file(folder: Path, **content: Any) -> Path:

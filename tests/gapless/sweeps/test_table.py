@@ -10,9 +10,8 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.solvers.result import Milestone
 from gapless.solvers.sources import Source, StartMode
 from gapless.sweeps.answers import TaskAnswer
-from gapless.sweeps.bases import Base
 from gapless.sweeps.run import sweep
-from gapless.sweeps.spec import Sweep
+from gapless.sweeps.spec import Base, Sweep
 from gapless.sweeps.table import COLUMNS, csv_text, require_parquet, row_of, save_parquet
 from gapless.sweeps.tasks import Solving, SweepTask
 

@@ -9,8 +9,8 @@ from gapless.api.clusters import cluster_problem
 from gapless.api.problems import load_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.files import dump_problem
-from gapless.formulations.job_requests import Jobs
 from gapless.formulations.passages import Passage
+from gapless.formulations.schedules import Jobs
 from gapless.sweeps.answers import answer, problem_of
 from gapless.sweeps.spec import LimitSet, Sweep, SweepModel, SweepPlatform
 from gapless.sweeps.tasks import tasks_of

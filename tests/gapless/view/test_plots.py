@@ -29,10 +29,10 @@ from gapless.formulations.errors import BackendUnavailableError, InvalidInputErr
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.history import Interval, executed
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.streams import Stream
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Request, Workload
 from gapless.plots import (
     plot_answers,

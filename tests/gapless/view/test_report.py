@@ -20,9 +20,9 @@ from gapless.cli.base import progress as progress_module
 from gapless.cli.base.console import console, stdout_kept_clean
 from gapless.cli.base.progress import Progress
 from gapless.formulations.errors import ExecutionError, InvalidInputError
-from gapless.formulations.objective import Objective
 from gapless.formulations.printing import printable
 from gapless.formulations.simulate import simulate
+from gapless.formulations.terms import Objective
 from gapless.view.terminal.blocks import gantt
 
 from ...solvers.fakes import feasible, plan

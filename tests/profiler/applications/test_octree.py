@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gapless import Chunk, Plan, open_pipeline
-from gapless.executor.callable_calls import LayerCall
 from gapless.executor.callable_layers import CallableModel
-from gapless.executor.callables import load_callable
+from gapless.executor.callables import LayerCall, load_callable
 from gapless.executor.machine.cores import usable_cores
 from gapless.executor.model import TensorSpec
 from gapless.formulations.costs import CostTable, NetworkCosts

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
-from gapless.profiler.links.evaluation import checks_by_size, checks_in_short
-from gapless.profiler.links.fitting import WINDOW, LinkFit, fit_link
+from gapless.profiler.links.fitting import WINDOW, LinkFit, checks_by_size, checks_in_short, fit_link
 from gapless.profiler.links.platform import cluster_platform
 from gapless.profiler.links.samples import CHECK_SIZES, Load, MeasuredLink, MessageSample, Purpose
 from tests.profiler.links.messages import LATENCY_US, US_A_BYTE, links, measured, sent

@@ -14,9 +14,8 @@ from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Workload
 from gapless.profiler.platforms.workloads import shipped_workload
-from gapless.profiler.prediction.corrections import Corrections
+from gapless.profiler.prediction.corrections import Corrections, fit_workload
 from gapless.profiler.prediction.executions import ExecutedPlan
-from gapless.profiler.prediction.workload_corrections import fit_workload
 
 NPU, BIG = 2.0, 0.8
 """How much longer than planned two units really take."""

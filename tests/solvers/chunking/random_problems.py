@@ -25,9 +25,9 @@ from gapless.formulations.costs import CostTable, NetworkCosts
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network, Tensor
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction
+from gapless.formulations.terms import Objective
 from tests.powers import with_powers
 
 

@@ -10,7 +10,7 @@ import pytest
 from gapless.formulations.chunking.tables import chain_of
 from gapless.solvers.chunking.facts import Facts
 from gapless.solvers.chunking.lattice import Lattice, group_units
-from gapless.solvers.chunking.ordering import less, runs, smallest
+from gapless.solvers.chunking.ranking import less, runs, smallest
 from gapless.solvers.chunking.tables import Restrictions, Tables, TooLargeError, Window
 from gapless.solvers.chunking.widening import NEVER, completion_totals, windowed_totals
 

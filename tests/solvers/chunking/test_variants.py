@@ -13,9 +13,9 @@ from gapless.formulations.demands import SHARED_CORES, demands_of
 from gapless.formulations.hardware import EngineSettings, Platform, ProcessingUnit, UnitKind
 from gapless.formulations.limits import Limits
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.solvers.chunking.lattice import Lattice, group_units, resources_of
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve

@@ -10,13 +10,12 @@ from random import Random
 import pytest
 
 from gapless.formulations.coordination.behaviour import Behaviour, UnitBehaviour
-from gapless.formulations.coordination.play import play
+from gapless.formulations.coordination.play import play, play_jobs
 from gapless.formulations.coordination.policy import Conduct, UnitState, Waiting
-from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.schedules import JobRequest, Jobs
 from gapless.solvers.coordination.budget import PowerBudget
 from gapless.solvers.coordination.fixed import Planned, followed, spread
 from gapless.solvers.coordination.policies import SHIPPED, make_policy, policy_names

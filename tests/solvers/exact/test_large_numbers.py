@@ -15,9 +15,9 @@ from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import InvalidProblemError, UnsupportedFeatureError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.solvers.chunking.samples import random_problem, sample_problem
 from gapless.solvers.flow_shop.samples import sample_workloads
 from gapless.solvers.protocol import Backend, SolveOptions, SolveStatus

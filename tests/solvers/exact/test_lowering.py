@@ -33,10 +33,9 @@ from gapless.formulations.expr import (
     min_of,
 )
 from gapless.formulations.model import Model
-from gapless.solvers.exact.arithmetic import Arithmetic, row_parts
 from gapless.solvers.exact.flat import Column, Flattener, Literal, Row, Sense, merged, unconditional
-from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.exact.port import reader_of
+from gapless.solvers.exact.lowering import Arithmetic, Lowering, row_parts
+from gapless.solvers.exact.search import reader_of
 
 A, B, C, D = (BoolVar(name) for name in "abcd")
 LITERALS = (A, B, C, D)

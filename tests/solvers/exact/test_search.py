@@ -18,10 +18,8 @@ from gapless.formulations.model import Encoded, Values
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
-from gapless.solvers.exact.levels import build_levels
 from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.exact.port import PortAnswer, Query, Verdict
-from gapless.solvers.exact.search import Search, Space, add_model
+from gapless.solvers.exact.search import PortAnswer, Query, Search, Space, Verdict, add_model, build_levels
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.sources import Source
 

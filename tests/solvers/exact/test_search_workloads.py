@@ -16,8 +16,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.solvers.exact.cp_sat import CpSatBackend
 from gapless.solvers.exact.lowering import Lowering
-from gapless.solvers.exact.port import PortAnswer, Query, Verdict, reader_of
-from gapless.solvers.exact.search import Search, Space
+from gapless.solvers.exact.search import PortAnswer, Query, Search, Space, Verdict, reader_of
 from gapless.solvers.exhaustive import ExhaustiveBackend
 from gapless.solvers.protocol import Claim, Deadline, SolveOptions, SolveStatus
 from tests.workload_instances import workload_problem

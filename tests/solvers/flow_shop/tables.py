@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from gapless.solvers.flow_shop.arrays import FORBIDDEN, ChainArrays, Ints
-from gapless.solvers.flow_shop.slicing import least_bottleneck
+from gapless.solvers.flow_shop.columns import least_bottleneck
 
 
 def arrays_of(times: Sequence[Sequence[int]], copy_in: Sequence[Sequence[int]] | None = None) -> ChainArrays:

@@ -13,7 +13,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.workload import RequestOrder
 from gapless.solvers.flow_shop.arrays import build_arrays
 from gapless.solvers.flow_shop.bounds import path_bound_us
-from gapless.solvers.flow_shop.kinds import Kind, kinds_of
+from gapless.solvers.flow_shop.contention_bound import Kind, kinds_of
 from gapless.solvers.flow_shop.search import JointSearch, objective_bound
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.protocol import Deadline

@@ -18,13 +18,17 @@ from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.problem import Problem
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers.flow_shop import branch_and_price
-from gapless.solvers.flow_shop.branch_and_price import BranchAndPrice, orders_within
-from gapless.solvers.flow_shop.company import able_of
-from gapless.solvers.flow_shop.contention_bound import contention_bound
+from gapless.solvers.flow_shop.branch_and_price import (
+    BranchAndPrice,
+    Part,
+    Split,
+    Splits,
+    even_split,
+    orders_within,
+)
+from gapless.solvers.flow_shop.contention_bound import able_of, contention_bound
 from gapless.solvers.flow_shop.draft import Places
-from gapless.solvers.flow_shop.part import Part
 from gapless.solvers.flow_shop.search import JointSearch, Proof
-from gapless.solvers.flow_shop.splits import Split, Splits, even_split
 from gapless.solvers.protocol import Clock, Deadline
 
 Traded = tuple[Schedule, list[Places]]

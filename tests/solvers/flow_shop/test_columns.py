@@ -15,7 +15,7 @@ from gapless.formulations.play import Job, play_columns
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
 from gapless.solvers.flow_shop.arrays import ChainArrays, build_arrays
 from gapless.solvers.flow_shop.columns import columns_apply, contended_columns_us, least_columns
-from gapless.solvers.flow_shop.line import Row
+from gapless.solvers.flow_shop.draft import Row
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.protocol import Deadline
 from tests.workload_instances import workload_problem

@@ -15,14 +15,12 @@ from gapless.formulations.flow_shop.tables import FlowShop, shop_of
 from gapless.formulations.losses import MOST_LOSS_PERMILLE
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
-from gapless.solvers import company
+from gapless.solvers import contention
 from gapless.solvers.contention import PRICE_SCALE
 from gapless.solvers.flow_shop.arrays import build_arrays
 from gapless.solvers.flow_shop.bounds import price_bound
-from gapless.solvers.flow_shop.contention_bound import ContentionBound, contention_bound
-from gapless.solvers.flow_shop.guided import guided_drafts
-from gapless.solvers.flow_shop.kinds import kinds_of
-from gapless.solvers.flow_shop.search import JointSearch, objective_bound
+from gapless.solvers.flow_shop.contention_bound import ContentionBound, contention_bound, kinds_of
+from gapless.solvers.flow_shop.search import JointSearch, guided_drafts, objective_bound
 from gapless.solvers.flow_shop.ways import Ways
 from gapless.solvers.protocol import NEVER, Deadline
 from tests.workload_instances import workload_problem
@@ -95,8 +93,8 @@ def test_sets_that_are_searched_for_keep_to_the_cap(monkeypatch: pytest.MonkeyPa
     for seed in range(4):
         problem = crowded_workload(seed)
         with monkeypatch.context() as patched:
-            patched.setattr(company, "_MOST_SETS", 1)
-            patched.setattr(company, "_FRONT", 4)
+            patched.setattr(contention, "_MOST_SETS", 1)
+            patched.setattr(contention, "_FRONT", 4)
             assert dearest(shop_of(problem), bound_of(problem)) <= 1000 * PRICE_SCALE
 
 
@@ -113,9 +111,9 @@ def test_the_prices_keep_to_the_condition_exactly(limit_s: float | None) -> None
 def test_sets_that_are_searched_for_give_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_workload(6, 4, 1, slowdown=True)
     listed = bound_of(problem)
-    monkeypatch.setattr(company, "_MOST_SETS", 1)
+    monkeypatch.setattr(contention, "_MOST_SETS", 1)
     assert bound_of(problem).bound_us == pytest.approx(listed.bound_us, rel=1e-4)
-    monkeypatch.setattr(company, "_FRONT", 20)
+    monkeypatch.setattr(contention, "_FRONT", 20)
     few = bound_of(problem)
     assert dearest(shop_of(problem), few) <= 1000 * PRICE_SCALE
     assert few.bound_us <= listed.bound_us * 1.0001

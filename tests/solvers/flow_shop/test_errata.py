@@ -8,12 +8,11 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from gapless.formulations.flow_shop.search_space import pipelines, split_points
-from gapless.formulations.flow_shop.space import count_schedules
+from gapless.formulations.flow_shop.space import count_schedules, pipelines, split_points
 from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.flow_shop.values import WorkloadValues
 from gapless.formulations.workload import Execution, Request, Workload
-from gapless.solvers.flow_shop.slicing import is_monotone, least_bottleneck
+from gapless.solvers.flow_shop.columns import is_monotone, least_bottleneck
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gapless.solvers.flow_shop.arrays import ChainArrays
+from gapless.solvers.flow_shop.columns import displacement_of, order_by_contention, violation_of
 from gapless.solvers.flow_shop.hetero2pipe import Alignment, order_by_assignment
-from gapless.solvers.flow_shop.ordering import displacement_of, order_by_contention, violation_of
 
 from . import printed
 from .tables import arrays_of, lognormal_arrays, slice_all

@@ -9,9 +9,8 @@ import pytest
 from benchmarks.workload_instances import random_workload
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import RequestOrder
-from gapless.solvers.flow_shop.guided import guided_drafts
 from gapless.solvers.flow_shop.measure import Measure
-from gapless.solvers.flow_shop.search import JointSearch
+from gapless.solvers.flow_shop.search import JointSearch, guided_drafts
 from gapless.solvers.protocol import NEVER, Deadline
 from tests.workload_instances import workload_problem
 

@@ -16,7 +16,7 @@ from gapless.formulations.play import Part, Run
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, Request, RequestOrder, Workload
-from gapless.solvers.flow_shop import annealing
+from gapless.solvers.flow_shop import baselines
 from gapless.solvers.protocol import Claim, Deadline, Guarantee, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
@@ -40,7 +40,7 @@ HEAVY: list[list[int | None]] = [[None, 30, 40], [12, 30, 40], [12, 25, 50]]
 
 @pytest.fixture(autouse=True)
 def _short_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annealing, "STEPS", 40)
+    monkeypatch.setattr(baselines, "STEPS", 40)
 
 
 def with_kinds(problem: Problem, *kinds: UnitKind) -> Problem:
@@ -208,7 +208,7 @@ def test_band_takes_no_unit_from_which_the_rest_cannot_be_run() -> None:
 
 @pytest.mark.slow
 def test_annealing_finds_small_optima_and_follows_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annealing, "STEPS", 1500)
+    monkeypatch.setattr(baselines, "STEPS", 1500)
     slowdown = [[0, 100, 50], [200, 0, 300], [50, 300, 0]]
     problem = workload_problem(
         {"light": LIGHT, "heavy": HEAVY}, ["heavy", "light", "heavy"], slowdown=slowdown, high=("heavy",)
@@ -220,7 +220,7 @@ def test_annealing_finds_small_optima_and_follows_its_seed(monkeypatch: pytest.M
 
 
 def test_annealing_stops_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annealing, "STEPS", 10**9)
+    monkeypatch.setattr(baselines, "STEPS", 10**9)
     result = solve(
         workload_problem({"light": LIGHT}, ["light"] * 3), "annealing", SolveOptions(time_limit_s=0.05)
     )
@@ -281,4 +281,4 @@ def test_a_walk_that_ends_before_its_deadline_says_so(monkeypatch: pytest.Monkey
     problem = workload_problem({"light": LIGHT}, ["light"] * 3)
     result = solve(problem, "annealing", SolveOptions(time_limit_s=60))
     assert result.stop is StopReason.TIME_LIMIT
-    assert result.statistics["unfinished_steps"] == annealing.STEPS
+    assert result.statistics["unfinished_steps"] == baselines.STEPS

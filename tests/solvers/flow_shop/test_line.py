@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gapless.formulations.play import Job, play
 from gapless.solvers.flow_shop.arrays import ChainArrays
-from gapless.solvers.flow_shop.line import Row, Sides, end_us, heads, put_back, tails
+from gapless.solvers.flow_shop.draft import Row, Sides, end_us, heads, put_back, tails
 from gapless.solvers.flow_shop.ways import Ways
 
 from .cutting import every_cut, networks

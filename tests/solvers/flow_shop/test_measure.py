@@ -15,7 +15,7 @@ from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule, RuleFunction, named
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.flow_shop.measure import Measure
-from gapless.solvers.shortfall import shortfall
+from gapless.solvers.repairing import shortfall
 from tests.workload_instances import workload_problems
 
 STRUCTURE = {"conflict", "unit_memory", "order"}

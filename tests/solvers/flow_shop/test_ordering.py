@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gapless.formulations.errors import InvalidInputError
+from gapless.solvers.flow_shop.columns import MOST_REACH, displacement_of, order_by_contention, violation_of
 from gapless.solvers.flow_shop.hetero2pipe import order_by_assignment
-from gapless.solvers.flow_shop.ordering import MOST_REACH, displacement_of, order_by_contention, violation_of
 
 
 def value_of(order: tuple[int, ...], high: list[bool], reach: int) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from gapless.formulations.flow_shop.tables import Schedule, shop_of
 from gapless.formulations.network import Layer, Network
 from gapless.formulations.problem import Problem
 from gapless.formulations.workload import LoadPolicy, Request, RequestOrder, Workload
+from gapless.solvers.flow_shop.baselines import network_arrays
 from gapless.solvers.flow_shop.hetero2pipe import fitted, merit
-from gapless.solvers.flow_shop.heuristic import network_arrays
 from gapless.solvers.protocol import NEVER
 from gapless.solvers.session import solve
 from tests.workload_instances import workload_problem

@@ -15,9 +15,9 @@ from gapless.formulations.flow_shop.quantities import TERMS as WORKLOAD_TERMS
 from gapless.formulations.flow_shop.rules import before, deadline, keep_off, memory_cap_while, never_beside
 from gapless.formulations.flow_shop.tables import Schedule, shop_of, workload_of
 from gapless.formulations.judge import check, score
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.formulations.workload import Execution, RequestOrder
 from gapless.solvers.chunking.samples import powered
 from gapless.solvers.exhaustive import ExhaustiveBackend, all_plans, count_plans

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gapless.solvers.flow_shop import slicing
+from gapless.solvers.flow_shop import columns
 from gapless.solvers.flow_shop.arrays import FORBIDDEN
-from gapless.solvers.flow_shop.slicing import (
+from gapless.solvers.flow_shop.columns import (
     bottleneck_by_pointer,
     bottleneck_by_table,
     is_monotone,
@@ -74,9 +74,9 @@ def test_lemma_1_holds_without_copies_and_with_copies_that_only_fall() -> None:
 
 def test_long_networks_take_the_fast_recursion_and_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    arrays = arrays_of(rng.integers(1, 99, (4, 3 * slicing.POINTER_FROM)).tolist())
+    arrays = arrays_of(rng.integers(1, 99, (4, 3 * columns.POINTER_FROM)).tolist())
     fast = least_bottleneck(arrays)
     assert "times" not in vars(arrays)  # the table of all pairs was not built
-    monkeypatch.setattr(slicing, "POINTER_FROM", arrays.size + 1)
+    monkeypatch.setattr(columns, "POINTER_FROM", arrays.size + 1)
     _assert_same(fast, least_bottleneck(arrays))
     _assert_same(work_by_window(arrays), work_by_table(arrays))

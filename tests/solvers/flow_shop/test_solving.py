@@ -13,7 +13,7 @@ from gapless.formulations.judge import score
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import OpaqueRule
 from gapless.formulations.workload import Execution, RequestOrder
-from gapless.solvers import showing
+from gapless.solvers import rounds
 from gapless.solvers.native import NativeBackend
 from gapless.solvers.protocol import Claim, RuleHandling, SolveOptions, SolveStatus, StopReason
 from gapless.solvers.session import solve
@@ -86,7 +86,7 @@ def test_an_opaque_rule_that_turns_everything_down() -> None:
 
 
 def test_better_plans_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "ALLOWANCE_S", float("inf"))
+    monkeypatch.setattr(rounds, "ALLOWANCE_S", float("inf"))
     problem = random_workload(10, 4, seed=0, balanced=True)
     claims: list[Claim] = []
     last = claim_of(problem, publish=claims.append)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.formulations.coordination.play import play_jobs
 from gapless.formulations.coordination.setting import Setting
-from gapless.formulations.coordination.stretch import play_jobs
 from gapless.formulations.hardware import UnitKind
 from gapless.formulations.jobs.tables import jobs_of
 from gapless.formulations.judge import score

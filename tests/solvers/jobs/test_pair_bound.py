@@ -16,19 +16,17 @@ import pytest
 
 from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import Interference, NetworkContention
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import JobTables, tables_of
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest
 from gapless.solvers.jobs import makespan
 from gapless.solvers.jobs.bounds import price_bound
-from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
-from gapless.solvers.jobs.pair_blocks import Blocks, blocks_of
-from gapless.solvers.jobs.pair_bound import Pair, PairBound, heavy_pair
-from gapless.solvers.jobs.pair_game import Game
-from gapless.solvers.jobs.pair_modes import ModeSets, lowered
+from gapless.solvers.jobs.pair_bound import Game, Pair, PairBound, heavy_pair
+from gapless.solvers.jobs.pair_ways import Blocks, ModeSets, blocks_of, lowered
+from gapless.solvers.jobs.passages import Instance, instance_of
 from gapless.solvers.protocol import Clock, Deadline
 from tests.jobs_instances import drawn_pair, jobs_problem, passing
 

@@ -7,15 +7,14 @@ from collections.abc import Iterable
 import pytest
 
 from benchmarks.schedule_instances import sliced
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans
 from gapless.formulations.jobs.tables import JobTables, tables_of
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest
 from gapless.solvers.jobs.bounds import PassageTree, _Free, price_bound
-from gapless.solvers.jobs.instance import Instance, instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
-from gapless.solvers.jobs.passages import Passages
+from gapless.solvers.jobs.passages import Instance, Passages, instance_of
 from gapless.solvers.protocol import NEVER, Deadline
 from tests.jobs_instances import drawn_pair, jobs_problem, passing
 

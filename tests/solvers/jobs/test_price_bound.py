@@ -11,16 +11,14 @@ import pytest
 
 from benchmarks.schedule_instances import sliced
 from gapless.formulations.costs import NetworkCosts
-from gapless.formulations.job_requests import Cuts, JobRequest
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.space import all_plans, all_routes
 from gapless.formulations.jobs.tables import JobTables, jobs_of, tables_of
 from gapless.formulations.problem import Problem
-from gapless.solvers.company import rounded_off
-from gapless.solvers.contention import PRICE_SCALE
+from gapless.formulations.schedules import Cuts, JobRequest
+from gapless.solvers.contention import PRICE_SCALE, rounded_off
 from gapless.solvers.jobs.bounds import price_bound
-from gapless.solvers.jobs.instance import Instance, instance_of
-from gapless.solvers.jobs.passages import Passages
+from gapless.solvers.jobs.passages import Instance, Passages, instance_of
 from gapless.solvers.protocol import Deadline
 from tests.jobs_instances import jobs_problem, slowed
 

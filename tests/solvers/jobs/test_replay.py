@@ -10,7 +10,7 @@ from benchmarks.schedule_instances import sliced, small_schedule
 from gapless.formulations.costs import SliceContention
 from gapless.formulations.jobs.tables import tables_of
 from gapless.formulations.problem import Problem
-from gapless.solvers.jobs.instance import instance_of
+from gapless.solvers.jobs.passages import instance_of
 from gapless.solvers.jobs.replay import Kinds
 from tests.formulations.test_slices import pair
 

@@ -11,21 +11,20 @@ from math import inf
 import pytest
 
 from benchmarks.schedule_instances import sliced
-from gapless.formulations.job_requests import Cuts, JobRequest, Jobs
 from gapless.formulations.jobs.quantities import JobValues
 from gapless.formulations.jobs.tables import JobPlan, tables_of
 from gapless.formulations.judge import examined
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import Cuts, JobRequest, Jobs
 from gapless.formulations.workload import Workload
 from gapless.profiler.platforms.workloads import shipped_workload
 from gapless.solvers.jobs import makespan
 from gapless.solvers.jobs.bounds import price_bound
 from gapless.solvers.jobs.dispatching import dispatched, ordered
-from gapless.solvers.jobs.instance import instance_of
 from gapless.solvers.jobs.makespan import MakespanSearch
-from gapless.solvers.jobs.moves import Moves
+from gapless.solvers.jobs.passages import instance_of
 from gapless.solvers.jobs.samples import samples
-from gapless.solvers.jobs.walk import Walk
+from gapless.solvers.jobs.walk import Moves, Walk
 from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from tests.jobs_instances import jobs_problem

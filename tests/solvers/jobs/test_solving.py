@@ -12,8 +12,7 @@ from gapless.formulations.problem import Problem
 from gapless.solvers import exhaustive
 from gapless.solvers.families import starts_for
 from gapless.solvers.jobs import annealing
-from gapless.solvers.jobs.annealing import list_schedules
-from gapless.solvers.jobs.playing import Play
+from gapless.solvers.jobs.annealing import Play, list_schedules
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
 from gapless.solvers.sources import StartMode

@@ -14,15 +14,19 @@ from benchmarks.partition_graphs import LARGE, PUBLIC_LIKE
 from gapless.formulations.judge import check, examined
 from gapless.formulations.partition.bounds import bounds_of
 from gapless.formulations.partition.tables import graph_of
-from gapless.solvers.down_sets import TooManySetsError, down_sets
-from gapless.solvers.partition.arrays import build_arrays
 from gapless.solvers.partition.chains import best_chain
-from gapless.solvers.partition.line import best_cuts
+from gapless.solvers.partition.line import best_cuts, build_arrays
 from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.partition.solving import Parts
 from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
 from gapless.solvers.session import solve
-from gapless.solvers.topological_orders import depth_first, first_orders, reshuffled
+from gapless.solvers.topological_orders import (
+    TooManySetsError,
+    depth_first,
+    down_sets,
+    first_orders,
+    reshuffled,
+)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gapless.formulations.hardware import ProcessingUnit
-from gapless.formulations.layer_graphs import GraphNode, graph_problem
+from gapless.formulations.partitions import GraphNode, graph_problem
 from gapless.formulations.problem import Problem
 from gapless.profiler.placement_files import import_placement
 from gapless.solvers.session import solve

@@ -9,12 +9,12 @@ import pytest
 import gapless
 from gapless.formulations.chunking.operation import turns_of
 from gapless.formulations.chunking.tables import chain_of
+from gapless.formulations.flight import saturated
 from gapless.formulations.judge import score
 from gapless.formulations.operation import operation_of
 from gapless.formulations.passage.quantities import TERMS
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.serving import saturated
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.passage.samples import random_problem, taking_turns
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason

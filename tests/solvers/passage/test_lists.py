@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gapless.formulations.objective import Objective
 from gapless.formulations.problem import Problem
 from gapless.formulations.rules import RuleFunction
+from gapless.formulations.terms import Objective
 from gapless.solvers.passage.samples import passing
 from gapless.solvers.passage.samples import random_problem as drawn
 from gapless.solvers.protocol import SolveOptions, SolveStatus

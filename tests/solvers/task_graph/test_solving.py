@@ -11,15 +11,16 @@ from gapless.formulations.jobs.reach import Reach
 from gapless.formulations.jobs.tables import tables_of as job_tables_of
 from gapless.formulations.jobs.tasks import ScheduleValues, tables_of
 from gapless.formulations.judge import check, examined
-from gapless.solvers.jobs.fines import unit_sets
+from gapless.solvers.jobs.passages import unit_sets
 from gapless.solvers.jobs.samples import samples as job_samples
 from gapless.solvers.protocol import NEVER, Claim, SolveOptions, SolveStatus
 from gapless.solvers.registry import get_backend
 from gapless.solvers.samples import with_shared_core
 from gapless.solvers.sandbox import call_in_child
-from gapless.solvers.task_graph.moves import Critical, Moves
 from gapless.solvers.task_graph.samples import random_tasks, samples
 from gapless.solvers.task_graph.solving import (
+    Critical,
+    Moves,
     ScheduleSearch,
     first_schedules,
     latency_bound,

@@ -19,12 +19,12 @@ from gapless.api.tuning import tune, tune_simulated
 from gapless.cli.options.problem import ask_plan
 from gapless.cli.tasks.running import opened, run_requests, traced
 from gapless.executor.model import Model
-from gapless.executor.pipeline.trace_check import check_trace
+from gapless.executor.pipeline.trace_file import check_trace
 from gapless.executor.pipeline.verify import References, verify
 from gapless.executor.runner import Budget
 from gapless.executor.samples import read_samples
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.files.plans import DEPLOYMENT, load_deployment, named_plan
 from gapless.files.run_files import save_run, save_trace
 from gapless.formulations.costs import Interference

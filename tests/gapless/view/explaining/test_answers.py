@@ -11,9 +11,9 @@ import pytest
 import gapless
 from gapless.answers.blocks import Sentence
 from gapless.formulations.judge import score
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.solvers.protocol import Deadline, SolveStatus
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.view.explaining.explain import Inquiry

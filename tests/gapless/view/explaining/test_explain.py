@@ -13,9 +13,9 @@ import gapless
 from gapless.formulations.demands import demands_of
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.judge import check, score
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.terms import Objective
 from gapless.solvers.exhaustive import all_plans
 from gapless.view.explaining.explanation import Alternative, Explanation, UnitReason
 from tests.instances import co_run_problems, ruled_problems, solvable

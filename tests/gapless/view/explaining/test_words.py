@@ -14,13 +14,13 @@ from gapless.formulations.errors import InvalidInputError, InvalidPlanError
 from gapless.formulations.hardware import ProcessingUnit
 from gapless.formulations.judge import check, score
 from gapless.formulations.network import Layer, Network
-from gapless.formulations.objective import Objective
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
 from gapless.formulations.registry import formulation_named
+from gapless.formulations.terms import Objective
 from gapless.profiler.platforms.catalog import methods_of, network_names, platform_names
 from gapless.rules import OpaqueRule, pin
-from gapless.view.explaining.reasons import difference_words
+from gapless.view.explaining.explanation import difference_words
 from tests.workload_instances import workload_problem
 
 SHIPPED = [f"{platform}/{network}" for platform in platform_names() for network in network_names(platform)]

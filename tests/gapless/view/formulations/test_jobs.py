@@ -11,9 +11,9 @@ from rich.console import Console
 import gapless
 from gapless.answers.blocks import Block
 from gapless.formulations.costs import Interference, NetworkContention, SliceContention
-from gapless.formulations.job_requests import JobRequest
 from gapless.formulations.judge import score
 from gapless.formulations.plan import Chunk, Plan
+from gapless.formulations.schedules import JobRequest
 from gapless.formulations.simulate import simulate
 from gapless.formulations.workload import Request, Workload
 from gapless.view.formulations.jobs import PRESENTER

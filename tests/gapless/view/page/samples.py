@@ -17,16 +17,16 @@ from gapless.api.tuning import tune_simulated
 from gapless.executor.measurement import Measurement
 from gapless.executor.runner import Budget, Runner
 from gapless.executor.simulated import SimulatedRunner
-from gapless.executor.tuning.options import Rung, TuningOptions
+from gapless.executor.tuning.racing import Rung, TuningOptions
 from gapless.formulations.chunking.operation import deploy
 from gapless.formulations.costs import Interference
 from gapless.formulations.deployment import Deployment, Mode, replicas
 from gapless.formulations.flow_shop.formulation import deploy as deploy_rounds
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import History
-from gapless.formulations.job_requests import JobRequest, Jobs
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.schedules import JobRequest, Jobs
 from gapless.formulations.workload import LoadPolicy, Workload
 from gapless.solvers.course import Pace
 from gapless.solvers.result import Milestone

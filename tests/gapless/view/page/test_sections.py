@@ -10,12 +10,12 @@ from rich.console import Console
 
 from gapless.answers.blocks import Sentence, Table, Tone
 from gapless.answers.charts import Bars, Plane
-from gapless.answers.race import predicted_chart
+from gapless.answers.tuning import predicted_chart
 from gapless.executor.engine import PlacementReceipt
 from gapless.executor.runner import Budget
 from gapless.executor.tuning.candidates import CandidateKind
+from gapless.formulations.history import Usage
 from gapless.formulations.scores import Violation
-from gapless.formulations.usage import Usage
 from gapless.solvers.sources import StartMode
 from gapless.view.page.answers import answers, standing
 from gapless.view.page.contents import heat_maps, memory, origin, race, reasoning, receipts

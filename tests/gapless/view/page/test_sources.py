@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.files.origins import remembered_problem
+from gapless.files.plans import remembered_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.view.page.sources import Known, sort_files
 
