@@ -135,7 +135,7 @@ def _here(console: Console, options: argparse.Namespace) -> None:
     device = this_device()
     chosen = tuple(unit for unit in device.units if unit.name in {"core0", "core1"})
     units = replace(device, units=chosen)
-    profile = gapless.profile(options.model, platform=units, methods=("isolated",))
+    profile = gapless.profile(options.model, platform=units, engine="mnn", methods=("isolated",))
     problem = gapless.profiled_problem(profile, costs="isolated")
     found = gapless.plan(problem)
     assert found.plan is not None
