@@ -19,6 +19,8 @@ node       meaning
 
 Everything else (`==`, `implies`, `min_of`, `abs_of`, `count`, ...) is sugar onto these.
 
+Expressions as JSON: nested lists that begin with the name of their node.
+
 An integer stands for itself; `["var", "on", 3, 1]`, `["sum", 5, [2, x], [-1, y]]`, `["<=", x, y]`,
 `["not", a]`, `["and", a, b]`, `["or", a, b]`, `["max", x, y]` for the other nodes.
 """

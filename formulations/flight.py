@@ -1,5 +1,6 @@
 """Requests that pass stations in line, each of which serves one at a time, and requests in flight.
 
+Requests that pass stations in line, each of which serves one at a time: the clock of all streams.
 Asynchronous model on an integer clock: a station begins with a request when the station before is done with
 it and it is free itself; it serves requests in order; at most `slots` requests are on their way. Stations
 that share a unit take turns (`served_in_turns`).

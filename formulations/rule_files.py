@@ -20,7 +20,7 @@ class RuleDocument(FileContent):
     name: str
     """Name of the rule, as messages call it."""
     expr: Any
-    """What must hold, as nested lists (see `expr_json`)."""
+    """What must hold, as nested lists (see `formulations.expr`)."""
     text: str = ""
     """What it means, in words."""
 

@@ -1,7 +1,8 @@
 """Requests whose chunks the planner places freely, and workloads as such schedules.
 
-A frame or a recorded stretch of a scenario, with everything known beforehand: what an all-knowing planner
-would do with it bounds what policies reach (coordination, section 5).
+Requests whose chunks the planner places freely: the data of the formulation of single requests. A frame or a
+recorded stretch of a scenario, with everything known beforehand: what an all-knowing planner would do with it
+bounds what policies reach (coordination, section 5).
 """
 
 from __future__ import annotations

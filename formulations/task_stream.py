@@ -7,7 +7,7 @@ comes, all devices wait for that.
 
 Every pipeline is a line of servers: a device that computes, the message behind it, the next device, and so
 on; without overlap a device and its messages are one server. Items pass it by the clock of all streams
-(`serving.py`).
+(`flight.py`).
 """
 
 from __future__ import annotations

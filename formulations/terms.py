@@ -4,8 +4,8 @@ A formulation lists its objective terms (`TermInfo`) and the quantities of its p
 judge, scores, rules, expressions in files, encodings, command line, tables, plots and documentation read
 these lists: a new term or quantity is written down once, and a term is a quantity as well.
 
-Which terms there are, and what they mean, a formulation says (`terms.py`); a problem refuses those that its
-formulation does not know.
+What is minimised: terms by name, most important first. Which terms there are, and what they mean, a
+formulation says; a problem refuses those that its formulation does not know.
 """
 
 from __future__ import annotations

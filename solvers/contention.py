@@ -1,13 +1,16 @@
 """Prices of units that know who slows down whom, for requests that pass units in whatever way.
 
-Whoever uses the prices that it finds makes them exact: nothing here has to be right to the last digit.
-`scipy.optimize` has better programs, but takes longer to load than a plan may take.
+A small linear program whose columns come in one after the other, in floating point. Whoever uses the prices
+that it finds makes them exact: nothing here has to be right to the last digit. `scipy.optimize` has better
+programs, but takes longer to load than a plan may take.
 
-A set has at most one kind on each unit, no two units that
-share cores, a kind at most as often as it has requests (each is on one unit at a time), no more requests
-than there are task slots, and no more bytes than the device has, each chunk taken for the smallest piece.
+Who can run at the same time, and how fast: the sets of pairs (unit, kind of request). A set has at most one
+kind on each unit, no two units that share cores, a kind at most as often as it has requests (each is on one
+unit at a time), no more requests than there are task slots, and no more bytes than the device has, each chunk
+taken for the smallest piece.
 
-While a set S of pairs (unit, kind) runs, each pair progresses at a rate r(S). For prices with
+Prices of units that know who slows down whom, for requests that pass units in whatever way. While a set S of
+pairs (unit, kind) runs, each pair progresses at a rate r(S). For prices with
 
     sum over the pairs in S of price x r(S) <= 1   for every possible set S
 

@@ -1,16 +1,18 @@
 """Operators that a runtime runs as one, and layers of them, in an order with few bytes alive at the cuts.
 
-A runtime fuses DequantizeLinear -> operator -> QuantizeLinear into one operator on integers. So a
-DequantizeLinear belongs to the operator that reads it, and integers cross every cut: a quarter of the bytes.
-Where it belonged to what comes before it, float32 would cross and the operator would run in floats.
+Quantised graphs made ready for cuts: integers cross them, in the layout in which runtimes compute. A runtime
+fuses DequantizeLinear -> operator -> QuantizeLinear into one operator on integers. So a DequantizeLinear
+belongs to the operator that reads it, and integers cross every cut: a quarter of the bytes. Where it belonged
+to what comes before it, float32 would cross and the operator would run in floats.
 
 Convolutions on integers run with the channels last. ONNX Runtime carries that layout through a whole graph,
 but not from an input that has its channels first: it then transposes around every convolution behind a
 residual connection (5 to 8 % of the time; `benchmarks.foreign_models --parts int8`). So maps are handed over
 with the channels last. Inside a chunk the two transpositions meet, and a runtime removes both.
 
-Two neighbours A -> B may always be contracted when B is the only successor of A, or A the only predecessor
-of B: no other way leads from A to B, so that no cycle can arise.
+Operators that a runtime runs as one: clusters of the operator graph, contracted without making cycles. Two
+neighbours A -> B may always be contracted when B is the only successor of A, or A the only predecessor of B:
+no other way leads from A to B, so that no cycle can arise.
 """
 
 from __future__ import annotations
@@ -303,7 +305,7 @@ def fuse(
 def _join_quantised(graph: OperatorGraph, clusters: Clusters, kinds: Sequence[Hashable]) -> None:
     """Join each DequantizeLinear with the one that reads it, each QuantizeLinear with what it reads.
 
-    Integers then cross the cuts, and a runtime finds what it fuses (see `quantised`).
+    Integers then cross the cuts, and a runtime finds what it fuses (see above).
     """
     sides = [side_of_cut(each.op_type, each.inputs, each.outputs) for each in graph.operators]
     makers = [index for index, side in enumerate(sides) if side == "maker"]

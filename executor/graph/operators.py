@@ -1,7 +1,8 @@
 """The operators of a simplified model, the tensors between them, and what each costs.
 
-A multiplication with its addition counts as two. What only moves data counts as none, element by element
-work as one an output element, and pooling and reductions as one for each element looked at.
+Floating-point operations and bytes of an operator, from its type and the shapes around it. A multiplication
+with its addition counts as two. What only moves data counts as none, element by element work as one an output
+element, and pooling and reductions as one for each element looked at.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Fixed shapes: what the user gives, and what is observed by running the model.
 
+Shapes that inference does not know: observed by running the model once on each of two random inputs.
 Operators with subgraphs, those of other domains and tree ensembles have shapes that only a runtime knows.
 What differs between two inputs depends on the data and stays unknown, and so does what follows from an
-operator whose output is as long as the data make it, unless its length did differ: equal sizes may be
-chance then, as when a detector finds as many boxes as it may in both.
+operator whose output is as long as the data make it, unless its length did differ: equal sizes may be chance
+then, as when a detector finds as many boxes as it may in both.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Simplification and shape inference, as far as the numbers of a model stay.
 
-What inference does not know is observed (`observing`).
+What inference does not know is observed (`shapes`).
 
-The rewritings of a third party, and our own (`quantised`), are right for nearly all models. So the file and
-what was made of it run on the same random inputs, once, when the file is opened. Where an output differs, or
-ONNX Runtime refuses what was made, fewer rewritings are tried, and in the end none. What cannot be compared
-is said.
+A model file simplified as far as its numbers stay: what is made of it is compared with the file. The
+rewritings of a third party, and our own (`grouping`), are right for nearly all models. So the file and what
+was made of it run on the same random inputs, once, when the file is opened. Where an output differs, or ONNX
+Runtime refuses what was made, fewer rewritings are tried, and in the end none. What cannot be compared is
+said.
 """
 
 from __future__ import annotations

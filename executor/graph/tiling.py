@@ -1,9 +1,11 @@
 """Tiles of a chunk as self-contained ONNX models: the rows that they read in, the rows that they make.
 
-Inside a map there is none; at a real border there is what the operator has there. Everything is worked out
-from the window of the operator (`formulations.spatial.Window`).
+Operators that run on some rows of a map: what changes in their nodes, above all the padding. Inside a map
+there is none; at a real border there is what the operator has there. Everything is worked out from the window
+of the operator (`formulations.spatial.Window`).
 
-A tile computes some rows (or columns) of each result of a chunk. Its inputs are cut out already, so padding
+Tiles of a chunk as self-contained ONNX models: the rows that they read in, the rows that they make out. A
+tile computes some rows (or columns) of each result of a chunk. Its inputs are cut out already, so padding
 stands at the real borders of maps only; where an operator makes or gets more than the next one reads, a Slice
 stands between them. Source: PICO 3.2.1, with intervals instead of heights (cooperation, sections 1 and 7).
 """

@@ -1,10 +1,12 @@
 """Quotas of processor time: slower units, emulated by control groups of the kernel.
 
-Two interfaces of the kernel are spoken. In version 2 the new group is *threaded* (kernel documentation,
-"Control Group v2", section "Threads"): then the group of this process may keep its processes, and every
-other limit that it stands under holds for the processes in the new group too.
+Control groups with a quota of processor time, below the group that this process is in. Two interfaces of the
+kernel are spoken. In version 2 the new group is *threaded* (kernel documentation, "Control Group v2", section
+"Threads"): then the group of this process may keep its processes, and every other limit that it stands under
+holds for the processes in the new group too.
 
-What a quota is like was measured on one core (kernel 6.18, tick of 4 ms; `benchmarks/quotas.py`, and MNN):
+Quotas of processor time: slower units, emulated by the kernel. What a quota is like was measured on one core
+(kernel 6.18, tick of 4 ms; `benchmarks/quotas.py`, and MNN):
 
 * Work without end gets what was asked within 2 % when the period is two ticks. With a period of 2 ms MNN
   reached 42 % of its speed where 500 permille were asked, with 4 ms 49 %, with 8 ms 50 to 52 %: the kernel

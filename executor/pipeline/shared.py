@@ -1,7 +1,8 @@
 """What the processes of a pipeline share: memory without a name, task slots in it, the board, and hops.
 
-Tensors stay in the task slots; what travels says whose turn it is. Reading blocks in the kernel, so a
-waiting worker costs nothing, and ends when the neighbour is gone.
+Hops: the small messages that hand a request from worker to worker, through pipes. Tensors stay in the task
+slots; what travels says whose turn it is. Reading blocks in the kernel, so a waiting worker costs nothing,
+and ends when the neighbour is gone.
 """
 
 from __future__ import annotations

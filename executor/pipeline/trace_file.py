@@ -1,8 +1,9 @@
 """Traces as Chrome trace JSON, which Perfetto shows: written, checked and read again.
 
-One track a unit, and one a link; a slice for each chunk of each request, with its copies inside, and for each
-message; arrows from chunk to chunk of one request; counters of the requests on their way, and of memory where
-it is known. The file also says what ran, so that `trace_file.load_trace` gets the same trace back.
+Traces as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing show. One track a unit, and
+one a link; a slice for each chunk of each request, with its copies inside, and for each message; arrows from
+chunk to chunk of one request; counters of the requests on their way, and of memory where it is known. The
+file also says what ran, so that `load_trace` gets the same trace back.
 """
 
 from __future__ import annotations

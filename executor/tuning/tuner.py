@@ -1,8 +1,9 @@
 """Measures candidates on the device, in a race and then for a long time, and says which one to run.
 
-Visits are recorded one by one, like those of a race, so that a run which was cut off can be resumed, and one
-that has come to its end can be given more minutes. What is kept in memory of a visit is a few numbers: memory
-does not grow with what was executed.
+Runs the finalists of a race in turns for a long time: heat and throttling show after minutes only. Visits are
+recorded one by one, like those of a race, so that a run which was cut off can be resumed, and one that has
+come to its end can be given more minutes. What is kept in memory of a visit is a few numbers: memory does not
+grow with what was executed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How plans for one network run, and what a run leaves: one stream of requests, each through all chunks.
 
-A chunk starts when its request's previous chunk is done and its unit is free (`serving.py`). The steady
+A chunk starts when its request's previous chunk is done and its unit is free (`flight.py`). The steady
 state is known in closed form (period, bubbles, latency); the tests hold the simulation and the judge against
 each other. Units with several chunks serve them in the order of the stream's cycle.
 """

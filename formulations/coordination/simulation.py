@@ -1,12 +1,13 @@
 """The event simulation: requests come, a policy decides, units work as they would.
 
-The event simulation and the coordinator of real workers are both built on it, so that a policy cannot tell
-them apart. It has no clock, and starts nothing itself: it says what to start.
+The dispatcher: holds what waits, asks the policy, and knows which unit does what. The event simulation and
+the coordinator of real workers are both built on it, so that a policy cannot tell them apart. It has no
+clock, and starts nothing itself: it says what to start.
 
-One chunk at a time on a unit takes what the table of costs says, so a plan that is played here takes exactly
-what the judge says. Beyond that a setting can have slowdown by other units, several inferences at once on one
-unit (of applications that know nothing of each other, and of layers that fall back silently), units that are
-cold or too hot, and noise.
+The event simulation: requests come, a policy decides, units work as they would. One chunk at a time on a unit
+takes what the table of costs says, so a plan that is played here takes exactly what the judge says. Beyond
+that a setting can have slowdown by other units, several inferences at once on one unit (of applications that
+know nothing of each other, and of layers that fall back silently), units that are cold or too hot, and noise.
 """
 
 from __future__ import annotations

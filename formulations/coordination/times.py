@@ -1,5 +1,7 @@
 """What policies know of times: expected ones, and how soon a request can be done.
 
+How soon a request can be done: the shortest way through its sections (Band, 4.3.1; repaired).
+
 memo[j] = min over i < j and units w of max(wait[w], memo[i]) + e(i..j, w)
 
 For n sections and p units that takes O(p n^2) steps. Band counts subgraphs where it counts its units, and

@@ -1,10 +1,11 @@
 """All plans for a workload: how many, which are near, which count as one plan, how far apart they are.
 
-As printed, the lower limit of Eq. 13, max(1, P' + C - C_b), leaves every sum empty for 4 big and 4 little
-cores: only the "+ 1" of each P remains, 9 in all. With max(1, P' - (C - C_b)), and the "+ 1" once instead
-of once for each P, it is the published 449. Eq. 14 weighs S_P with the ways to cut a network into P
-chunks: 2.99e8 for MobileNetV2 (28 layers), or 2.91e8 with the "+ 1" once. The published "3.6B" is
-449 x sum over P of C(27, P - 1) = 3.678e9: the two sums multiplied, a twelvefold over-count.
+How large the space of pipelines is: Eqs. 12 to 14 of Hetero2Pipe, corrected (errata 28 and 29). As printed,
+the lower limit of Eq. 13, max(1, P' + C - C_b), leaves every sum empty for 4 big and 4 little cores: only the
+"+ 1" of each P remains, 9 in all. With max(1, P' - (C - C_b)), and the "+ 1" once instead of once for each P,
+it is the published 449. Eq. 14 weighs S_P with the ways to cut a network into P chunks: 2.99e8 for
+MobileNetV2 (28 layers), or 2.91e8 with the "+ 1" once. The published "3.6B" is 449 x sum over P of C(27,
+P - 1) = 3.678e9: the two sums multiplied, a twelvefold over-count.
 
 Neither the order of the requests nor skipped units are in these numbers; `count_plans` of the exhaustive
 backend counts what gapless searches.

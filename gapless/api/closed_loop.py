@@ -1,12 +1,14 @@
 """The closed loop of tuning: measure plans, learn from them what things really cost, plan again.
 
-Each tuning run of one network leaves its executed plans in the store, under the fingerprint of the device
-and of the engine. Later runs, of any network on the same units, learn from them before they have measured
-anything.
+What tuning goes by: plans that were executed on this device before, and what is learned from them. Each
+tuning run of one network leaves its executed plans in the store, under the fingerprint of the device and of
+the engine. Later runs, of any network on the same units, learn from them before they have measured anything.
+
+The closed loop of tuning: measure plans, learn from them what things really cost, plan again.
 
 1. The first round is a tuning run like any other: the best plans by the cost model, and the baselines.
 2. From all plans of several chunks that were executed so far is learned who slows whom, with earlier sessions
-   of this device (`knowledge`); where only one table was measured, or for a workload, corrections of it
+   of this device; where only one table was measured, or for a workload, corrections of it
    (`profiler.prediction`). What runs alone is not company, and is never charged by these tables: all
    plans of one chunk are baselines, which are measured anyway.
 3. The problem is solved again with corrected costs. The first few plans that were not measured yet are

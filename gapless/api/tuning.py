@@ -406,7 +406,7 @@ def tune(
         Co-run cost model that plans are made from: "heavy", "isolated", "interpolated", "learned", or one of
         your own. Its predictions and those of the built-in ones are recorded. None: "isolated" where the
         latency counts first: candidates are then run one request at a time, so that units have no company.
-        Else "learned" where the store has plans that were executed on this device before (`knowledge`), and
+        Else "learned" where the store has plans that were executed on this device before (`closed_loop`), and
         "heavy" where it has none. With "learned", or None, later rounds learn who slows whom; with others
         they correct that table.
     rounds

@@ -3,8 +3,9 @@
 Two kinds, both factors of one table, so that chunks stay sums of their layers and every backend plans with
 the same integers: one a unit, and on top of it one for each layer on each unit.
 
-Requests of a workload share the units, so that a chunk is measured in company. It is compared with what the
-simulation says of it in the same company; what is left belongs to the network and the unit.
+Corrections of the costs of several networks at once, learned from executed plans of their workload. Requests
+of a workload share the units, so that a chunk is measured in company. It is compared with what the simulation
+says of it in the same company; what is left belongs to the network and the unit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Prefixes of plans, many at once, and which of them can no longer keep the rules.
 
-The rows are: the key (one row a term), the path, and what is needed to go on. The path packs the
-chunks so far, (stop, unit) each in a fixed number of bits, first chunk in the highest bits of the
-first word. So columns compared row by row, key first, compare exactly as plans do in canonical
-order, and a prefix comes before everything it can become.
+Prefixes of plans, many at once: one column a prefix, one row a quantity. The rows are: the key (one row a
+term), the path, and what is needed to go on. The path packs the chunks so far, (stop, unit) each in a fixed
+number of bits, first chunk in the highest bits of the first word. So columns compared row by row, key first,
+compare exactly as plans do in canonical order, and a prefix comes before everything it can become.
 
-The open rules are evaluated on many prefixes at once, with intervals from what is placed already and
-from the bounds on the rest. An expression whose largest possible value is 0 is surely false. On
-complete plans all intervals are points, and the verdict is exact.
+Rules in the search: which prefixes, and which sets of used units, can no longer keep them. The open rules are
+evaluated on many prefixes at once, with intervals from what is placed already and from the bounds on the
+rest. An expression whose largest possible value is 0 is surely false. On complete plans all intervals are
+points, and the verdict is exact.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ boundary reached. That is a layered graph; here is how its best walks are found:
 1. `facts` draws from the rules what they forbid outright; `tables` lists the chunks that fit a
    window of busy times, `lattice` the sets of used units.
 2. `widening` bounds the first term and widens the bound until the best plans must be inside; on
-   plateaus it settles the value and goes on with the next term; `boxes` turns bounds on plans
+   plateaus it settles the value and goes on with the next term; `facts` turns bounds on plans
    into windows of chunks.
 3. `graph` builds the states and chunks of a window that lie on a walk, and completion tables.
 4. `search` makes all walks if they are few, and else dives, tightens and searches best first.

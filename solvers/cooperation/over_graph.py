@@ -1,13 +1,15 @@
 """The optimum over the graph itself: chunks between any down-sets, not only between given pieces.
 
-A chain of chunks over a graph is a chain of down-sets D0 < D1 < ...; results may pass by chunks that do not
-read them. What tiles of a chunk (D, E) compute follows from its results backward, D says what of it counts;
-so one sweep serves all chunks that end at E with the same results (cooperation, section 3).
+Chunks that any two down-sets of a graph of operators bound, as places and spans of the program. A chain of
+chunks over a graph is a chain of down-sets D0 < D1 < ...; results may pass by chunks that do not read them.
+What tiles of a chunk (D, E) compute follows from its results backward, D says what of it counts; so one sweep
+serves all chunks that end at E with the same results (cooperation, section 3).
 
-PICO fixes the pieces first (Algorithm 1); plans are then optimal given these. Where a graph has few down-sets
-all chains of them are compared, and the difference is what the pieces cost (cooperation, section 3). A chunk
-counts as one piece: its time on a device is the sum of its operators, of which a tile takes the share of its
-operations (PICO, Eq. 5).
+The optimum over the graph itself: chunks between any down-sets, not only between given pieces. PICO fixes the
+pieces first (Algorithm 1); plans are then optimal given these. Where a graph has few down-sets all chains of
+them are compared, and the difference is what the pieces cost (cooperation, section 3). A chunk counts as one
+piece: its time on a device is the sum of its operators, of which a tile takes the share of its operations
+(PICO, Eq. 5).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Best plans first, with proof: the search that all exact third-party solvers share.
 
-Plans are ordered by integer levels (`levels.py`). The search keeps a pool of plans that it has seen
+Plans are ordered by integer levels. The search keeps a pool of plans that it has seen
 and bars them from the solver, so every further answer is about the plans *not yet seen*; it also keeps,
 for each prefix of a key, a proven lower bound of the next level over the unseen plans. The first plan
 of the pool is next in order as soon as these bounds rule out an unseen one before it.

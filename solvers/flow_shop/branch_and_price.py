@@ -1,13 +1,15 @@
 """Branch and price for workloads: the contention bound, with more and more decided.
 
+A part of all plans: what has been decided about the cuts, the units, the order and the times of requests.
 Where all requests are there from the start, the first unit has no gap: a chunk on it waits for nothing but
-the chunks before it. So each plan has two phases, while the first unit runs and after it. When the second
-one begins, each request is somewhere on its way: before unit k (2 k), on it (2 k + 1), or after the last one
+the chunks before it. So each plan has two phases, while the first unit runs and after it. When the second one
+begins, each request is somewhere on its way: before unit k (2 k), on it (2 k + 1), or after the last one
 (2 K). So in the first phase it is on units up to there, and in the second from there on.
 
-The linear program behind the bound mixes cuts of one request, and lets requests run together that cannot: who
-is served later may be ahead, or wait for company. So a part of all plans is split in two, at what its program
-mixes most (`splits`), and the program of each half starts from the sets and cuts of the whole. The part with
+Branch and price for workloads: the contention bound (`contention_bound`), with more and more decided. The
+linear program behind the bound mixes cuts of one request, and lets requests run together that cannot: who is
+served later may be ahead, or wait for company. So a part of all plans is split in two, at what its program
+mixes most, and the program of each half starts from the sets and cuts of the whole. The part with
 the least bound is split first, so its bound holds for all plans. Each program suggests a plan: the cuts with
 the largest shares, in the order in which requests are ahead. Parts without a better plan are dropped, and
 those in which few plans can be better are walked (`branching`): so the search ends with a proof.

@@ -1,6 +1,7 @@
 """Exact programs of Hetero2Pipe's parts: slices of one request (P1), orders (P3), and columns.
 
-With T_k(a, b) the time of the pieces [a, b) on unit k, 0 if there are none, the recursion is
+Slicing one request over the units: least bottleneck (P1 of Hetero2Pipe, corrected) and least work. With
+T_k(a, b) the time of the pieces [a, b) on unit k, 0 if there are none, the recursion is
 
     S_0(b) = T_0(0, b),    S_k(b) = min over a <= b of max(S_{k-1}(a), T_k(a, b)),
 
@@ -12,15 +13,18 @@ crossing a*(b) = least a with S_{k-1}(a) >= T_k(a, b) never moves back as b grow
 them all, O(mK). Copies break that (a boundary with a large tensor), and so would a ban on empty chunks;
 the printed Algorithm 1 has neither condition. Everywhere else O(m^2 K), in numpy.
 
-Requests of high contention (H) share a column of the pipeline when their positions differ by d < K. The
-order has the least violation, the sum of K - d over such pairs, and among those the least displacement,
-the sum of the distances from the positions of arrival.
+Ordering requests so that those of high contention stay apart: P3 of Hetero2Pipe, exactly. Requests of high
+contention (H) share a column of the pipeline when their positions differ by d < K. The order has the least
+violation, the sum of K - d over such pairs, and among those the least displacement, the sum of the distances
+from the positions of arrival.
 
 Neither sum tells two H apart, or two L, and crossing two equals never brings both closer to home: the
 order among the H and among the L stays. With N_p and O_p the number of H among the first p positions,
 now and on arrival, displacement is then 2 x sum of |N_p - O_p| (the earth mover's distance on a line,
 once for H and once for L). So a state is (H placed, which of the last K - 1 positions are H), and
 dynamic programming is exact in O(M |H| 2^(K-1)).
+
+The exact least makespan in Hetero2Pipe's columns for a given order, without slowdown.
 
 *Column budgets.* Give each column j a budget C_j. Where no chunk gets shorter by one more layer, the
 boundaries that a request can have reached after k units within its budgets are all of 0, ..., B_k with

@@ -1,9 +1,10 @@
 """Schedules while they are searched: cuts as places among the legal boundaries.
 
-The makespan is the longest path through a plan, and every path crosses a place in the order on one unit.
-So with *heads* (when a unit is free) and *tails* (how long it is still needed up to the end), a request
-can be put back at its best place, with its best cuts, without looking at the others again: Taillard's
-acceleration for flow shops, extended to cuts (formulations, section 6, "replan one request").
+A stretch of the order between what comes before and what comes after it, without slowdown. The makespan is
+the longest path through a plan, and every path crosses a place in the order on one unit. So with *heads*
+(when a unit is free) and *tails* (how long it is still needed up to the end), a request can be put back at
+its best place, with its best cuts, without looking at the others again: Taillard's acceleration for flow
+shops, extended to cuts (formulations, section 6, "replan one request").
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def order_by_assignment(high: Sequence[bool], reach: int) -> tuple[int, ...]:
     - the assignment is rectangular: as many pairs as are possible, all inserted at once;
     - again, until no slot or no allowed pair is left. Each round uses up a donor, so it ends.
 
-    It is neither the least displacement nor always the least violation: `ordering` finds both.
+    It is neither the least displacement nor always the least violation: `columns` finds both.
 
     `high`: whether each request is of high contention, in order of arrival; M values. `reach`: units K: two
     requests disturb each other at distances below K.

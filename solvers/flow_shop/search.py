@@ -1,15 +1,17 @@
 """Joint local search over the order and the cuts of a workload (formulations, section 6).
 
-The program says which share of the requests of a kind takes which cuts. The order is built from the front:
+Schedules that do what the program behind the contention bound says: which cuts, and who beside whom. The
+program says which share of the requests of a kind takes which cuts. The order is built from the front:
 whenever a unit has nothing to do, one of the requests that need it is next, if it is their turn. What a
 schedule takes longer than the bound is what its company loses, over time, against the best company (the
 reduced cost of a set of the program), and what its cuts cost more than the cheapest ones. So a beam of
 partial orders is played, with the slowdown, and those are kept that have lost least and have taken requests
 of all groups alike.
 
-A step proposes another schedule and keeps it if it is not worse, or hardly. For the makespan the moves
-re-plan single requests exactly (`Reinsertion`), so few steps go far; every other objective and every
-constraint is served by moves that know less, and by measuring each proposal in full.
+Joint local search over the order and the cuts of a workload (formulations, section 6). A step proposes
+another schedule and keeps it if it is not worse, or hardly. For the makespan the moves re-plan single
+requests exactly (`Reinsertion`), so few steps go far; every other objective and every constraint is served by
+moves that know less, and by measuring each proposal in full.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Search for the shortest makespan: passages of the bound, descents over them, annealing.
 
-The first plan is there after some milliseconds. Then the bound gives prices, by which every part of a
-schedule that loses time is seen, and passages. Annealing goes on in legs: from the best plan, from fresh
-descents, and from the best plan again.
+Search for schedules with a short makespan: passages of the bound, descents over them, annealing. The first
+plan is there after some milliseconds. Then the bound gives prices, by which every part of a schedule that
+loses time is seen, and passages. Annealing goes on in legs: from the best plan, from fresh descents, and from
+the best plan again.
 
-Its schedules are on a floating clock; the judge plays each again before it counts.
+Search for the shortest makespan: one `ScheduleSearch` for each set of units that plans may use. Its schedules
+are on a floating clock; the judge plays each again before it counts.
 """
 
 from __future__ import annotations

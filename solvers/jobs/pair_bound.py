@@ -1,19 +1,21 @@
 """A lower bound on the makespan by two requests that are played exactly; others pay prices.
 
-One of the two decides, the other one has a chunk in progress: a label is what was paid so far, and how long
-the chunk would still take alone. Where both wait it is only what was paid. A label is worse than one of the
-same key that has paid no more and has no longer to go: it can begin everything when the worse one does.
+Two requests that run beside each other at least cost: labels, level by level. One of the
+two decides, the other one has a chunk in progress: a label is what was paid so far, and how long the chunk
+would still take alone. Where both wait it is only what was paid. A label is worse than one of the same key
+that has paid no more and has no longer to go: it can begin everything when the worse one does.
 
 A chunk may begin at any time while that of the other one runs. It only matters if it still runs when the
 other one ends; then more of a delay means less company, and more to go. Pieces cover such delays, each with
 the least of both that it can have: what is left beyond its end costs at least `slope` per microsecond, as it
 does in the cheapest company.
 
+A lower bound on the makespan by two requests that are played exactly; others pay prices, or are left out.
 What prices do not see is waiting: a chunk that has begun stays where it is. So two requests play a game:
-chunks over blocks of layers, begun at any time, at the least cost (`pair_game.py`). Where others are left
+chunks over blocks of layers, begun at any time, at the least cost. Where others are left
 out, a microsecond costs one, and the least is a bound: take the others out of a schedule, and let the two
 begin as before; they end no later. Where others pay prices (`solvers/contention.py`), a microsecond of the
-two costs what the others leave of it (`pair_modes.py`), and their priced work is added.
+two costs what the others leave of it (`pair_ways.py`), and their priced work is added.
 
 The play's clock takes up to a microsecond off what a chunk loses to one that it meets. Of two that meet, the
 later one is cheaper by what both can gain, at what their work costs in the worst company. Floating point is

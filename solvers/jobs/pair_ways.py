@@ -1,8 +1,9 @@
 """The ways of the requests of a pair over blocks of layers, and what they pay while they run.
 
-A mode is where the two are: the first on unit u, the second on v, or one of them alone. Prices of all others
-that keep to the condition of `solvers/contention.py` leave 1 - sum of price x rate of each instant to the
-two. So a mode costs at least `cost` while each progresses at most at its `rate`, whoever runs beside them.
+What two requests pay while they run, and how fast they are (`pair_bound.py`). A mode is where the two are:
+the first on unit u, the second on v, or one of them alone. Prices of all others that keep to the condition of
+`solvers/contention.py` leave 1 - sum of price x rate of each instant to the two. So a mode costs at least
+`cost` while each progresses at most at its `rate`, whoever runs beside them.
 
 The last unit is none: there a request passes a block in several chunks. It takes no unit, and is as fast as
 on the best one.

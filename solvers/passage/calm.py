@@ -1,15 +1,16 @@
 """Plans whose requests wait little: for limits on requests in flight and on the latency in the stream.
 
-Of a plan that has begun searches know that no request is faster than its busy times; how long it waits only
-finished plans tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is
-among the best ones if nothing behind the list can be before it by its bound; otherwise a longer list is asked
-for.
+Limits on what requests wait, and lists of plans by that from lists by what they take at least. Of a plan that
+has begun searches know that no request is faster than its busy times; how long it waits only finished plans
+tell (`cycles.py`). So lists are by these lower bounds, and their plans are judged. A plan is among the best
+ones if nothing behind the list can be before it by its bound; otherwise a longer list is asked for.
 
-How long requests wait only the cycle of a finished plan tells, and to look for one takes a thousand times as
-long as the loads of a move. But it is known what makes waits short: few hops, and units that are not busy all
-the time, so that chunks need not wait for each other. So plans are searched whose busiest unit is busy for
-longer than the others by some share, and in which hops count something. Shares and hops are drawn, more often
-near those that have led to the best plan so far. Cycles are only looked for of plans that would be the best.
+Plans whose requests wait little: for limits on requests in flight and on the latency in the stream. How long
+requests wait only the cycle of a finished plan tells, and to look for one takes a thousand times as long as
+the loads of a move. But it is known what makes waits short: few hops, and units that are not busy all the
+time, so that chunks need not wait for each other. So plans are searched whose busiest unit is busy for longer
+than the others by some share, and in which hops count something. Shares and hops are drawn, more often near
+those that have led to the best plan so far. Cycles are only looked for of plans that would be the best.
 """
 
 from __future__ import annotations

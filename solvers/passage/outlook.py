@@ -282,7 +282,7 @@ class Ranking:
     """What orders plans, and the filters; `resources`: how many there are.
 
     Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
-    and exact for whole plans; but for those that know waits, which are as if nobody waited (`waits.py`).
+    and exact for whole plans; but for those that know waits, which are as if nobody waited (`calm.py`).
     """
 
     terms: tuple[str, ...]
