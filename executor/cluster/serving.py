@@ -183,10 +183,10 @@ class _RemoteWorker:
         frame = self._next(self._frames, _LOOK_S)
         if frame is None:
             raise UnitLostError(f"the worker of unit {self._unit.name!r} was ended")
-        if frame.head["kind"] == "error":
-            raise rebuild_error(frame.head["type"], frame.head["text"])
+        if frame.head["kind"] == "error":  # the worker has ended
+            raise UnitLostError(frame.head["text"])
         if frame.head["kind"] != "done":
-            return frame.head
+            raise rebuild_error(frame.head["type"], frame.head["text"])
         with self._lock:
             if not self._closed:  # else the request runs elsewhere by now
                 slots.fill(message["slot"], frame.tensors)

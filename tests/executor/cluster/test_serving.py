@@ -19,8 +19,9 @@ import pytest
 from gapless.api.coordinators import open_coordinator
 from gapless.executor.cluster.actors import RayMembers, local_cluster
 from gapless.executor.cluster.cluster import Cluster
-from gapless.executor.cluster.endpoint import LinkRate
+from gapless.executor.cluster.endpoint import Frame, LinkRate
 from gapless.executor.cluster.serving import ClusterWorkers
+from gapless.executor.cluster.unit import ServedUnit
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.held import TaskSlots, chain_of, hold, offer_of
 from gapless.executor.coordination.requests import Served
@@ -199,12 +200,28 @@ def test_devices_exclude_each_other_never_and_a_worker_that_is_ended_writes_noth
         slots.close()
 
 
-def test_what_an_engine_says_comes_back_by_name() -> None:
+@pytest.mark.parametrize("compared", [True, False])
+def test_what_an_engine_says_comes_back_by_name(compared: bool) -> None:
     model = chain("add", "fail", name="bad")
-    with own_cluster("a") as (cluster, _), coordinator(cluster) as opened:
+    with own_cluster("a") as (cluster, _), coordinator(cluster, check=compared) as opened:
         with pytest.raises(ExecutionError, match="the fake engine cannot do that"):
             opened.register(model, "bad")
         check(opened.run("net", MODEL.sample_inputs(0)), 0)
+
+
+def test_a_worker_of_a_device_that_ends_with_an_error_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, errors = ServedUnit._run, [KeyError("no such thing"), ExecutionError("out of memory")]
+
+    def sometimes(unit: ServedUnit, frame: Frame) -> None:
+        if errors:
+            raise errors.pop()
+        run(unit, frame)
+
+    with own_cluster("a") as (cluster, _), coordinator(cluster) as opened:
+        monkeypatch.setattr(ServedUnit, "_run", sometimes)
+        for seed in range(3):
+            check(opened.submit("net", MODEL.sample_inputs(seed)).result(timeout=60), seed)
+        assert opened.statistics().units[0].losses == 2
 
 
 def test_a_slow_link_counts_and_the_policy_prefers_the_near_device() -> None:
