@@ -183,7 +183,11 @@ class Server:
             The requests that could not be answered in time.
         """
         end_s = monotonic() + patience_s
-        self._service.stop(patience_s / 2)
+        try:
+            self._service.stop(patience_s / 2)
+        except KeyboardInterrupt:  # asked twice
+            self.coordinator.close(patience_s=0.0)
+            raise
         self._server.stop()
         unanswered = self.coordinator.close(patience_s=end_s - monotonic())
         self._end()

@@ -346,6 +346,22 @@ def test_sequences_that_nobody_ends_are_over_when_the_server_stops(opened: Coord
         assert not server._service._sequences["net"].any_open  # closing it again does not wait for them
 
 
+def test_a_server_that_is_stopped_twice_waits_for_nothing(
+    opened: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with gapless.serve([NET], platform=opened.platform, check=False, port=0, states=STATES) as server:
+        port = int(server.url.rpartition(":")[2])
+        first = over_socket(port, "POST", INFER, body(1, sequence_id=1, sequence_start=True))
+        assert value(first) == 1
+        monkeypatch.setattr(service, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.close()
+        assert not server._service.live  # closing it again finds nothing that is under way
+
+
 @pytest.mark.parametrize(
     ("states", "words"),
     [
