@@ -44,8 +44,8 @@ def refuse_devices(what: str, whose: str = "several devices") -> NoReturn:
     """Refuse to run a plan here that is for several devices; `what` says by what they are told."""
     raise InvalidInputError(
         f"the plan is for {whose} ({what}): `gapless run --address HOST:PORT` runs it on a cluster, --local "
-        "on one that is started here for trials. It can be simulated, too: `gapless simulate`, or --engine "
-        "simulated for run, trace and tune"
+        "on one that is started here for trials; `gapless serve` takes them, too. It can be simulated: "
+        "`gapless simulate`, or --engine simulated for run, trace and tune"
     )
 
 

@@ -17,6 +17,7 @@ from ..executor.coordination.workers import OwnWorkers
 from ..executor.engine import Engine
 from ..executor.model import Model
 from ..executor.progress import Report, Step, silent
+from ..formulations.cluster import Pipelines
 from ..formulations.coordination.behaviour import Behaviour
 from ..formulations.coordination.play import Traffic
 from ..formulations.coordination.policy import Policy
@@ -31,6 +32,7 @@ from ..formulations.costs import CostTable, NetworkCosts
 from ..formulations.deployment import Deployment
 from ..formulations.errors import InvalidInputError
 from ..formulations.hardware import Platform
+from ..formulations.operation import operation_of
 from ..formulations.problem import Problem
 from ..formulations.validation import meant, shown
 from ..solvers.coordination.budget import PowerBudget
@@ -152,7 +154,8 @@ def open_coordinator(
         Told of each model.
     cluster
         From `gapless.clusters.join_cluster` or `local_cluster`: each of its devices is a unit; it has to stay
-        open as long as the coordinator. A problem or a plan is then one over these devices.
+        open as long as the coordinator. A problem or a plan is then one over these devices; without a
+        cluster such a one is refused.
     devices
         Those of the cluster that serve; empty: those of the problem, or all.
 
@@ -178,6 +181,8 @@ def open_coordinator(
     ...     print(served.latency_us, served.outputs["logits"])
     """
     asked = None if problem is None else given_problem(problem)
+    if asked is not None and cluster is None and platform is None:
+        _check_here(asked, plan)
     units = asked.platform if asked is not None and platform is None else platform
     remote = None if cluster is None else _on_cluster(cluster, devices, asked, platform)
     opened, found, units = resolve_all(models, engine, units if remote is None else remote.platform)
@@ -241,6 +246,12 @@ def _on_cluster(
             "out platform, and choose among them by devices"
         )
     return ClusterWorkers(cluster, devices or (() if problem is None else problem.platform.unit_names))
+
+
+def _check_here(problem: Problem, plan: Deployment | None) -> None:
+    """Refuse what is for several devices: their names would be given to units of this machine."""
+    if plan is not None or isinstance(problem.data, Pipelines):
+        operation_of(problem).check_executable(problem)
 
 
 def limited(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,6 +94,18 @@ def test_options_of_one_machine_are_refused(machine: Machine, service: Service, 
     with pytest.raises(InvalidInputError, match=words):
         ClusterPlace.refuse(machine, service)
     ClusterPlace.refuse(Machine(units=("node1",)), Service())
+
+
+def test_what_is_planned_over_devices_is_not_served_here(cli: Cli, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    words = "the plan is for several devices.*--address HOST:PORT.*`gapless serve`"
+    assert cli("plan", "squeezenet", "--platform", "epipe-case-1", "--out", plan).code == 0
+    refused = cli("serve", plan, "--port", "0", "--seconds", "1s")
+    assert refused.code == 2
+    assert re.search(words, refused.err)
+    problem = gapless.clusters.cluster_problem("squeezenet", "epipe-case-1")
+    with pytest.raises(InvalidInputError, match=words):
+        gapless.coordination.open_coordinator(["squeezenet"], problem=problem)
 
 
 def test_a_cluster_that_cannot_be_joined_is_told(cli: Cli) -> None:
