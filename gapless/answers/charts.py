@@ -407,6 +407,7 @@ class HeatMap:
     totals: tuple[str, ...] = ()  # of each column
     hidden: int = 0  # rows that are left out
     corner: str = "unit"  # what the names of the rows are
+    across: str = "columns"  # what its columns are, in the plural
     notes: str = ""  # what the notes of the rows are; empty: they have no column in the terminal
     words: tuple[str, ...] = ()  # what the terminal says below it
     frames: tuple[tuple[int, int, int], ...] = ()  # what is outlined: column, first and last row

@@ -118,6 +118,7 @@ def layer_map(
     return HeatMap(
         title=title or network.name,
         corner="layer",
+        across="units",
         columns=costs.units,
         rows=rows,
         low="fastest unit of the layer",

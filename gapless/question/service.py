@@ -98,17 +98,21 @@ class Hosting(Said):
         "What clients that withdraw and restore units must show; without it the token, and nobody may "
         "where others can reach the server.",
         file_form(),
+        rare=True,
     )
     metrics_token_file: Path | None = _place(
-        "What clients that read metrics must show; without it the token.", file_form()
+        "What clients that read metrics must show; without it the token.", file_form(), rare=True
     )
     allow_host: tuple[str, ...] = _place(
         "Without a token, a further name that clients may call the server by, besides localhost, "
         "127.x.x.x and [::1]; can be repeated.",
         LINES.with_metavar("NAME"),
         default=(),
+        rare=True,
     )
-    max_body_bytes: int = _place("Largest message; larger ones get 413.", SOME_SIZE, default=64 << 20)
+    max_body_bytes: int = _place(
+        "Largest message; larger ones get 413.", SOME_SIZE, default=64 << 20, rare=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +137,7 @@ class Service(Said):
         "How many sections of a network may run on different units.",
         count_form(1, 50),
         default=1,
+        rare=True,
     )
     sessions: SessionChoice | None = attribute(SESSIONS)
     session_memory_bytes: int | None = attribute(SESSION_MEMORY)
@@ -172,6 +177,7 @@ class Service(Said):
         "End with exit code 7 when no unit was left to serve with for this time; 0: at once.",
         span_form("120s", least="0us", never=True),
         default=120.0,
+        rare=True,
     )
     cannot: tuple[str, ...] = attribute(CANNOT, default=())
     workers: tuple[str, ...] = attribute(WORKERS, default=())

@@ -59,7 +59,7 @@ def heat_view(given: HeatMap) -> Iterator[RenderableType]:
         notes = [Text(row.note or "-", style="dim")] if given.notes else []
         table.add_row(Text(_cut(row.name, _MOST_NAME), style="bold"), *cells, *notes)
     yield indented(table)
-    left = {f"{given.corner}s": given.hidden, "columns": len(given.columns) - len(names)}
+    left = {f"{given.corner}s": given.hidden, given.across: len(given.columns) - len(names)}
     more = [f"{count} more {what}" for what, count in left.items() if count > 0]
     more = [f"... and {' and '.join(more)} (--json shows all)"] if more else []
     yield from (Text(f"  {line}", style="dim") for line in (*given.words, *more))

@@ -115,7 +115,7 @@ def test_show_writes_a_problem_that_can_be_planned(cli: Cli, tmp_path: Path) -> 
 def test_more_plans_than_python_writes_are_told_by_their_power(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.cli.commands.showing.count_plans", lambda problem: 10**5000 - 1)
+    monkeypatch.setattr("gapless.cli.tasks.showing.count_plans", lambda problem: 10**5000 - 1)
     assert "at most 10^5000" in cli("show", "pixel7a/octree").out
     assert cli("show", "pixel7a/octree", "--json").document["most_plans"] is None
 

@@ -87,7 +87,7 @@ def test_many_units_stand_in_several_tables() -> None:
     assert len(heads) > 1
     assert re.findall(r"u\d+", " ".join(heads)) == [f"u{unit}" for unit in range(_MOST_COLUMNS)]
     assert max(map(len, shown)) <= 60
-    assert "  ... and 3 more columns (--json shows all)" in shown
+    assert "  ... and 3 more units (--json shows all)" in shown
 
 
 @pytest.mark.slow
