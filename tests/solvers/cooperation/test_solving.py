@@ -36,12 +36,11 @@ def test_limits_on_the_latency_may_be_tight_to_the_last_unit() -> None:
 
 def test_lists_hold_devices_of_one_kind_in_every_order() -> None:
     problem = chain_problem(2, [2.0, 1.0, 1.0], types=["a", "b", "b"])
-    plans = [
-        {candidate.plan for candidate in solve(problem, name, SolveOptions(top=5000)).candidates}
-        for name in ("native", "exhaustive")
-    ]
+    found = [solve(problem, name, SolveOptions(top=5000)) for name in ("native", "exhaustive")]
+    plans = [{candidate.plan for candidate in result.candidates} for result in found]
     assert plans[0] == plans[1]
     assert len(plans[0]) > 10
+    assert [result.exhausted for result in found] == [True, True]
 
 
 def test_a_plan_is_there_when_the_time_is_up() -> None:
