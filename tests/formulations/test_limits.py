@@ -18,7 +18,7 @@ from gapless.formulations.limits import LIMITS, Limits, capped, limit_rows, limi
 from gapless.formulations.passages import Passage
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
-from gapless.formulations.scores import Score
+from gapless.formulations.scores import Score, clashes
 from gapless.formulations.workload import Request, Workload, with_windows
 from gapless.solvers.chunking.samples import sample_problem
 from gapless.solvers.exhaustive import all_plans
@@ -160,3 +160,20 @@ def best(problem: Problem, backend: str) -> tuple[Plan, int]:
     found = solve(problem, backend).best
     assert found is not None
     return found.plan, found.score.peak_bytes
+
+
+@pytest.mark.parametrize("family", ["chunking", "passage", "pipelines", "cooperation", "partition"])
+def test_a_model_has_a_row_for_each_pair_of_units_that_share_cores(family: str) -> None:
+    instances = family_of(family).instances
+    assert instances is not None
+    problem = instances().samples().plain
+    one, other, *others = problem.platform.units
+    for cores, pairs in ((), 0), ((0,), 1):
+        units = (replace(one, cores=cores), replace(other, cores=cores), *others)
+        shared = replace(problem, platform=replace(problem.platform, units=units))
+        rows = shared.formulation.encode(shared, top=1).model.constraints
+        assert sum(row.name == "conflict" for row in rows) == pairs
+
+
+def test_each_pair_of_units_that_exclude_each_other_comes_once() -> None:
+    assert [*clashes([frozenset({2, 3}), frozenset(), frozenset({0}), frozenset({0})])] == [(0, 2), (0, 3)]
