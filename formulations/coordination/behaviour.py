@@ -128,11 +128,11 @@ class Behaviour(FileContent):
         own = []
         for unit in platform.units:
             known = self.of(unit.name)
-            powers = (
-                (unit.power_mw, unit.idle_mw) if known.busy_mw is None else (known.busy_mw, known.idle_mw)
-            )
+            busy_mw, idle_mw = known.busy_mw, known.idle_mw
+            if busy_mw is None:
+                busy_mw, idle_mw = unit.power_mw, unit.idle_mw if idle_mw is None else idle_mw
             sharing = known.sharing_permille or unit.sharing_permille
-            own.append(replace(known, busy_mw=powers[0], idle_mw=powers[1], sharing_permille=sharing))
+            own.append(replace(known, busy_mw=busy_mw, idle_mw=idle_mw, sharing_permille=sharing))
         others = (each for each in self.units if each.unit not in platform.unit_names)
         return replace(self, units=(*own, *others))
 

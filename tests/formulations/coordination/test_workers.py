@@ -60,6 +60,17 @@ def test_applications_without_coordination_see_no_workers() -> None:
     assert ends(record) == ends(play(setting(1), at_once(2), make_policy("tflite-mp")))
 
 
+def test_powers_of_a_behaviour_win_over_those_of_the_platform() -> None:
+    names = ("both", "idle", "none")
+    units = tuple(ProcessingUnit(name=name, power_mw=900, idle_mw=90) for name in names)
+    both = UnitBehaviour(unit="both", busy_mw=500)
+    known = Behaviour(platform="p", units=(both, UnitBehaviour(unit="idle", idle_mw=30)))
+    found = known.on(Platform(name="p", units=units))
+    assert [(unit.busy_mw, unit.idle_mw) for unit in found.units] == [(500, None), (900, 30), (900, 90)]
+    silent = known.on(Platform(name="p", units=tuple(ProcessingUnit(name=name) for name in names)))
+    assert [(unit.busy_mw, unit.idle_mw) for unit in silent.units] == [(500, None), (None, 30), (None, None)]
+
+
 def test_workers_of_a_problem_slow_each_other_down_as_its_platform_says_and_a_behaviour_wins() -> None:
     problem = gapless.table_problem({"layer": [0.1]}, ["npu"], network="net")
     (npu,) = problem.platform.units
