@@ -115,8 +115,9 @@ def _shared(profile: Profile) -> Table:
         Column("latency", Unit.MEASURED, lambda row: row[2]),
         Column("results/s", Unit.FACTOR, lambda row: row[1] * 1e6 / row[2], digits=1),
         Column("over one", Unit.CHANGE, lambda row: row[3] - 1 if row[1] > 1 else None),
-        Column("", Unit.TEXT, lambda row: _PAYS if row[1] == pays.get(row[0]) else ""),
     ]
+    if pays:
+        columns.append(Column("", Unit.TEXT, lambda row: _PAYS if row[1] == pays.get(row[0]) else ""))
     return table("Workers", columns, rows, most=len(rows))
 
 

@@ -19,7 +19,7 @@ from gapless.formulations.errors import (
     NoisyMeasurementError,
 )
 from gapless.formulations.files import dump, parse
-from gapless.formulations.hardware import Platform
+from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.problem import Problem
 from gapless.profiler.hops import Trial
 from gapless.profiler.measuring import PreparedPiece
@@ -348,6 +348,14 @@ def test_beside_other_programs_it_is_not_known_how_many_workers_pay() -> None:
     assert len(found.shared) == len(found.platform.units)
     assert found.platform == PLATFORM
     assert sum("kept 30% of its cores busy" in warning for warning in found.warnings) == len(found.shared)
+    unit = "core0@onnxruntime"
+    platform = Platform(name="p", units=(ProcessingUnit(name=unit),))
+    shown = replace(found, shared=(replace(found.shared[0], unit=unit),), platform=platform)
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(blocks_view(profile_blocks(shown)))
+    said = console.export_text()
+    assert "this many pay" not in said
+    assert len([line for line in said.splitlines() if line.split()[:1] == [unit]]) == 2  # none is cut in two
 
 
 def test_networks_that_were_profiled_each_have_the_workers_that_pay_for_all() -> None:
