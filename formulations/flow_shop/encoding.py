@@ -218,7 +218,9 @@ class Totals:
             ),
             "min_utilisation_permille": lambda least: idle_excess(self._shop, 1000 - least) <= 0,
         }
-        yield from limit_rows(limits, total, count(map(self._slicing.unit_used, self._units)), others)
+        bounded = {"min_units", "max_units"} & limits.in_use().keys()
+        used = count(map(self._slicing.unit_used, self._units)) if bounded else None  # needs rows of its own
+        yield from limit_rows(limits, total, used, others)
 
 
 def _period_is_played(shop: FlowShop) -> bool:

@@ -46,6 +46,14 @@ def values_of(encoded: Encoded[Schedule], schedule: Schedule) -> Values:
     return read
 
 
+@pytest.mark.parametrize("limit", ["", "min_units", "max_units"])
+def test_a_model_says_which_units_are_in_use_only_where_a_limit_asks(limit: str) -> None:
+    problem = workload_problem(TABLES, ["a", "b"])
+    model = encode_workload(problem.with_limits(**{limit: 1}) if limit else problem, top=1).model
+    spoken = {name for row in model.constraints for name, _ in variables(row.expr)}
+    assert ("U" in spoken) == bool(limit)
+
+
 def check_encoding(problem: Problem, top: int) -> None:
     shop, encoded = shop_of(problem), encode_workload(problem, top=top)
     lowering, variables = Lowering(encoded.model), quantities_of(shop)
