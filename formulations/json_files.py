@@ -19,7 +19,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import InvalidInputError, SchemaVersionError
-from .validation import shown
+from .validation import no_integer, shown
 
 PROBLEM = "gapless.problem"
 PLAN = "gapless.plan"
@@ -351,4 +351,6 @@ def _lines(defect: Any) -> Iterator[str]:
     else:
         value = repr(defect["input"])
         text = defect["msg"].removeprefix("Value error, ")
+        if defect["type"] == "int_type":
+            text = no_integer(next((part for part in reversed(defect["loc"]) if isinstance(part, str)), ""))
         yield f"{prefix}{text}, got {value if len(value) <= 60 else value[:57] + '...'}"

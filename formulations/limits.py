@@ -24,20 +24,22 @@ class Limits(FileContent):
         Largest latency of one request that nothing waits for, microseconds.
     max_energy_nj
         Largest energy of one request (of a workload: of all its requests), nanojoules.
-    min_units, max_units
-        Fewest and most units in use.
+    min_units
+        Fewest units in use.
+    max_units
+        Most units in use.
     min_balance_permille
-        Least balance: smallest over largest busy time, permille. Gapness and balance agree that a
-        plan on one unit of several is not balanced at all (0).
+        Least balance: smallest over largest busy time, permille; 0 of a plan on one unit of several.
     max_gapness_us
         Largest gapness, microseconds.
     min_utilisation_permille
         Least utilisation: busy time of all units over (units of the platform x period).
     max_bubbles_us
         Largest sum of the bubbles of all units, microseconds.
-    max_memory_bytes, max_unit_memory_bytes
-        Most bytes on the device at any instant, and most that a chunk needs on its unit: as if device and
-        units had no more (`capped`).
+    max_memory_bytes
+        Most bytes on the device at any instant: as if it had no more.
+    max_unit_memory_bytes
+        Most bytes that a chunk needs on its unit: as if no unit had more.
     max_hops
         Most borders between chunks of one network in a stream.
     max_stream_latency_us

@@ -151,6 +151,20 @@ def read_number(text: str) -> float | None:
     return found if isfinite(found) else None
 
 
+_UNITS = {
+    "us": "microseconds, e.g. 30000 for 30 ms",
+    "nj": "nanojoules, e.g. 5000000 for 5 mJ",
+    "permille": "permille, e.g. 800 for 80 %",
+    "bytes": "bytes, e.g. 67108864 for 64 MiB",
+}
+
+
+def no_integer(field: str) -> str:
+    """Return what is wrong with a value that is no integer; the name of its field ends with its unit."""
+    unit = _UNITS.get(field.rpartition("_")[2])
+    return f"must be an integer{f' ({unit})' if unit else ''}"
+
+
 class Defects:
     """A list of complaints about one value."""
 
@@ -176,7 +190,7 @@ class Defects:
     def check_count(self, field: str, value: object, *, least: int = 0) -> bool:
         """Require an integer in [least, MAX_COUNT]; return whether it is."""
         if isinstance(value, bool) or not isinstance(value, int):
-            self.add(f"{field} must be an integer, got {value!r}")
+            self.add(f"{field} {no_integer(field)}, got {value!r}")
         elif value < least:
             self.add(f"{field} is {value}, must be at least {least}")
         elif value > MAX_COUNT:

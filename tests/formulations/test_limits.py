@@ -13,6 +13,7 @@ from gapless.api.problems import table_problem
 from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.expr import Const
 from gapless.formulations.hardware import Platform, ProcessingUnit
+from gapless.formulations.json_files import parse_tree
 from gapless.formulations.judge import check, examined, score
 from gapless.formulations.limits import LIMITS, Limits, capped, limit_rows, limits_missed
 from gapless.formulations.passages import Passage
@@ -25,6 +26,7 @@ from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.families import family_of
 from gapless.solvers.protocol import SolveOptions, SolveStatus
 from gapless.solvers.session import solve
+from gapless.sweeps.spec import Sweep
 from tests.workload_instances import workload_problem
 
 CHAIN = table_problem(
@@ -89,6 +91,22 @@ def test_a_limit_that_nothing_keeps_is_the_reason(name: str) -> None:
     assert result.status is SolveStatus.INFEASIBLE
     assert result.conflict is not None
     assert name in {item.name for item in result.conflict.items}
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("max_latency_us", r"must be an integer \(microseconds, e\.g\. 30000 for 30 ms\), got '30ms'"),
+        ("min_balance_permille", r"must be an integer \(permille, e\.g\. 800 for 80 %\), got '30ms'"),
+        ("max_units", "must be an integer, got '30ms'"),
+    ],
+)
+def test_what_is_no_integer_is_told_the_unit(limit: str, words: str) -> None:
+    limits: dict[str, Any] = {limit: "30ms"}
+    with pytest.raises(InvalidInputError, match=f"{limit} {words}"):
+        Limits(**limits)
+    with pytest.raises(InvalidInputError, match=rf"limits\[0\]\.{limit}: {words}"):
+        parse_tree({"limits": [limits]}, Sweep, wrong="the sweep")
 
 
 def test_capacities_are_the_lesser_ones() -> None:
