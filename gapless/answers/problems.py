@@ -11,12 +11,12 @@ from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..view.presenter import presenter_of
 from .blocks import Block, Column, Sentence, Shown, Table, Tone, Unit, grid, table
-from .words import asked_words, percent, size
+from .words import asked_words, counted, percent, size
 
 
 def platform_blocks(platform: Platform) -> Iterator[Block]:
     """Yield what `gapless device detect` answers."""
-    words = f": {len(platform.units)} units, {size(platform.memory_bytes)} of memory"
+    words = f": {counted(len(platform.units), 'unit')}, {size(platform.memory_bytes)} of memory"
     yield Sentence(words, lead=platform.name)
     yield Sentence(platform.source, Tone.SOFT)
     yield units(platform)

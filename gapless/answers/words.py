@@ -226,8 +226,9 @@ def asked_words(problem: Problem) -> tuple[str, str]:
     platform, networks = problem.platform, ", ".join(network.name for network in problem.networks)
     layers = sum(len(network.layers) for network in problem.networks)
     requests = problem.formulation.arrivals(problem)
-    count = f"{len(requests)} requests, " if requests else ""
-    words = f" on {platform.name}: {count}{layers} layers, {len(platform.units)} units; "
+    counts = [counted(len(requests), "request")] if requests else []
+    counts += [counted(layers, "layer"), counted(len(platform.units), "unit")]
+    words = f" on {platform.name}: {', '.join(counts)}; "
     return networks, words + objective_words(problem.formulation.terms, problem.objective)
 
 

@@ -306,7 +306,7 @@ def _refuse(platform: SweepPlatform, *fields: str) -> None:
 def _with_units(asked: Question, model: SweepModel, platform: SweepPlatform) -> Iterator[Base]:
     numbers = parse_range(platform.units, least=1) if platform.units else (None,)
     for number in numbers:
-        said = [] if number is None else [f"{number} units at most"]
+        said = [] if number is None else [f"{number} unit{'s' * (number > 1)} at most"]
         if platform.passage:
             said.append(f"passage {platform.passage}")
         most = replace(asked, limits=Limits(max_units=number))

@@ -37,7 +37,7 @@ from ...answers.tuning import (
     rivals,
     sustained_words,
 )
-from ...answers.words import capital, listed, objective_words, size, term_name, term_value
+from ...answers.words import capital, counted, listed, objective_words, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.simulated import charged_for
@@ -127,11 +127,11 @@ def _facts(subject: Subject) -> Iterator[Fact]:
     for network in problem.networks:
         models = ", ".join(f"{model.locator} (digest {model.digest[:12]})" for model in network.models)
         moved = f"in the order {clipped(order_words(network.order), _MOST_LETTERS)}" if network.order else ""
-        words = [f"{len(network.layers)} layers", moved, models or network.source]
+        words = [counted(len(network.layers), "layer"), moved, models or network.source]
         yield f"network {network.name}", "; ".join(filter(None, words))
     memory = problem.platform.memory_bytes
     capacity = "memory not known" if memory is None else f"memory {size(memory)}"
-    words = [f"{len(problem.platform.units)} units", capacity, problem.platform.source]
+    words = [counted(len(problem.platform.units), "unit"), capacity, problem.platform.source]
     yield f"platform {problem.platform.name}", "; ".join(filter(None, words))
     yield from presenter_of(problem).facts(problem)
     plan = subject.plan

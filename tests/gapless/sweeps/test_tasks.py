@@ -41,6 +41,7 @@ def test_the_numbers_of_units_and_limits_hold_together() -> None:
     )
     tasks = tasks_of(sweep)
     assert [task.base.asked.limits.max_units for task in tasks] == [1, 2, 2]
+    assert [task.base.devices for task in tasks[:2]] == ["1 unit at most", "2 units at most"]
     limits = problem_of(tasks[0]).limits
     assert (limits.max_units, limits.min_balance_permille) == (1, 625)
     assert tasks[1].key == tasks[2].key, "equal tasks are solved once"
