@@ -62,7 +62,8 @@ def profile(
     if place:
         from ..tasks.clusters import profile_on
 
-        for option in [*measuring.options("steady", "item_seconds", "accept_noise"), *inputs.options()]:
+        stray = measuring.options("steady", "item_seconds", "most_workers", "accept_noise")
+        for option in [*stray, *inputs.options()]:
             raise InvalidInputError(f"{option} is for networks on one device, not for a cluster")
         if isinstance(subject, list):
             raise InvalidInputError(

@@ -142,6 +142,13 @@ def test_options_that_do_not_go_together_are_told(words: tuple[str, ...], messag
     assert message in " ".join(run.err.split())
 
 
+def test_what_is_measured_on_one_device_only_is_refused_for_a_cluster(cli: Cli, tmp_path: Path) -> None:
+    for words in (("--steady",), ("--most-workers", "2")):
+        run = cli("profile", "squeezenet", "--local", "2", "--out", tmp_path / "out", *words)
+        assert run.code == 2
+        assert f"{words[0]} is for networks on one device" in run.err
+
+
 def pipeedge_files() -> dict[str, str]:
     """Return the text of each file of PipeEdge, for a network of two layers on two hosts."""
     profile = "[{dtype: torch.float32, batch_size: 8, time_s: [0.5, 0.25]}]"
