@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gapless.api.coordinators import open_coordinator
 from gapless.executor.cluster.actors import RayMembers, local_cluster
 from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.endpoint import Frame, LinkRate
-from gapless.executor.cluster.serving import ClusterWorkers
+from gapless.executor.cluster.serving import ClusterWorkers, _RemoteWorker
 from gapless.executor.cluster.unit import ServedUnit
 from gapless.executor.coordination.coordinator import Coordinator
 from gapless.executor.coordination.held import TaskSlots, chain_of, hold, offer_of
@@ -121,6 +122,10 @@ def test_a_killed_worker_of_a_device_is_replaced_while_its_actor_stays() -> None
         assert soon(lambda: opened.statistics().units[1].available)
         assert opened.statistics().units[1].restarts == 1
         assert members.actors["b"] is actor
+        assert soon(lambda: len(actor.device._stations) == 1)  # the device has let go of the lost one
+        opened.close()
+        assert soon(lambda: not any(each.device._stations for each in members.actors.values()))
+        assert soon(lambda: not cluster._takers)
 
 
 def test_a_device_that_does_not_come_back_is_lost_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +192,7 @@ def test_devices_exclude_each_other_never_and_a_worker_that_is_ended_writes_noth
         slots = TaskSlots(held.layout, 2, certain=2)
         worker = workers.start(workers.platform.units[0], [])
         worker.send(workers.opening(held, 0, 0, slots))
+        assert soon(lambda: len(worker._said) == 2)  # both are told, though nobody has listened
         run = {"kind": "run", "network": 0, "start": 0, "stop": 1}
         for slot in (0, 1):
             slots.fill(slot, model.sample_inputs(slot))
@@ -197,6 +203,34 @@ def test_devices_exclude_each_other_never_and_a_worker_that_is_ended_writes_noth
         time.sleep(0.4)
         assert slots.tensors(0)["t0"].any()
         assert not slots.tensors(1)["t0"].any()
+        slots.close()
+
+
+def test_an_answer_that_comes_while_its_worker_is_ended_is_not_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, after = chain("add", name="small"), _RemoteWorker._next
+
+    def ended(worker: _RemoteWorker, queue: SimpleQueue[Any], look_s: float) -> Any:
+        found = after(worker, queue, look_s)
+        if isinstance(found, Frame):
+            closing = threading.Thread(target=worker.close)  # as the thread of a coordinator does
+            closing.start()
+            closing.join()
+        return found
+
+    with own_cluster("a") as (cluster, _):
+        workers = ClusterWorkers(cluster)
+        held = hold(model, [FakeEngine()], offer_of(model, chain_of(model, workers.platform, None, {})))
+        slots = TaskSlots(held.layout, 1, certain=1)
+        monkeypatch.setattr(_RemoteWorker, "_next", ended)
+        worker = _RemoteWorker(cluster, workers.platform.units[0], [])
+        worker.send(workers.opening(held, 0, 0, slots))
+        slots.fill(0, model.sample_inputs(0))
+        worker.send({"kind": "run", "network": 0, "start": 0, "stop": 1, "slot": 0})
+        worker._thread.join(60.0)
+        assert not worker._thread.is_alive()
+        assert not slots.tensors(0)["t0"].any()
         slots.close()
 
 

@@ -70,6 +70,26 @@ def test_a_sequence_keeps_its_state_wherever_its_requests_run() -> None:
 
 
 @pytest.mark.slow
+def test_a_sequence_over_grpc_runs_on_devices() -> None:
+    grpc = pytest.importorskip("tritonclient.grpc")
+    with (
+        own_cluster("a", "b") as (cluster, _),
+        gapless.serve([NET], cluster=cluster, port=0, grpc_port=0, states={"net": {"h": "h_out"}}) as server,
+        grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client,
+    ):
+        sums = []
+        for number in range(4):
+            server.coordinator.withdraw("ab"[number % 2])
+            tensor = grpc.InferInput("x", [4], "FP32")
+            tensor.set_data_from_numpy(np.full(4, number + 1.0, np.float32))
+            found = client.infer("net", [tensor], sequence_id=5, sequence_start=number == 0)
+            sums.append(found.as_numpy("y")[0])
+            server.coordinator.restore("ab"[number % 2])
+        assert sums == [1, 3, 6, 10]
+        assert all(unit.chunks for unit in server.coordinator.statistics().units)
+
+
+@pytest.mark.slow
 def test_requests_run_together_on_devices() -> None:
     with served(*BATCHES, max_delay_us=20_000) as (port, opened):
 
