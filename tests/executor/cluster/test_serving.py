@@ -191,6 +191,7 @@ def test_devices_exclude_each_other_never_and_a_worker_that_is_ended_writes_noth
         held = hold(model, [FakeEngine()] * 3, offer_of(model, chain_of(model, workers.platform, None, {})))
         slots = TaskSlots(held.layout, 2, certain=2)
         worker = workers.start(workers.platform.units[0], [])
+        assert isinstance(worker, _RemoteWorker)
         worker.send(workers.opening(held, 0, 0, slots))
         assert soon(lambda: len(worker._said) == 2)  # both are told, though nobody has listened
         run = {"kind": "run", "network": 0, "start": 0, "stop": 1}
