@@ -240,9 +240,12 @@ class Cluster(Closing):
             member = self.devices.get(name)
             if member is None or member.actor.loss():
                 self.drop(name)
-                member = self._started(name, self.members.hosts[name])
-                self.devices[name] = member
-                member.actor.call("connect", self._book)
+                member = self.devices[name] = self._started(name, self.members.hosts[name])
+                try:
+                    member.actor.call("connect", self._book)
+                except BaseException:  # it would know no way back to here
+                    self.drop(name)
+                    raise
             return member
 
     def set_clocks(self) -> None:
@@ -278,7 +281,8 @@ class Cluster(Closing):
     @property
     def _book(self) -> str:
         """Where all listen, as `Device.connect` takes it."""
-        addresses = {name: member.address for name, member in self.devices.items()}
+        known = list(self.devices.items())  # other threads start some, and drop some, meanwhile
+        addresses = {name: member.address for name, member in known}
         return json.dumps({**addresses, DRIVER: self._endpoint.address})
 
     def _started(self, name: str, host: str) -> Member:

@@ -20,6 +20,7 @@ import pytest
 from gapless.api.coordinators import open_coordinator
 from gapless.executor.cluster.actors import RayMembers, local_cluster
 from gapless.executor.cluster.cluster import Cluster
+from gapless.executor.cluster.device import Device
 from gapless.executor.cluster.endpoint import Frame, LinkRate
 from gapless.executor.cluster.serving import ClusterWorkers, _RemoteWorker
 from gapless.executor.cluster.unit import ServedUnit
@@ -143,6 +144,20 @@ def test_a_device_that_does_not_come_back_is_lost_until_it_does(monkeypatch: pyt
         assert soon(lambda: opened.statistics().units[0].losses > 1)
         assert not opened.statistics().units[0].available
         gone = False
+        assert soon(lambda: opened.statistics().units[0].available)
+
+
+def test_a_device_that_cannot_be_told_of_the_others_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, errors = Device.connect, [RuntimeError("not now")]
+
+    def sometimes(device: Device, addresses: str) -> None:
+        if errors:
+            raise errors.pop()
+        connect(device, addresses)
+
+    with own_cluster("a", "b") as (cluster, members), coordinator(cluster) as opened:
+        monkeypatch.setattr(Device, "connect", sometimes)
+        all_answered(opened, 20, {5: lambda: members.actors["a"].lose("its power was cut")})
         assert soon(lambda: opened.statistics().units[0].available)
 
 
