@@ -384,5 +384,5 @@ def test_planning_loads_nothing_that_measures_or_opens_models() -> None:
 
 
 def test_nothing_waits_by_select() -> None:
-    """`select.select` raises from descriptor 1,024 on; `descriptors.readable` does not."""
+    """`select.select` raises from descriptor 1,024 on; `processes.readable` does not."""
     assert not [path for path in sources() if "select.select(" in path.read_text()]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...formulations.spatial import SAME, SpatialNetwork, SpatialNode, Window, Windows
 from ..names import distinct, safe_name
-from .operators import ELEMENTWISE
+from .op_types import ELEMENTWISE
 
 if TYPE_CHECKING:
     from onnx import AttributeProto

@@ -32,7 +32,7 @@ from ...formulations.network import MAX_LAYERS, Layer, SharedWeights, Tensor
 from ..names import distinct, safe_name
 from .choices import Granularity
 from .model_file import weight_bytes
-from .operators import ELEMENTWISE, MOVING
+from .op_types import ELEMENTWISE, MOVING
 
 if TYPE_CHECKING:
     from .operators import OperatorCost, OperatorGraph

@@ -25,7 +25,8 @@ from .choices import Granularity, Simplification
 from .geometry import spatial_network
 from .grouping import Grouping, group, usual_grouping
 from .model_file import ModelFile, read_model_file, weight_bytes
-from .operators import RANDOM, Operator, OperatorCost, OperatorGraph, operator_cost, read_operators
+from .op_types import RANDOM
+from .operators import Operator, OperatorCost, OperatorGraph, operator_cost, read_operators
 from .preparing import Prepared, prepare
 from .shapes import Shapes, fix_shapes
 from .slicing import Cutter, value_info

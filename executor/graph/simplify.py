@@ -36,7 +36,8 @@ from ..samples import random_inputs
 from .choices import COMPARING, Simplification
 from .grouping import ready_for_cuts
 from .model_file import Watch, all_graphs, checker_complaint, is_known_type, rename, subgraphs, weight_bytes
-from .operators import RANDOM, Operator, alive, operators_of, tensor_spec
+from .op_types import RANDOM
+from .operators import Operator, alive, operators_of, tensor_spec
 from .shapes import LIMIT_S, SEEDS, arrays_of, is_static, observe_shapes, unknown_tensors, with_outputs
 
 MAX_TENSOR_BYTES = 2**31 - 1

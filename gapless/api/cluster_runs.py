@@ -17,7 +17,7 @@ from ..formulations.operation import operation_of
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..profiler.clusters.catalog import load_cluster
-from ..profiler.clusters.costs import cluster_costs, profile_devices
+from ..profiler.clusters.measured import cluster_costs, profile_devices
 from ..profiler.links.fitting import WINDOW, LinkFit
 from ..profiler.links.samples import MessageSample
 from ..profiler.profile import ProfileOptions

@@ -24,7 +24,7 @@ from ..formulations.history import History
 from ..formulations.problem import Problem
 from ..formulations.reordering import order_words
 from ..formulations.simulate import trace_usage
-from ..profiler.clusters.costs import cluster_costs
+from ..profiler.clusters.measured import cluster_costs
 from ..profiler.prediction.executions import EXECUTIONS, Executions
 from ..profiler.profile import PROFILE, Profile
 from ..view.text import markdown_text, table_csv

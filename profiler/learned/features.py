@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ...executor.graph.operators import ELEMENTWISE, MOVING, REDUCING
+from ...executor.graph.op_types import ELEMENTWISE, MOVING, REDUCING
 from ...formulations.errors import InvalidInputError
 from ...formulations.network import Network
 from ...formulations.validation import Defects, FileContent

@@ -13,7 +13,7 @@ from ...formulations.cluster import Link
 from ...formulations.cluster_platform import LEAST_SPEED, ClusterPlatform, DeviceType, Speed
 from ...formulations.errors import InvalidInputError
 from ...formulations.hardware import UnitKind
-from ..clusters.costs import profile_devices
+from ..clusters.measured import profile_devices
 from ..profile import Method, ProfileOptions
 from ..zoo.tables import table_of
 from .fitting import LinkFit, fit_link

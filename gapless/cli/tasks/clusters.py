@@ -15,7 +15,7 @@ from ...formulations.cluster_platform import CLUSTER
 from ...formulations.errors import InvalidInputError
 from ...formulations.files import load
 from ...formulations.task_stream import Task
-from ...profiler.clusters.costs import profile_devices
+from ...profiler.clusters.measured import profile_devices
 from ...profiler.profile import Profile
 from ..base.progress import StepLine
 from ..options.cluster import ClusterChoice
