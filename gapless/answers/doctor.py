@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..api.diagnosis import BackendReport, Diagnosis, EngineReport
-from ..boards.checks import BoardDiagnosis, Check
 from ..executor.callable_layers import CallableModel
 from ..executor.model import TensorSpec
 from ..formulations.co_run import possible_models
@@ -20,6 +19,9 @@ from ..profiler.platforms.workloads import phone_names, phone_network_names
 from ..profiler.zoo.entries import ZooEntry
 from ..solvers.protocol import Support
 from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, Value, grid, table
+
+if TYPE_CHECKING:
+    from ..boards.checks import BoardDiagnosis, Check
 
 
 def doctor_blocks(diagnosis: Diagnosis, *, matrix: bool = False) -> Iterator[Block]:
