@@ -10,13 +10,12 @@ from ...question.service import Play
 from ...question.subjects import Machine
 from ..base.answer import Answer, command
 from ..base.general_options import argument
-from ..options.problem import OutOption, result_option
+from ..options.problem import OutOption, PictureOption, result_option
 
 ScenarioArgument = Annotated[
     str,
     argument("SCENARIO", "A scenario file, or a shipped one such as eagleeye (see `gapless list policies`)."),
 ]
-PictureOption = Annotated[Path | None, result_option("Also draw it into this file (.png, .svg).")]
 PageOption = Annotated[Path | None, result_option("Also write a page (.html).")]
 
 

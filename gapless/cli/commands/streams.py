@@ -16,7 +16,7 @@ from ..base.answer import Answer, command
 from ..base.general_options import argument
 from ..options.cluster import ClusterChoice
 from ..options.models import CheckOption, EngineOption
-from ..options.problem import OutOption, ProblemOptions, ask, result_option
+from ..options.problem import OutOption, PictureOption, ProblemOptions, ask
 
 TasksArgument = Annotated[
     list[str],
@@ -42,7 +42,6 @@ IdleTimeOption = Annotated[
         heading=SOLVING,
     ),
 ]
-PictureOption = Annotated[Path | None, result_option("Also draw it into this file (.png, .svg).")]
 
 
 @command("gapless requests stream pixel7a/alexnet-sparse:300 pixel7a/octree:9 --profile 20s --idle 1s")

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ...formulations.errors import InvalidInputError
 from ...formulations.plugins import trust
+from ...formulations.validation import shown
 from ...question.fields import Only, said
 from ...question.question import Question, asked_fields
 from ...question.subjects import OUTPUT, RULES
-from ...question.values import Names, count_form, file_form
+from ...question.values import Names, Place, count_form, file_form
 from ..base.answer import takes
 from ..base.declared import annotated
 from ..base.general_options import argument
@@ -45,6 +46,25 @@ result_option = partial(said, form=file_form("PATH", Names.RESULT), heading=OUTP
 """Declares an option that names a file to be written; whether it can be is looked at before the work."""
 
 OutOption = Annotated[Path | None, result_option("Also write it to this file.")]
+
+
+def _picture(place: Place, text: str) -> Path:
+    """Return where a picture goes; what cannot be drawn is refused before the work is done."""
+    from ...view.plots.draw import picture_endings
+
+    endings, path = picture_endings(), Path(text)
+    if path.suffix.lower() not in endings:
+        raise InvalidInputError(f"{place} is {shown(text)}, must end with one of {', '.join(endings)}")
+    return path
+
+
+PictureOption = Annotated[
+    Path | None,
+    result_option(
+        "Also draw it into this file (.png, .svg).",
+        form=replace(file_form("PATH", Names.RESULT), read=_picture),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,11 +49,23 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            f"pictures need {error.name}, which is not installed; "
-            "install it with: pip install 'gapless[plots]'"
-        ) from error
+        raise _without(error) from error
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def picture_endings() -> list[str]:
+    """Return how the names of files may end that pictures are drawn into; refuses where none can be drawn."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ModuleNotFoundError as error:
+        raise _without(error) from error
+    return sorted(f".{kind}" for kind in FigureCanvasBase.get_supported_filetypes())
+
+
+def _without(error: ModuleNotFoundError) -> InvalidInputError:
+    return InvalidInputError(
+        f"pictures need {error.name}, which is not installed; install it with: pip install 'gapless[plots]'"
+    )
 
 
 def with_plain_names(draw: Callable[Given, Axes]) -> Callable[Given, Axes]:

@@ -412,3 +412,12 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(cli: Cli,
     assert run.code == 2
     assert run.err.startswith("error: cannot write no/where")
     assert "the folder no does not exist" in run.err
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x"])
+@pytest.mark.parametrize("command", ["requests coordinate nonsense", "requests stream nonsense:3"])
+def test_a_picture_of_no_kind_is_refused_before_anything_is_done(cli: Cli, command: str, name: str) -> None:
+    run = cli(*command.split(), "--picture", name)
+    assert run.code == 2
+    assert run.err.startswith(f"error: --picture is '{name}', must end with one of .")
+    assert ", .png, " in run.err
