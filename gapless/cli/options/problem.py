@@ -181,6 +181,10 @@ def asking(command: Callable[..., Any], *, of_many: Callable[..., Any] | None = 
         question = Annotated[Question, Only(ASKED_OF_FILES)]
         shared = {"files": FilesArgument, "question": question, "rules": RulesOption, "number": NumberOption}
     kind = inspect.Parameter.KEYWORD_ONLY
-    before = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in shared.items()]
+    needed = {"files": inspect.Parameter.empty}
+    before = [
+        inspect.Parameter(name, kind, default=needed.get(name), annotation=each)
+        for name, each in shared.items()
+    ]
     takes(asked, (*before, *(each.replace(kind=kind) for each in own.values())))
     return asked

@@ -65,6 +65,7 @@ CASES = [
     (("device detect", "--emulate", "cor0=50%"), "'cor0'; did you mean core0"),
     (("costs interference", "pixel7"), "of shipped tables, pixel7a"),
     (("tools inspect",), "MODEL is missing: an ONNX file"),
+    *(((name,), "PLAN is missing: a plan or a list") for name in ("simulate", "explain", "tools check")),
     (("tools inspect",), "Example: `gapless tools inspect squeezenet`."),
     (("plan", SPARSE, "--order", "fix"), "--order is 'fix'; did you mean fixed?"),
     (("tools completion", "csh"), "'csh' is not one of 'bash', 'zsh', 'fish'"),
