@@ -43,7 +43,7 @@ from .registration import (
     open_network,
 )
 from .requests import Accepted, Served, history_of
-from .seat import RESTARTS
+from .restarts import RESTARTS
 from .tally import Fate, Statistics
 from .workers import OwnWorkers, Workers
 

@@ -30,7 +30,8 @@ from ...formulations.processes import readable
 from ..workers import Message
 from .outstanding import OpenNetwork, Outstanding
 from .requests import Accepted, RanChunk, Served
-from .seat import Errand, Opened, Restarts, Run, Seat, failure
+from .restarts import Restarts
+from .seat import Errand, Opened, Run, Seat, failure
 from .tally import Fate
 from .workers import Workers
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 from ..executor.coordination.coordinator import QUEUE, Coordinator
 from ..executor.coordination.held import Cannot, Routes, chain_of
 from ..executor.coordination.live import LiveRequests
-from ..executor.coordination.seat import RESTARTS
+from ..executor.coordination.restarts import RESTARTS
 from ..executor.coordination.workers import OwnWorkers
 from ..executor.engine import Engine
 from ..executor.model import Model

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..executor.coordination.seat import RESTARTS
+from ..executor.coordination.restarts import RESTARTS
 from ..formulations.coordination.sessions import SessionChoice
 from ..formulations.coordination.simulation import Late
 from ..formulations.coordination.times import SMOOTHING

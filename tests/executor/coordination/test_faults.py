@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from gapless.executor.coordination.coordinator import Coordinator
-from gapless.executor.coordination.seat import Restarts, Run
+from gapless.executor.coordination.restarts import Restarts
+from gapless.executor.coordination.seat import Run
 from gapless.executor.coordination.tally import Fate
 from gapless.executor.workers import Worker
 from gapless.formulations.coordination.simulation import Late
@@ -185,7 +186,7 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
             super().__init__(*words, **options)
 
     monkeypatch.setattr("gapless.executor.coordination.workers.Worker", Failing)
-    monkeypatch.setattr("gapless.executor.coordination.seat.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("gapless.executor.coordination.restarts.FIRST_WAIT_S", 0.001)
     return errors
 
 
