@@ -10,16 +10,21 @@ to outlive the caller is made by `in_lasting_thread`.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import select
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from functools import cache
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkProcess
 
 
 def readable(descriptors: Collection[int], timeout_s: float | None) -> list[int]:
@@ -56,6 +61,35 @@ def end_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     if os.getppid() != parent:
         os._exit(1)
+
+
+def forked(work: Callable[..., object], *args: object, daemon: bool = False) -> ForkProcess:
+    """Return a child that is a copy of this process, at work on a function; it ends with its parent.
+
+    The child never collects what is garbage in its parent: some objects (servers of gRPC) wait at their end
+    for threads, which no child has.
+    """
+    from multiprocessing import get_context
+
+    process = get_context("fork").Process(target=_at_work, args=(os.getpid(), work, args), daemon=daemon)
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings():
+            # Newer Pythons warn that other threads are not copied by a fork. The child needs none of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+    finally:
+        if collects:
+            gc.enable()
+    return process
+
+
+def _at_work(parent: int, work: Callable[..., object], args: tuple[object, ...]) -> None:
+    gc.freeze()
+    gc.enable()
+    end_with_parent(parent)
+    work(*args)
 
 
 def name_process(name: str) -> None:

@@ -17,12 +17,11 @@ import signal
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from types import MappingProxyType
@@ -31,7 +30,7 @@ from typing import IO, Any, Self, TypeVar
 from ..formulations import errors
 from ..formulations.errors import BackendFailedError, GaplessError
 from ..formulations.problem import Problem
-from ..formulations.processes import end_with_parent
+from ..formulations.processes import forked
 from .protocol import Backend, Claim, Clock, Deadline, SolveOptions, SolveStatus, StopReason, warm_up
 
 T = TypeVar("T")
@@ -130,14 +129,9 @@ class _Child:
     """
 
     def __init__(self, work: Callable[[Connection], None]) -> None:
-        context = get_context("fork")
-        self._pipe, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_begin, args=(os.getpid(), work, sender), daemon=True)
+        self._pipe, sender = Pipe(duplex=False)
+        self._process = forked(_begin, work, sender, daemon=True)
         self._ended = False
-        with warnings.catch_warnings():
-            # Newer Pythons warn that other threads are not copied by a fork. The child needs none of them.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self._process.start()
         sender.close()
 
     def __enter__(self) -> Self:
@@ -185,9 +179,8 @@ class _Child:
             threading.Thread(target=process.join, daemon=True).start()
 
 
-def _begin(parent: int, work: Callable[[Connection], None], pipe: Connection) -> None:
+def _begin(work: Callable[[Connection], None], pipe: Connection) -> None:
     """Be a child: do the work, and send what it raises."""
-    end_with_parent(parent)
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the parent, which kills us
     try:

@@ -6,19 +6,17 @@ are given the number of a task and return an answer as JSON.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Protocol, Self
 
 from ..formulations.json_files import dump, parse
-from ..formulations.processes import end_with_parent
+from ..formulations.processes import forked
 from .answers import ANSWER, TaskAnswer
 from .served import serve
 
@@ -78,14 +76,8 @@ class _Worker:
     """A forked process that answers one task after the other until it is ended."""
 
     def __init__(self, work: Work) -> None:
-        context = get_context("fork")
-        self.connection, inner = context.Pipe()
-        # Not a daemon: those may not start the processes of solvers.
-        self.process = context.Process(target=_serve, args=(os.getpid(), work, inner))
-        with warnings.catch_warnings():
-            # Newer Pythons warn that other threads are not copied by a fork. The child needs none of them.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.process.start()
+        self.connection, inner = Pipe()
+        self.process = forked(_serve, work, inner)  # no daemon: those may not start the processes of solvers
         inner.close()
         self.job: _Job | None = None
 
@@ -187,8 +179,7 @@ class LocalWorkers:
         self._workers.clear()
 
 
-def _serve(parent: int, work: Work, connection: Connection) -> None:
+def _serve(work: Work, connection: Connection) -> None:
     """Be a worker; Ctrl-C belongs to the parent."""
-    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(connection, lambda asked: dump(work(int(asked)), ANSWER).encode())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from gapless.formulations.processes import in_lasting_thread
+from gapless.formulations.processes import forked, in_lasting_thread
 from tests.processes import alive, soon
 
 SLEEP = (
@@ -70,3 +72,32 @@ def test_what_is_made_elsewhere_raises_here() -> None:
     thread.start()
     thread.join()
     assert len(caught) == 1
+
+
+class Waits:
+    """Garbage that waits at its end for a thread, as servers of gRPC do: no child has that thread."""
+
+    def __init__(self, reached: Callable[[], None]) -> None:
+        self.reached = reached
+        self.itself = self
+
+    def __del__(self) -> None:
+        self.reached()
+
+
+def test_a_child_collects_no_garbage_of_its_parent() -> None:
+    parent, ends, collects = os.getpid(), list[int](), gc.isenabled()
+    gc.disable()  # so that it is still there when the child begins
+    Waits(lambda: ends.append(os.getpid()) if os.getpid() == parent else os._exit(9))
+    child = forked(gc.collect)
+    child.join(60)
+    assert child.exitcode == 0
+    assert not gc.isenabled()
+    gc.collect()
+    assert ends == [parent]
+    if collects:
+        gc.enable()
+    child = forked(lambda: os._exit(0 if gc.isenabled() else 8))
+    child.join(60)
+    assert child.exitcode == 0
+    assert gc.isenabled() == collects
