@@ -14,12 +14,10 @@ from ..model import TensorSpec
 from .choices import Granularity
 from .grouping import Grouping, group
 from .onnx_model import OnnxModel
-from .operators import operator_cost
+from .operators import Operator, OperatorGraph, operator_cost
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
-
-    from .operators import Operator, OperatorGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

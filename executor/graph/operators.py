@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...formulations.errors import InvalidModelError
@@ -21,9 +20,6 @@ from ..model import ITEM_BYTES, TensorSpec
 from ..names import safe_name
 from .model_file import subgraphs, weight_bytes
 from .op_types import MOVING, REDUCING
-
-if TYPE_CHECKING:
-    from onnx import AttributeProto
 
 _CURES = (
     ("sequence", "export it as tensors (skl2onnx: options={'zipmap': False})"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count, islice
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..problem import Problem
 from ..schedules import JobRequest, Jobs, SectionBorders
@@ -17,6 +17,8 @@ from .record import Answered, FrameSpan, Record
 from .scenario import Application, Frame, Scenario, UnitChange, Workflow, demand_of, frames_of, times_of
 from .setting import Setting
 from .simulation import Conditions, Simulation
+
+_TimeT = TypeVar("_TimeT", int, float)
 
 
 def problem_of(setting: Setting, jobs: Jobs, *terms: str) -> Problem:
@@ -116,7 +118,7 @@ def play_jobs(setting: Setting, jobs: Jobs, policy: Policy, conditions: Conditio
                     application=0,
                     network=setting.index(request.network),
                     arrival_us=request.release_us,
-                    deadline_us=_shifted(request.release_us, request.deadline_us),
+                    deadline_us=_plus(request.release_us, request.deadline_us),
                     end_us=None,
                     after=tuple(numbers[name] for name in request.after),
                     weight=request.weight,
@@ -143,10 +145,6 @@ def _jobs_of(frame: Frame, deadline_us: int | None) -> Jobs:
             for place, request in enumerate(frame)
         )
     )
-
-
-def _shifted(start_us: int, time_us: int | None) -> int | None:
-    return None if time_us is None else start_us + time_us
 
 
 def play(
@@ -370,5 +368,5 @@ class Traffic:
         return server.record(names, self._scenario.duration_us, [*self._spans, *unfinished])
 
 
-def _plus(start_us: float, time_us: int | None) -> float | None:
+def _plus(start_us: _TimeT, time_us: int | None) -> _TimeT | None:
     return None if time_us is None else start_us + time_us

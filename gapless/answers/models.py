@@ -257,9 +257,6 @@ def _proof(found: Pieces) -> Sentence:
     return Sentence(f"{words}; not proven, at least {found.bound / 1e6:,.3f} MFLOP", Tone.WARN)
 
 
-_MOST_OPERATORS = 80
-
-
 def support_blocks(found: ModelSupport, *, limited: bool) -> Iterator[Block]:
     """Yield what `gapless tools inspect --support` answers; `limited`: whether memory was."""
     yield Sentence(
@@ -290,13 +287,13 @@ def support_blocks(found: ModelSupport, *, limited: bool) -> Iterator[Block]:
         Column("from", Unit.NAME, lambda row: row[1].operators[0]),
         Column("to", Unit.NAME, lambda row: row[1].operators[-1]),
     ]
-    yield table("Sections", parts, sections, most=_MOST_OPERATORS)
+    yield table("Sections", parts, sections, most=_MOST_ROWS)
     chunks: list[Column[ChunkSupport]] = [
         Column("sections", Unit.COUNT, _where),
         Column("units", Unit.NAME, lambda chunk: ", ".join(chunk.units)),
         Column("a session", Unit.BYTES, lambda chunk: chunk.bytes),
     ]
-    yield table("Chunks", chunks, found.chunks, most=_MOST_OPERATORS)
+    yield table("Chunks", chunks, found.chunks, most=_MOST_ROWS)
     yield from _memory(found, limited=limited)
 
 
