@@ -11,6 +11,7 @@ dear end of what can happen.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ class CoRunOptions(FileContent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns(FileContent):
+class Turns(FileContent, ABC):
     """Something on one unit, timed alone and beside load, in turn.
 
     Attributes
@@ -138,14 +139,14 @@ class Turns(FileContent):
         defects.raise_as(InvalidInputError)
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """What ran beside what, in words."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def units(self) -> tuple[str, ...]:
         """Where it ran, and then where the load did."""
-        raise NotImplementedError
 
     @property
     def ratio(self) -> float:
