@@ -174,7 +174,7 @@ def _pad(step: Step) -> Adapted:
 
 
 def _resize(step: Step) -> Adapted:
-    """Enlargement by a whole factor: all that comes from the rows that are read; sizes are given anew."""
+    """Enlargement by a whole factor: all that comes from the rows that are read; sizes are given again."""
     assert step.window is not None
     factor = step.window.up
     rows = (step.read[0] * factor, step.read[1] * factor)

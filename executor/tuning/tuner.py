@@ -38,7 +38,7 @@ from .store import RunDescription, Store, TuningRun
 from .summary import summarise
 
 MOST_FINALISTS = 4
-"""As many pipelines as `PipelineRunner` keeps open, so that none is opened anew at each visit."""
+"""As many pipelines as `PipelineRunner` keeps open, so that none is opened again at each visit."""
 
 VISIT_S = 2.0
 _LEAST_ROUNDS = 12

@@ -334,10 +334,10 @@ def frames_of(workflow: Workflow, random: Random) -> Iterator[Frame]:
 
 
 def at_pace(scenario: Scenario, pace: float) -> Scenario:
-    """Return a scenario whose requests come so many times as fast; deadlines and events stay as they are.
+    """Return a scenario whose requests come faster or slower; deadlines and events stay as they are.
 
-    `scenario`: the scenario. Frames that come when the one before is done still do so. `pace`: E.g. 0.1: ten
-    times as slowly, for a device that much slower.
+    `pace`: how many times as fast, e.g. 0.1: ten times as slowly, for a device that much slower. Frames that
+    come when the one before is done still do so.
     """
 
     def paced(arrivals: Arrivals) -> Arrivals:

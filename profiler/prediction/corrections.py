@@ -4,8 +4,8 @@ Two kinds, both factors of one table, so that chunks stay sums of their layers a
 the same integers: one a unit, and on top of it one for each layer on each unit.
 
 Corrections of the costs of several networks at once, learned from executed plans of their workload. Requests
-of a workload share the units, so that a chunk is measured in company. It is compared with what the simulation
-says of it in the same company; what is left belongs to the network and the unit.
+of a workload share the units, so that a chunk is measured while others run. It is compared with what the
+simulation says of it while the same ones run; what is left belongs to the network and the unit.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def fit_corrections(
     1. One factor a unit: the mean of log(measured / predicted) over its chunks, weighted by how much of
        the period a chunk takes (short chunks are mostly noise, and no period depends on them), shrunk to 0.
     2. One factor for each layer on each unit, from what is left of the chunks: linear Bayesian regression
-       with an independent Gaussian prior of each layer. A chunk that was measured is then nearly foretold,
+       with an independent Gaussian prior of each layer. A chunk that was measured is then nearly predicted,
        others as far as they share its layers. How far layers may differ, and how noisy chunks are, is
        chosen by the marginal likelihood of the same chunks: with few of them, or where layers explain
        nothing, little or nothing is corrected. Errors are Student's: a chunk that nothing explains hardly
@@ -242,7 +242,7 @@ def fit_workload(problem: Problem, executed: Sequence[ExecutedPlan]) -> Correcti
     1. One factor a unit: the mean of log(measured / predicted) over its chunks, weighted by the share of the
        batch (or of the period) that a chunk takes, shrunk to 0.
     2. One factor for each network on each unit from what is left, in the same way.
-    3. One factor for all, so that what plans take as a whole is foretold.
+    3. One factor for all, so that what plans take as a whole is predicted.
     """
     evidence = [one for each in executed for one in _evidence(problem, each)]
     count = range(len(problem.platform.units))

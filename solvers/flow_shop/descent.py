@@ -19,7 +19,7 @@ from .measure import KeptSchedules, Key, Measure, MeasuredSchedule
 from .starts import inserted
 
 _NOISE = 0.7
-"""Standard deviation of the logarithm of prices when they are drawn anew."""
+"""Standard deviation of the logarithm of prices when they are drawn again."""
 
 _COLUMN_NOISE = 0.4
 """The same of the columns that a request is fitted to for a try."""

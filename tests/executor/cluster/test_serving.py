@@ -60,7 +60,7 @@ def check(served: Served, seed: int) -> None:
 
 
 def all_answered(opened: Coordinator, count: int, disturb: dict[int, Any]) -> None:
-    """Submit requests; when so many are answered something happens. All are answered, with right numbers."""
+    """Submit requests; `disturb`: what happens before which answer. All are answered, with right numbers."""
     answered, waiting = [], [(seed, opened.submit("net", MODEL.sample_inputs(seed))) for seed in range(count)]
     for seed, future in waiting:
         if seed in disturb:
