@@ -35,6 +35,10 @@ def opened(tmp_path: Path) -> Open:
         path = tmp_path / "report.html"
         act = (
             "<script>const found = {};\n"
+            # A loaded machine may run this before the window has the focus, when nobody is told of `focus()`.
+            "const focus = SVGElement.prototype.focus;\n"
+            "SVGElement.prototype.focus = function (...how) { focus.apply(this, how); "
+            "if (!document.hasFocus()) this.dispatchEvent(new FocusEvent('focusin', { bubbles: true })); };\n"
             "const all = query => [...document.querySelectorAll(query)];\n"
             "const key = name => document.activeElement.dispatchEvent("
             "new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true }));\n"
