@@ -7,6 +7,7 @@ tracebacks, or swallow it. A second one does not wait.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found] # not signal, which first loads what Ctrl-C can cut off
+import os
 import sys
 
 
@@ -31,8 +32,19 @@ class _Loading:
             raise KeyboardInterrupt
 
 
+def _open_closed_streams() -> None:
+    """Put /dev/null in the place of closed standard streams; other files would get their numbers."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)  # noqa: FBT003 - it has no keyword
+    os.close(opened)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
 def main() -> int:
     """Run the command line of this process; return the exit code."""
+    _open_closed_streams()
     loading = _Loading()
     try:
         from .cli.main import main as run

@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ import typer
 from rich.console import ConsoleRenderable, RenderableType, RichCast
 from rich.text import Text
 
-from ..formulations.errors import GaplessError, InvalidInputError
+from ..formulations.errors import ExecutionError, GaplessError, InvalidInputError
 from ..formulations.printing import printable
 from ..formulations.validation import meant, near, shown
 from ..question.question import renamed
@@ -24,7 +24,7 @@ from ..version import __version__
 from .base import catalog
 from .base.answer import EXAMPLES, REGISTERED, Answer, View, app, in_order, outline
 from .base.catalog import COMMANDS, GROUPS, RENAMED, SYNONYMS
-from .base.console import console, discard_output, output_style, using_style
+from .base.console import console, discard, output_style, tell, using_style, writing_output
 from .base.exits import ExitCode, code_of_error
 from .base.general_options import (
     ColorOption,
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] =
                 raise KeyboardInterrupt
             return _print(answer, general) if isinstance(answer, Answer) else int(answer or 0)
         except BrokenPipeError:
-            discard_output()
+            discard(sys.stdout)
             return ExitCode.BROKEN_PIPE
         except (Exception, KeyboardInterrupt) as error:
             if general.debug:
@@ -266,19 +266,19 @@ def _called(words: list[str]) -> Any:
 
 
 def _print(answer: Answer, general: General) -> int:
-    if general.as_json:
-        from ..files import documents
+    with writing_output():
+        if general.as_json:
+            from ..files import documents
 
-        sys.stdout.write(documents.json_text(answer.document()))
-    else:
-        view = answer.view()
-        if isinstance(view, str):  # a text that no terminal may break into lines: a script
-            sys.stdout.write(view)
+            sys.stdout.write(documents.json_text(answer.document()))
         else:
-            console(sys.stdout).print(_drawn(view))
-    sys.stdout.flush()
+            view = answer.view()
+            if isinstance(view, str):  # a text that no terminal may break into lines: a script
+                sys.stdout.write(view)
+            else:
+                console(sys.stdout).print(_drawn(view))
     for note in () if general.style.quiet else answer.notes:
-        console(sys.stderr).print(printable(note), soft_wrap=True)
+        tell(note)
     return answer.code
 
 
@@ -310,12 +310,13 @@ def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:
     if as_json:
         from ..files import documents
 
-        sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
-        sys.stdout.flush()
+        with suppress(ExecutionError, BrokenPipeError), writing_output():
+            sys.stdout.write(documents.json_text(documents.error_document(error, code, text)))
         if output_style().relayed:
             return code
     words = Text("error: ", style="bold red").append(printable(text), style="not bold default")
-    console(sys.stderr).print(words, soft_wrap=True)
+    with suppress(OSError):
+        console(sys.stderr).print(words, soft_wrap=True)
     return code
 
 

@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from ...formulations.errors import ExecutionError
 from ...formulations.printing import printable
 
 PIPE_WIDTH = 110
@@ -98,12 +99,7 @@ def console(stream: TextIO) -> Console:
 def stdout_kept_clean() -> Iterator[None]:
     """Send whatever is printed meanwhile to standard error: rules files and solvers print, too."""
     sys.stdout.flush()
-    try:
-        kept = os.dup(1)
-    except OSError:  # closed by the caller
-        with redirect_stdout(sys.stderr):
-            yield
-        return
+    kept = os.dup(1)
     try:
         os.dup2(2, 1)
         with redirect_stdout(sys.stderr):
@@ -113,7 +109,32 @@ def stdout_kept_clean() -> Iterator[None]:
         os.close(kept)
 
 
-def discard_output() -> None:
-    """Let what is still to be written go nowhere: the reader of the pipe has left."""
+def tell(text: str) -> None:
+    """Write a line to standard error; where that cannot be written to, what it is about goes on."""
+    with suppress(OSError):
+        console(sys.stderr).print(printable(text), soft_wrap=True)
+
+
+@contextmanager
+def writing_output() -> Iterator[None]:
+    """Write an answer to standard output, all of it.
+
+    Raises ExecutionError: it cannot be written to, e.g. because a disk is full.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard(sys.stdout)
+        raise ExecutionError(
+            f"cannot write to standard output: {error.strerror or error}; the answer is not complete: "
+            "write it somewhere else"
+        ) from None
+
+
+def discard(stream: TextIO) -> None:
+    """Let what is still to be written go nowhere: nothing can be written there any more."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

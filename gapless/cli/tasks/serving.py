@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,6 @@ from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError, NothingLeftError
 from ...formulations.files import load
 from ...formulations.operation import operation_of
-from ...formulations.printing import printable
 from ...formulations.problem import Problem
 from ...question.service import Hosting, Service
 from ...question.subjects import Machine, Opening
@@ -43,7 +41,7 @@ from ...serving.access import read_token
 from ...serving.logs import LogHandler, told_as_json
 from ...serving.server import Server
 from ...solvers.coordination.policies import make_policy
-from ..base.console import console
+from ..base.console import tell
 from ..base.progress import StepLine
 from ..options.cluster import ClusterChoice
 from .measuring import platform_of
@@ -75,7 +73,7 @@ class Subject:
 def say(text: str) -> None:
     """Tell people something while it works."""
     if not told_as_json(text):
-        console(sys.stderr).print(printable(text), soft_wrap=True)
+        tell(text)
 
 
 def _place(said: Hosting) -> dict[str, Any]:

@@ -224,6 +224,30 @@ def test_a_closed_pipe_is_no_error() -> None:
         assert process.wait() == ExitCode.BROKEN_PIPE
 
 
+@pytest.mark.parametrize(
+    ("redirected", "code", "words"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, None),
+        (">&- 2>&- <&-", 0, ""),
+        ("2>/dev/full", 0, None),
+        ("> /dev/full", 5, "error: cannot write to standard output: No space left on device"),
+        ("--json > /dev/full", 5, "error: cannot write to standard output: No space left on device"),
+        ("--json >&-", 0, ""),
+    ],
+)
+@pytest.mark.slow
+def test_a_stream_that_is_closed_or_full_is_no_bug(redirected: str, code: int, words: str | None) -> None:
+    """`None`: the answer is there, and nothing on standard error can be."""
+    command = f"exec {sys.executable} -m gapless plan {SPARSE} {redirected}"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert run.returncode == code, run.stderr
+    if words is None:
+        assert ("0-0 Big" in run.stdout, run.stderr) == (True, "")
+    else:
+        assert (run.stdout, run.stderr[: len(words) or None]) == ("", words)
+
+
 @pytest.mark.slow
 def test_a_real_ctrl_c_ends_a_real_program(tmp_path: Path) -> None:
     rules = tmp_path / "rules.py"
