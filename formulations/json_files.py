@@ -10,16 +10,16 @@ import json
 import math
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from .errors import InvalidInputError, SchemaVersionError
-from .validation import no_integer, shown
+from .validation import no_integer, unique_keys
 
 PROBLEM = "gapless.problem"
 PLAN = "gapless.plan"
@@ -271,16 +271,13 @@ def json_tree(data: bytes, name: str) -> dict[str, Any]:
     def whole(digits: str) -> int:
         return int(digits) if len(digits) <= _MOST_DIGITS else refuse(digits)
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = min(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-            raise InvalidInputError(f"{name}: the key {shown(twice)} stands twice in one object")
-        return found
-
     try:
         tree = json.loads(
-            data, parse_float=finite, parse_int=whole, parse_constant=refuse, object_pairs_hook=unique
+            data,
+            parse_float=finite,
+            parse_int=whole,
+            parse_constant=refuse,
+            object_pairs_hook=partial(unique_keys, where=f"{name}: "),
         )
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{name} is not a text file in UTF-8: {error.reason}") from None

@@ -106,7 +106,21 @@ def python_hint(error: BaseException, defined: Iterable[str] = ()) -> str:
 
 def shown(name: str) -> str:
     """Return a typed name for a message: in quotes, and never longer than a line."""
-    return repr(name if len(name) <= MAX_LENGTH else f"{name[:MAX_LENGTH]}...")
+    return repr(shortened(name))
+
+
+def shortened(text: str) -> str:
+    """Return a text that was typed, never longer than a line."""
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
+
+
+def unique_keys(pairs: list[tuple[str, Any]], where: str = "") -> dict[str, Any]:
+    """Return an object of a JSON document (`object_pairs_hook`); a key that stands there twice is refused."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = min(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InvalidInputError(f"{where}the key {shown(twice)} stands twice in one object")
+    return found
 
 
 def _parts(key: str) -> list[str]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ..executor.coordination.registration import Registered
 from ..formulations.errors import InvalidInputError
-from ..formulations.validation import shown
+from ..formulations.validation import shown, unique_keys
 from . import protocol
 from .access import Access, Group
 from .codec import Codec
@@ -89,38 +89,38 @@ class App:
         self._access.check(_group(words), headers)
         service, arrival_s = self.service, scope.get(ARRIVAL)
         arrival_ns = None if arrival_s is None else round(1e9 * arrival_s)
-        match scope["method"], words:
-            case "GET", ["v2"]:
+        takes, method = _method(words), scope["method"]
+        if takes and method not in takes:
+            raise Refusal(405, f"{shown(scope['path'])} takes {takes[0]}, not {shown(method)}", allow=takes)
+        match words:
+            case ["v2"]:
                 return _json(service.server_metadata())
-            case "GET", ["v2", "health", "live"]:
+            case ["v2", "health", "live"]:
                 return _health("live", service.live, service.phase)
-            case "GET", ["v2", "health", "ready"]:
+            case ["v2", "health", "ready"]:
                 return _health("ready", service.ready, service.phase)
-            case "GET", ["v2", "models"]:
+            case ["v2", "models"]:
                 return _json({"models": list(service.catalogue.names)})
-            case "GET", ["metrics"]:
+            case ["metrics"]:
                 text = prometheus_text(service.counted(), service.batches)
                 return Reply(200, text.encode(), (("content-type", CONTENT_TYPE),))
-            case "GET", ["v2", "models", "stats"] if "stats" not in service.catalogue.names:
+            case ["v2", "models", "stats"] if "stats" not in service.catalogue.names:
                 return _json(service.statistics())
-            case _, ["v2", kind, *_] if kind in NOT_OFFERED:
+            case ["v2", kind, *_] if kind in NOT_OFFERED:
                 raise Refusal(501, NOT_OFFERED[kind])
-            case method, ["v2", "models", name, "versions", version, *rest]:
-                return await self._about(
-                    (name, version), method, rest, headers, receive, arrival_ns=arrival_ns
-                )
-            case method, ["v2", "models", name, *rest]:
-                return await self._about((name, ""), method, rest, headers, receive, arrival_ns=arrival_ns)
-            case "POST", ["v2", "repository", *rest]:
+            case ["v2", "models", name, "versions", version, *rest]:
+                return await self._about((name, version), rest, headers, receive, arrival_ns=arrival_ns)
+            case ["v2", "models", name, *rest]:
+                return await self._about((name, ""), rest, headers, receive, arrival_ns=arrival_ns)
+            case ["v2", "repository", *rest] if takes:
                 return await self._repository(rest, headers, receive)
-            case "POST", ["v2", "units", unit, "withdraw" | "restore" as what]:
+            case ["v2", "units", unit, "withdraw" | "restore" as what]:
                 return self._unit(unit, what)
-        raise Refusal(404, f"there is nothing at {shown(scope['path'])} for {shown(scope['method'])}")
+        raise Refusal(404, f"there is nothing at {shown(scope['path'])}")
 
     async def _about(
         self,
         asked: tuple[str, str],
-        method: str,
         rest: list[str],
         headers: Headers,
         receive: Receive,
@@ -128,23 +128,23 @@ class App:
         arrival_ns: int | None,
     ) -> Reply:
         service = self.service
-        match method, rest:
-            case "GET", []:
+        match rest:
+            case []:
                 return _json(service.model_metadata(*asked))
-            case "GET", ["config"]:
+            case ["config"]:
                 return _json(service.model_config(*asked))
-            case "GET", ["stats"]:
+            case ["stats"]:
                 return _json(service.statistics(*asked))
-            case "GET", ["ready"]:
+            case ["ready"]:
                 ready = service.model_ready(*asked)
                 return _json({"name": asked[0], "ready": ready}, code=200 if ready else 503)
-            case "POST", ["infer"]:
+            case ["infer"]:
                 model, interface = service.accepting(*asked)
                 return await self._infer(model, interface, headers, receive, arrival_ns=arrival_ns)
         if rest and rest[0] in NOT_OFFERED:
             raise Refusal(501, NOT_OFFERED[rest[0]])
         service.catalogue.find(*asked)
-        raise Refusal(404, f"model {asked[0]!r} has no {shown('/'.join(rest))} for {shown(method)}")
+        raise Refusal(404, f"model {asked[0]!r} has no {shown('/'.join(rest))}")
 
     async def _repository(self, rest: list[str], headers: Headers, receive: Receive) -> Reply:
         document = await self._document(headers, receive)
@@ -159,8 +159,6 @@ class App:
                 await self.service.load(name, members(document, "parameters", "parameters"))
             case ["models", name, "unload"]:
                 await self.service.unload(name, members(document, "parameters", "parameters"))
-            case _:
-                raise Refusal(404, f"there is nothing at 'v2/repository/{shown('/'.join(rest))[1:]}")
         return Reply(200, b"")
 
     async def _document(self, headers: Headers, receive: Receive) -> Mapping[str, Any]:
@@ -170,7 +168,7 @@ class App:
             data = await body.read(headers, receive, most_bytes=most, why=": nothing here needs more")
             data = await unpacked(data, _encoding(headers), most_bytes=most)
             try:
-                document = json.loads(bytes(data) or b"{}")
+                document = json.loads(bytes(data) or b"{}", object_pairs_hook=unique_keys)
             except (ValueError, RecursionError) as error:
                 raise InvalidInputError(f"the request is no JSON document: {error}") from None
         if not isinstance(document, dict):
@@ -229,8 +227,32 @@ class App:
 
     def _unit(self, unit: str, what: str) -> Reply:
         coordinator = self.service.coordinator
+        try:
+            coordinator.platform.index_of(unit)
+        except InvalidInputError as error:
+            raise Refusal(404, str(error)) from None
         (coordinator.withdraw if what == "withdraw" else coordinator.restore)(unit)
         return _json({"unit": unit, "available": what == "restore"})
+
+
+_GET, _POST = ("GET", "HEAD"), ("POST",)
+_OF_MODELS = {"config": _GET, "stats": _GET, "ready": _GET, "infer": _POST}
+
+
+def _method(words: list[str]) -> tuple[str, ...] | None:
+    """Return the methods that an address takes; None: there is nothing."""
+    match words:
+        case ["v2"] | ["metrics"] | ["v2", "models"] | ["v2", "health", "live" | "ready"]:
+            return _GET
+        case ["v2", "models", _] | ["v2", "models", _, "versions", _]:
+            return _GET
+        case ["v2", "models", _, what] | ["v2", "models", _, "versions", _, what]:
+            return _OF_MODELS.get(what)
+        case ["v2", "repository", "index"] | ["v2", "repository", "models", _, "load" | "unload"]:
+            return _POST
+        case ["v2", "units", _, "withdraw" | "restore"]:
+            return _POST
+    return None
 
 
 def _group(words: list[str]) -> Group:
@@ -259,7 +281,8 @@ def _json(document: Any, *, code: int = 200) -> Reply:
 def _told(error: Exception) -> Reply:
     """Return an error as clients of the protocol expect it."""
     code, text = told(error)
-    closes = [("connection", "close")] if isinstance(error, Refusal) and error.closes else []
+    own = [("connection", "close")] if isinstance(error, Refusal) and error.closes else []
+    own += [("allow", ", ".join(error.allow))] if isinstance(error, Refusal) and error.allow else []
     further = {401: ("www-authenticate", "Bearer"), 429: ("retry-after", "1"), 503: ("retry-after", "1")}
-    headers = (("content-type", JSON), *([further[code]] if code in further else []), *closes)
+    headers = (("content-type", JSON), *([further[code]] if code in further else []), *own)
     return Reply(code, json.dumps({"error": text}).encode(), headers)

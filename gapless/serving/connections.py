@@ -112,10 +112,12 @@ class Connection(HttpToolsProtocol):
         try:
             self._parse(data)
             if self._besides_bytes > MOST_BESIDES_BYTES:
-                raise httptools.HttpParserError("what has come is of no body")
+                raise httptools.HttpParserError(f"its head has more than {MOST_BESIDES_BYTES:,} bytes")
         except httptools.HttpParserError as error:
-            self.logger.debug("nonsense from a client: %s", error)
-            self.send_400_response("Invalid HTTP request received.")
+            ours = isinstance(error, httptools.HttpParserCallbackError)
+            cause = (error.__context__ if ours else None) or error
+            self.logger.debug("nonsense from a client: %s", cause)
+            self.send_400_response(f"the request is not valid HTTP: {cause}")
 
     def on_message_begin(self) -> None:
         """Note when the first byte of a request has come."""
@@ -137,8 +139,10 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # it comes again
         named = any(name == b"host" for name, _ in self.headers)
-        if not self.url.startswith(b"/") or (self.parser.get_http_version() == "1.1" and not named):
-            raise ValueError("it is of another server, or nobody says of which")
+        if not self.url.startswith(b"/"):
+            raise ValueError("its address must be the path on this server, beginning with /")
+        if self.parser.get_http_version() == "1.1" and not named:
+            raise ValueError("the header Host is missing")
         super().on_headers_complete()
         self._asked.append(self.cycle)
 

@@ -90,10 +90,11 @@ class Reply:
 class Refusal(Exception):
     """A message that is answered with an error of its own code."""
 
-    def __init__(self, code: int, text: str, *, closes: bool = False) -> None:
+    def __init__(self, code: int, text: str, *, closes: bool = False, allow: tuple[str, ...] = ()) -> None:
         super().__init__(text)
         self.code = code
         self.closes = closes
+        self.allow = allow  # the methods that would be answered
 
 
 def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:

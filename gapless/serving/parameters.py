@@ -131,6 +131,6 @@ def _sequence(parameters: Mapping[str, Any]) -> str | None:
     if isinstance(value, str) and len(value) <= _LONGEST_ID:
         return value
     raise InvalidInputError(
-        f"parameter sequence_id is {written(value)}, must be a whole number above 0, or a text of at most "
+        f"parameter sequence_id is {written(value)}, must be a whole number above 0, or a string of at most "
         f"{_LONGEST_ID} characters"
     )

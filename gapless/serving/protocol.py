@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
-from ..formulations.validation import meant, shown
+from ..formulations.validation import meant, shown, unique_keys
 from .parameters import Wishes, check_known, flag, read_wishes
 from .tensors import (
     DATATYPES,
@@ -19,6 +19,7 @@ from .tensors import (
     Inputs,
     Spelled,
     binary_data,
+    has,
     json_data,
     members,
     read_inputs,
@@ -133,13 +134,20 @@ def read_request(interface: Interface, text: bytes | bytearray, binary_bytes: in
         )
     try:
         try:
-            return read_document(interface, json.loads(text), binary_bytes)
+            document = json.loads(text, object_pairs_hook=unique_keys)
+            return read_document(interface, document, binary_bytes)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise _Malformed(f"the request is no JSON document: {error}") from None
         except _Malformed:
             raise
         except ValueError:  # once more, slowly, to say what is wrong as the client has written it
-            spelled = json.loads(text, parse_float=Spelled, parse_constant=Spelled, parse_int=_whole)
+            spelled = json.loads(
+                text,
+                parse_float=Spelled,
+                parse_constant=Spelled,
+                parse_int=_whole,
+                object_pairs_hook=unique_keys,
+            )
             return read_document(interface, spelled, binary_bytes)
     except RecursionError:
         raise InvalidInputError("the request is no JSON document: it is nested too deeply") from None
@@ -166,7 +174,7 @@ def read_document(interface: Interface, document: Any, binary_bytes: int) -> Inf
         )
     name = document.get("id")
     if name is not None and not isinstance(name, str):
-        raise InvalidInputError(f"id is {written(name)}, must be a text")
+        raise InvalidInputError(f"id is {written(name)}, must be a string")
     parameters = members(document, "parameters", "parameters")
     given = _objects(document, "inputs")
     interface.check_count(len(given))
@@ -185,14 +193,13 @@ def read_document(interface: Interface, document: Any, binary_bytes: int) -> Inf
 def _objects(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     found = document.get(key)
     if not isinstance(found, list):
-        raise InvalidInputError(f"{key} is {written(found)}, must be a list of objects, each with a name")
+        words = f"is {written(found)}" if key in document else "is missing"
+        raise InvalidInputError(f"{key} {words}, must be a list of objects, each with a name")
     for index, each in enumerate(found):
         if not isinstance(each, dict):
             raise InvalidInputError(f"{key}[{index}] is {written(each)}, must be an object with a name")
         if not isinstance(each.get("name"), str):
-            raise InvalidInputError(
-                f"{key}[{index}] has the name {written(each.get('name'))}, must be a text"
-            )
+            raise InvalidInputError(f"{key}[{index}] {has(each, 'name')}: a string is needed")
     return found
 
 

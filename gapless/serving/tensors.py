@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..executor.model import TensorSpec
 from ..formulations.errors import InvalidInputError
-from ..formulations.validation import shown
+from ..formulations.validation import shortened, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +101,8 @@ def read_inputs(specs: Sequence[TensorSpec], given: Sequence[Mapping[str, Any]],
             if size is None:
                 arrays[name] = _from_json(tensor, known[name])
             else:
+                if "data" in tensor:
+                    raise _Defect(f"has data and {BINARY_SIZE}; give one")
                 _check_size(size, known[name], binary_bytes - at)
                 spans[name] = at, at + size
                 at += size
@@ -129,7 +131,12 @@ def members(document: Mapping[str, Any], key: str, where: str) -> Mapping[str, A
 
 def written(value: Any) -> str:
     """Return a JSON value for a message, as the client has written it, and never longer than a line."""
-    return shown(value.text if isinstance(value, Spelled) else json.dumps(value))
+    return shortened(value.text if isinstance(value, Spelled) else json.dumps(value))
+
+
+def has(given: Mapping[str, Any], key: str) -> str:
+    """Return what an object has by a key, for a message; it may not be there."""
+    return f"has the {key} {written(given[key])}" if key in given else f"has no {key}"
 
 
 class _Defect(Exception):
@@ -162,10 +169,9 @@ def _check(tensor: Mapping[str, Any], spec: TensorSpec) -> None:
     if datatype == "BYTES":
         raise _Defect(f"has the datatype BYTES, which no model here takes; it is {DATATYPES[spec.dtype]}")
     if datatype != DATATYPES[spec.dtype]:
-        told = shown(datatype) if isinstance(datatype, str) else written(datatype)
-        raise _Defect(f"has the datatype {told}, needs {DATATYPES[spec.dtype]}")
+        raise _Defect(f"{has(tensor, 'datatype')}, needs {DATATYPES[spec.dtype]}")
     if shape != list(spec.shape) or not {*map(type, shape)} <= {int}:
-        raise _Defect(f"has the shape {written(shape)}, needs {list(spec.shape)}")
+        raise _Defect(f"{has(tensor, 'shape')}, needs {list(spec.shape)}")
 
 
 def _from_bytes(data: memoryview, spec: TensorSpec) -> NDArray[Any]:
@@ -184,7 +190,7 @@ def _from_json(tensor: Mapping[str, Any], spec: TensorSpec) -> NDArray[Any]:
 
     data = tensor.get("data")
     if not isinstance(data, list):
-        raise _Defect(f"has the data {written(data)}: a list is needed, or binary_data_size")
+        raise _Defect(f"{has(tensor, 'data')}: a list is needed, or binary_data_size")
     values, wanted = _flat(data, spec.shape), np.dtype(spec.dtype)
     kinds = {float if kind is Spelled else kind for kind in {*map(type, values)}}
     if kinds <= _TYPES[wanted.kind]:

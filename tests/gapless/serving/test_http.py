@@ -243,6 +243,21 @@ def test_nonsense_is_told_and_ends_the_connection(text: bytes) -> None:
     assert all(message.get("more_body", True) for message in app.heard)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"the header Host is missing"),
+        (head("http://x/"), b"its address must be the path on this server, beginning with /"),
+        (b"\r\n" * 40_000, b"its head has more than 65,536 bytes"),
+        (b"nonsense\r\n\r\n", b"Invalid method encountered"),
+    ],
+)
+def test_nonsense_is_told_with_what_is_wrong(text: bytes, words: bytes) -> None:
+    with served(Echo()) as (client, _):
+        client.sendall(text)
+        assert b'{"error": "the request is not valid HTTP: ' + words in all_of(client)
+
+
 def test_nothing_is_told_in_the_middle_of_an_answer() -> None:
     async def begins(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})

@@ -16,7 +16,7 @@ from gapless.executor.model import TensorSpec
 from gapless.executor.runner import UNCHECKED
 from gapless.formulations.coordination.simulation import Late
 from gapless.formulations.errors import InvalidInputError
-from gapless.formulations.validation import shown
+from gapless.formulations.validation import shortened
 from gapless.serving.access import Access
 from gapless.serving.app import App
 from gapless.serving.service import Service
@@ -115,38 +115,46 @@ def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
         (b"{", "no JSON document"),
         (b"[" * 9_000, "no JSON document"),
         (b"[]", "must be a JSON object"),
-        (b"{}", "inputs is 'null', must be a list of objects"),
-        (b'{"inputs": [], "id": 7}', "id is '7', must be a text"),
-        (b'{"inputs": [], "parameters": 7}', "parameters is '7', must be an object"),
+        (b"{}", "inputs is missing, must be a list of objects"),
+        (b'{"inputs": null}', "inputs is null, must be a list of objects"),
+        (b'{"inputs": [{}]}', "inputs[0] has no name: a string is needed"),
+        (b'{"inputs": [{"name": "x"}]}', "input 'x' has no datatype, needs FP32"),
+        (b'{"inputs": [], "inputs": []}', "the key 'inputs' stands twice in one object"),
+        (b'{"inputs": [NaN], "parameters": {"a": 1, "a": 2}}', "the key 'a' stands twice"),
+        (b'{"inputs": [], "id": 7}', "id is 7, must be a string"),
+        (b'{"inputs": [], "parameters": 7}', "parameters is 7, must be an object"),
         (b'{"inputs": []}', "input 'x' is missing"),
         (json_body(vector(1), name="y"), "input 'y' is no input of the model"),
-        (json_body(vector(1), shape=[4, 4]), "has the shape '[4, 4]', needs [16]"),
-        (json_body(vector(1), datatype="INT32"), "has the datatype 'INT32', needs FP32"),
+        (json_body(vector(1), shape=[4, 4]), "has the shape [4, 4], needs [16]"),
+        (json_body(vector(1), datatype="INT32"), 'has the datatype "INT32", needs FP32'),
         (json_body(vector(1), datatype="BYTES"), "BYTES, which no model here takes; it is FP32"),
         (json_body(vector(1), data=[1.0]), "data of another shape: [16] is needed"),
         (
             json_body(vector(1), data=["1"] * 16),
-            """input 'x' has '"1"' at [0], which FP32 in JSON does not have""",
+            """input 'x' has "1" at [0], which FP32 in JSON does not have""",
         ),
         (json_body(vector(1), data=[[1.0], [1.0, 2.0]]), "data of another shape: [16] is needed"),
-        (json_body(vector(1), data=None), "has the data 'null': a list is needed"),
+        (json_body(vector(1), data=None), "has the data null: a list is needed"),
         (json_body(vector(1), parameters=7), "parameters that are no object"),
-        (json_body(vector(1), parameters={"binary_data_size": 64}), "but 0 bytes are left"),
+        (
+            json_body(vector(1), parameters={"binary_data_size": 64}),
+            "has data and binary_data_size; give one",
+        ),
         (
             json_body(vector(1)).replace(b"1.0,", b"NaN,", 1),
-            "input 'x' has 'NaN' at [0], which FP32 in JSON does not have",
+            "input 'x' has NaN at [0], which FP32 in JSON does not have",
         ),
         (json_body(vector(1))[:-1] + b', "outputs": [{"name": "t7"}]}', "'t7' is no output of 'net'"),
         (
             json_body(vector(1))[:-1]
             + b', "outputs": [{"name": "t1", "parameters": {"classification": 3}}]}',
-            "classification is '3', which is not done here",
+            "classification is 3, which is not done here",
         ),
         (
             json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": 0.0005}}',
-            "deadline_ms is '0.0005', must be a number of at least 0.001, at most a day",
+            "deadline_ms is 0.0005, must be a number of at least 0.001, at most a day",
         ),
-        (json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": -1}}', "deadline_ms is '-1', must be"),
+        (json_body(vector(1))[:-1] + b', "parameters": {"deadline_ms": -1}}', "deadline_ms is -1, must be"),
     ],
 )
 def test_mistakes_are_named(app: App, body: bytes, words: str) -> None:
@@ -169,9 +177,10 @@ def test_codes_of_what_is_not_there_and_of_what_is_too_much(app: App) -> None:
         ("GET", "/v2/models/nett"),
         ("POST", "/v2/models/nett/infer"),
         ("GET", "/v2/models/net/versions/2"),
-        ("GET", INFER),
         ("GET", "/"),
-        ("DELETE", "/v2"),
+        ("POST", "/v2/units/c/withdraw"),
+        ("GET", "/v2/models/net/versions"),
+        ("POST", "/v2/repository/models/net/loads"),
         ("GET", "/v2/models/..%2f..%2fetc"),
     ):
         found = ask(app, method, path)
@@ -181,6 +190,34 @@ def test_codes_of_what_is_not_there_and_of_what_is_too_much(app: App) -> None:
     assert (huge.code, huge.headers["connection"]) == (413, "close")
     assert ask(app, "POST", INFER, headers={"Content-Length": "10001"}).code == 413
     assert ask(app, "POST", INFER, headers={"Content-Encoding": "br"}).code == 415
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "takes"),
+    [
+        ("GET", INFER, "POST"),
+        ("PUT", INFER, "POST"),
+        ("POST", "/v2/models/net", "GET, HEAD"),
+        ("POST", "/v2/models/net/versions/1/config", "GET, HEAD"),
+        ("POST", "/v2/health/live", "GET, HEAD"),
+        ("DELETE", "/v2", "GET, HEAD"),
+        ("GET", "/v2/repository/index", "POST"),
+        ("GET", "/v2/repository/models/net/unload", "POST"),
+        ("HEAD", "/v2/units/a/withdraw", "POST"),
+    ],
+)
+def test_another_method_is_told_which_one_an_address_takes(
+    app: App, method: str, path: str, takes: str
+) -> None:
+    found = ask(app, method, path)
+    assert (found.code, found.headers["allow"]) == (405, takes)
+    assert found.error == f"'{path}' takes {takes.partition(',')[0]}, not '{method}'"
+
+
+@pytest.mark.parametrize("path", ["/v2", "/v2/health/ready", "/v2/models/net/ready", "/v2/models/net"])
+def test_head_is_answered_as_get(app: App, path: str) -> None:
+    assert ask(app, "HEAD", path).headers == ask(app, "GET", path).headers
+    assert ask(app, "HEAD", path).code == 200
 
 
 def test_a_full_queue_is_429_and_a_missed_deadline_503(app: App) -> None:
@@ -221,7 +258,7 @@ def test_units_leave_and_return(app: App, opened: Coordinator) -> None:
     for unit in "ab":
         assert ask(app, "POST", f"/v2/units/{unit}/restore").code == 200
     assert ask(app, "POST", INFER, json_body(vector(1.0))).code == 200
-    assert ask(app, "POST", "/v2/units/c/restore").code == 400
+    assert ask(app, "POST", "/v2/units/c/restore").code == 404
     assert soon(lambda: all(unit.available for unit in opened.statistics().units))  # each is probed first
 
 
@@ -303,7 +340,9 @@ def test_json_values_that_a_type_does_not_have_are_named(
     document = json.loads(given, parse_float=Spelled, parse_constant=Spelled)
     with pytest.raises(InvalidInputError, match="does not have") as raised:
         parse_inputs([spec], [document], memoryview(b""))
-    assert f"input 'x' has {shown(named)} at [1, 0], which {DATATYPES[dtype]} in JSON" in str(raised.value)
+    assert f"input 'x' has {shortened(named)} at [1, 0], which {DATATYPES[dtype]} in JSON" in str(
+        raised.value
+    )
     with pytest.raises(InvalidInputError, match="does not have"):  # also as the server reads it first
         parse_inputs([spec], [json.loads(given)], memoryview(b""))
 
