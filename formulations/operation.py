@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .chain import Chain
 from .deployment import Deployment
-from .errors import InvalidInputError, InvalidPlanError
+from .errors import InvalidInputError
 from .flight import Flight
 from .history import History, SteadyState, Usage
 from .plan import Chunk, Plan
@@ -259,19 +259,6 @@ def whole_requests(
         label = "serial on" if len(names) == 1 else "whole requests on"
         order = tuple(chunk.request for chunk in chunks)
         yield f"{label} {'+'.join(names)}", Plan(chunks=tuple(chunks), order=order)
-
-
-class StreamOperation(Operation):
-    """How plans of one network run that are endless streams: they do not come in rounds."""
-
-    def pace(self, problem: Problem) -> str:
-        """Return the latency where that counts first, one request at a time; else the period."""
-        return "latency" if problem.objective.first == "latency" else "period"
-
-    def check_deployment(self, problem: Problem, deployment: Deployment) -> None:
-        """Refuse the requests of a workload."""
-        if deployment.rounds is not None:
-            raise InvalidPlanError("it serves a workload, the problem has none")
 
 
 def operation_of(problem: Problem) -> Operation:

@@ -8,14 +8,13 @@ from dataclasses import replace
 from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment, replicas
-from ..flight import checked_slots, served, slots_in_line
 from ..groups import Cooperation
-from ..history import History, Usage, is_message, link_name, simulated, usage_of
-from ..operation import Line, Server, ServerKind
+from ..history import History, Interval, Usage, is_message, usage_of
+from ..operation import ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
 from ..remaining import DevicesOperation, Entries, unchanged
-from ..stations import Station, Work, intervals, later, message
+from ..stations import Station, Work, later, message
 from ..streams import Stream, Tile
 from .judge import well_formed
 from .plans import Parts, plan_of, services_of, stages_of
@@ -41,10 +40,10 @@ def stations_of(groups: Groups, services: Sequence[Service]) -> tuple[Station, .
         target = leaders[index + 1] if index + 1 < len(stages) else host
         others = "+".join(groups.devices[device] for device in group if device != stage.service.leader)
         before = (
-            *message(link_name(host, leaders[index]), own, stage.receive_us),
-            *message(link_name(leaders[index], others), own, stage.service.message_us),
+            *message(host, leaders[index], own, stage.receive_us),
+            *message(leaders[index], others, own, stage.service.message_us),
         )
-        behind = message(link_name(leaders[index], target), own, stage.send_us)
+        behind = message(leaders[index], target, own, stage.send_us)
         line = (*before, _computing(groups, stage.service, first), *behind)
         found += line if groups.data.devices.overlap else [_joined(line)]
         first += sum(len(step.part[2]) for step in stage.service.steps)
@@ -69,7 +68,7 @@ def _computing(groups: Groups, service: Service, first: int) -> Station:
             for place, (device, time_us) in enumerate(zip(step.part[2], step.compute_us, strict=True))
         ]
         at += max(step.compute_us)
-    return Station(time_us=at, works=tuple(works))
+    return Station(time_us=at, works=tuple(works), unit=works[0].row)
 
 
 def _joined(line: tuple[Station, ...]) -> Station:
@@ -78,18 +77,34 @@ def _joined(line: tuple[Station, ...]) -> Station:
     for station in line:
         works += later(station.works, at)
         at += station.time_us
-    return Station(time_us=at, works=tuple(works))
+    unit = next(station.unit for station in line if station.kind is ServerKind.COMPUTES)
+    return Station(time_us=at, works=tuple(works), unit=unit)
 
 
 class CooperationOperation(DevicesOperation):
     """An endless stream through groups of the units of a board, or of the devices of a cluster."""
 
-    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
-        """Return the stream, of one request at a time where the latency counts first."""
-        alone = task_slots is None and self.pace(problem) == "latency"
+    def streams(self, problem: Problem, plan: Plan, task_slots: int | None = None) -> tuple[Stream, ...]:
+        """Return the stream."""
         groups = groups_of(problem)
         stream = _stream(groups, services_of(groups, well_formed(groups, plan)))
-        return Deployment(streams=(replace(stream, task_slots=1 if alone else task_slots),))
+        return (replace(stream, task_slots=task_slots),)
+
+    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
+        """Return the stream that runs."""
+        return self.deploy(problem, plan)
+
+    def stations(self, problem: Problem, stream: Stream) -> tuple[Station, ...]:
+        """Return the groups of a stream, and their links."""
+        groups = groups_of(problem)
+        return stations_of(groups, _services(groups, stream))
+
+    def shown(
+        self, problem: Problem, plan: Plan, stream: Stream, events: Sequence[Interval]
+    ) -> list[Interval]:
+        """Return the same: a plan lists the devices of a group by name, a stream by their tiles."""
+        shown = [replace(event, chunk=plan.chunks.index(stream.chunks[event.chunk])) for event in events]
+        return shown if groups_of(problem).data.steps else super().shown(problem, plan, stream, shown)
 
     def check_executable(self, problem: Problem) -> None:
         """Refuse devices that links join."""
@@ -143,48 +158,6 @@ class CooperationOperation(DevicesOperation):
             tuple(time for part in _parts(groups, stream) for time in _compute_us(groups, part))
             for stream in deployment.streams
         )
-
-    def stations(self, problem: Problem, deployment: Deployment) -> Iterator[tuple[Sequence[Station], int]]:
-        """Yield the groups of each stream, and their links."""
-        groups = groups_of(problem)
-        for stream in deployment.streams:
-            line = stations_of(groups, _services(groups, stream))
-            yield line, stream.task_slots or slots_in_line(len(stream.groups), len(line))
-
-    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
-        """Return the stations of the groups; a group is called by its first device."""
-        groups = groups_of(problem)
-        servers = []
-        for station in stations_of(groups, services_of(groups, well_formed(groups, plan))):
-            computing = [work.row for work in station.works if work.row in groups.devices]
-            kind = ServerKind.COMPUTES if computing else ServerKind.SENDS
-            unit = computing[0] if computing else station.works[0].row.partition(" ")[0]
-            servers.append(Server(kind=kind, unit=unit, time_us=station.time_us))
-        return (Line(name="", servers=tuple(servers)),)
-
-    def history(
-        self,
-        problem: Problem,
-        plan: Plan,
-        *,
-        requests: int | None = None,
-        interval_us: int | None = None,
-        task_slots: int | None = None,
-    ) -> History:
-        """Play a number of requests."""
-        count, slots = checked_slots(requests, interval_us, task_slots)
-        groups = groups_of(problem)
-        parts = well_formed(groups, plan)
-        services, plan = services_of(groups, parts), plan_of(groups, parts)
-        line = stations_of(groups, services)
-        times = [station.time_us for station in line]
-        pace = max(times) if interval_us is None else interval_us
-        arrivals = tuple(number * pace for number in range(count))
-        events = intervals(line, served(times, arrivals, slots), 0, engines=groups.data.steps)
-        # A plan lists the devices of a group by name, a stream by their tiles.
-        chunks = _stream(groups, services).chunks
-        events = [replace(event, chunk=plan.chunks.index(chunks[event.chunk])) for event in events]
-        return simulated(plan, events, units=groups.devices, arrivals_us=arrivals)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time: all that devices reserve is there from the beginning."""

@@ -9,13 +9,12 @@ from itertools import accumulate, pairwise
 from ..cluster import refuse_devices
 from ..deployment import Deployment
 from ..errors import InvalidInputError
-from ..flight import checked_slots, served
-from ..history import History, Usage, simulated, usage_of
-from ..operation import Line, Server, ServerKind, operation_of
+from ..history import History, Usage, usage_of
+from ..operation import operation_of
 from ..passages import Passage
 from ..plan import Chunk, Plan
 from ..problem import Problem
-from ..stations import Station, StationsOperation, Work, intervals
+from ..stations import Station, StationsOperation, computing
 from ..streams import Stream
 from ..terms import Objective
 from .quantities import PartValues
@@ -25,14 +24,14 @@ from .tables import chain_of, graph_of, partition_of
 class PartitionOperation(StationsOperation):
     """One endless stream; several side by side are replicas or pipelines of the order of the network."""
 
-    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+    def streams(self, problem: Problem, plan: Plan, task_slots: int | None = None) -> tuple[Stream, ...]:
         """Return one stream, whose chunks are the parts."""
-        _check_forward(problem)
-        return Deployment(streams=(stream_of(problem, plan, task_slots=task_slots),))
+        return (stream_of(problem, plan, task_slots=task_slots),)
 
-    def arrange(self, problem: Problem, plan: Plan) -> Deployment:
-        """Return one stream, also of a network with a backward pass."""
-        return Deployment(streams=(stream_of(problem, plan),))
+    def deploy(self, problem: Problem, plan: Plan, *, task_slots: int | None = None) -> Deployment:
+        """Return one stream; not of a network with a backward pass."""
+        _check_forward(problem)
+        return super().deploy(problem, plan, task_slots=task_slots)
 
     def plays(self, problem: Problem) -> bool:
         """Return whether there is no backward pass."""
@@ -61,29 +60,13 @@ class PartitionOperation(StationsOperation):
 
     def chunk_us(self, problem: Problem, deployment: Deployment) -> tuple[tuple[int | None, ...], ...]:
         """Return the loads of the parts."""
-        lines = (_stations_of(problem, stream) for stream in deployment.streams)
+        lines = (self.stations(problem, stream) for stream in deployment.streams)
         return tuple(tuple(station.time_us for station in line) for line in lines)
 
-    def history(
-        self,
-        problem: Problem,
-        plan: Plan,
-        *,
-        requests: int | None = None,
-        interval_us: int | None = None,
-        task_slots: int | None = None,
-    ) -> History:
-        """Play a number of requests."""
+    def history(self, problem: Problem, plan: Plan, **asked: int | None) -> History:
+        """Play a number of requests; not of a network with a backward pass."""
         _check_forward(problem)
-        requests, slots = checked_slots(requests, interval_us, task_slots)
-        stream = stream_of(problem, plan)
-        line = _stations_of(problem, stream)
-        times = [station.time_us for station in line]
-        interval = max(times) if interval_us is None else interval_us
-        arrivals = tuple(request * interval for request in range(requests))
-        events = intervals(line, served(times, arrivals, slots), 0, engines=False)
-        units = graph_of(problem).units
-        return simulated(plan, events, units=units, arrivals_us=arrivals, streams=(stream,))
+        return super().history(problem, plan, **asked)
 
     def usage(self, problem: Problem, history: History) -> Usage:
         """Return the bytes in use over time.
@@ -102,18 +85,18 @@ class PartitionOperation(StationsOperation):
         """Refuse networks with a backward pass."""
         _check_forward(problem)
 
-    def stations(self, problem: Problem, deployment: Deployment) -> Iterator[tuple[Sequence[Station], int]]:
-        """Yield what each part does for one request."""
-        return ((_stations_of(problem, stream), stream.slots) for stream in deployment.streams)
-
-    def lines(self, problem: Problem, plan: Plan) -> tuple[Line, ...]:
-        """Return the parts of the plan, in order."""
-        stream = stream_of(problem, plan)
-        servers = (
-            Server(kind=ServerKind.COMPUTES, unit=chunk.unit, time_us=station.time_us)
-            for chunk, station in zip(stream.chunks, _stations_of(problem, stream), strict=True)
-        )
-        return (Line(name="", servers=tuple(servers)),)
+    def stations(self, problem: Problem, stream: Stream) -> tuple[Station, ...]:
+        """Return what each part does for one request: receive, compute, send."""
+        graph = graph_of(problem)
+        values = PartValues(graph, _code(problem, stream))
+        received = _received_us(problem, values)
+        found = []
+        for index, chunk in enumerate(stream.chunks):
+            unit = graph.units.index(chunk.unit)
+            time_us, in_us = values.busy_us[unit], received[unit]
+            copies_us = in_us, time_us - in_us - values.compute_us[unit]
+            found.append(computing(chunk.unit, index, time_us, copies_us))
+        return tuple(found)
 
 
 def _check_forward(problem: Problem) -> None:
@@ -150,21 +133,6 @@ def stream_of(problem: Problem, plan: Plan, *, task_slots: int | None = None) ->
         task_slots=task_slots,
         order=() if order == tuple(range(len(code))) else order,
     )
-
-
-def _stations_of(problem: Problem, stream: Stream) -> tuple[Station, ...]:
-    """Return what each part of a stream does for one request: receive, compute, send."""
-    graph = graph_of(problem)
-    values = PartValues(graph, _code(problem, stream))
-    received = _received_us(problem, values)
-    found = []
-    for index, chunk in enumerate(stream.chunks):
-        unit = graph.units.index(chunk.unit)
-        time_us, in_us = values.busy_us[unit], received[unit]
-        engine_us = (in_us, in_us + values.compute_us[unit])
-        work = Work(row=chunk.unit, chunk=index, start_us=0, end_us=time_us, engine_us=engine_us)
-        found.append(Station(time_us=time_us, works=(work,)))
-    return tuple(found)
 
 
 def _changes(problem: Problem, trace: History) -> Iterator[tuple[int, int]]:

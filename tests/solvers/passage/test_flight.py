@@ -7,7 +7,6 @@ import random
 import pytest
 
 import gapless
-from gapless.formulations.chunking.operation import turns_of
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.flight import saturated
 from gapless.formulations.judge import score
@@ -15,6 +14,7 @@ from gapless.formulations.operation import operation_of
 from gapless.formulations.passage.quantities import TERMS
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.stations import turns_of
 from gapless.solvers.exhaustive import all_plans
 from gapless.solvers.passage.samples import random_problem, taking_turns
 from gapless.solvers.protocol import SolveOptions, SolveStatus, StopReason
