@@ -6,7 +6,7 @@ encoders all ask here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -145,6 +145,46 @@ class Chain:
             raise MalformedPlanError(plan, self.unknown(plan))
         return tuple((chunk.start, chunk.stop, index[chunk.unit]) for chunk in plan.chunks)
 
+    def malformed(
+        self,
+        parts: Iterable[Part],
+        seen: set[int],
+        stuck: Callable[[int, int, int], str],
+        *,
+        noun: str = "unit",
+        of: str = "",
+        once: bool = True,
+    ) -> Iterator[Violation]:
+        """Yield what keeps chunks that should cover the network from having a score at all.
+
+        `seen`: the units of other chunks, and then of these; `stuck`: why a unit cannot run a chunk; `of`: of
+        what, in words; `once`: at most one chunk per unit.
+        """
+        at, before = 0, -1
+        for start, stop, unit in parts:
+            yield from gap(at, start, of)
+            where = self.where(start, stop, unit)
+            if unit in seen and once:
+                yield Violation(rule="contiguity", message=f"{where} is a second chunk on that {noun}")
+            elif unit == before:
+                text = f"{where} goes on where the chunk before it ends"
+                yield Violation(rule="contiguity", message=text)
+            if reason := stuck(start, stop, unit):
+                yield Violation(rule="support", message=f"{where}: {reason}")
+            seen.add(unit)
+            at, before = max(at, stop), unit
+        yield from gap(at, self.layer_count, of)
+
+    def where(self, start: int, stop: int, unit: int) -> str:
+        """Return what a chunk is called."""
+        return f"chunk [{start}, {stop}) on {self.units[unit]!r}"
+
+    def uncut(self, start: int, stop: int, unit: int) -> Iterator[Violation]:
+        """Yield that a chunk ends where none may."""
+        if stop not in self.cuts:
+            text = f"{self.where(start, stop, unit)} ends where no cut is allowed"
+            yield Violation(rule="cut", message=text)
+
     def unknown(self, plan: Plan, *, noun: str = "unit") -> Iterator[Violation]:
         """Yield what a plan names that is not there; `noun`: what its units are called."""
         for chunk in plan.chunks:
@@ -159,6 +199,14 @@ class Chain:
             yield f"no such {noun}; the platform has {', '.join(self.units)}"
         if chunk.stop > self.layer_count:
             yield f"the network has only {self.layer_count} layers"
+
+
+def gap(at: int, start: int, of: str = "") -> Iterator[Violation]:
+    """Yield the layers between the end of chunks and the start of the next one."""
+    if start != at:
+        kind = "are covered twice" if start < at else "are not covered"
+        text = f"layers {min(start, at)} to {max(start, at) - 1}{of} {kind}"
+        yield Violation(rule="coverage", message=text)
 
 
 def build_chain(platform: Platform, network: Network, costs: NetworkCosts) -> Chain:

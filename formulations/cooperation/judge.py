@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
+from ..chain import gap
 from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
 from ..scores import Violation, shared_cores
@@ -54,10 +55,7 @@ def _not_covered(groups: Groups, parts: Parts) -> Iterator[Violation]:
     """Yield layers that nobody computes, or more than one group."""
     at = 0
     for start, stop, _ in (*parts, (groups.chain.layer_count,) * 2 + ((),)):
-        if start != at:
-            kind = "are covered twice" if start < at else "are not covered"
-            text = f"layers {min(start, at)} to {max(start, at) - 1} {kind}"
-            yield Violation(rule="coverage", message=text)
+        yield from gap(at, start)
         at = max(at, stop)
 
 

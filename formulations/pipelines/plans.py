@@ -1,4 +1,4 @@
-"""Plans of pipelines by index, and what each of their stages takes."""
+"""Plans of pipelines by index, what keeps them from having a score, and what each of their stages takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..chain import Part
+from ..errors import MalformedPlanError
 from ..plan import Chunk, Plan
+from ..scores import Violation
 from .tables import Cluster
 
 Pipe = tuple[Part, ...]
@@ -107,3 +109,31 @@ def pipe_names(count: int) -> tuple[str, ...]:
         if count > 1
         else ("",)
     )
+
+
+def well_formed(cluster: Cluster, plan: Plan) -> Pipes:
+    """Return the chunks of a plan by index, pipeline by pipeline."""
+    unknown = tuple(_unknown(cluster, plan))
+    if unknown:
+        raise MalformedPlanError(plan, unknown)
+    names = dict.fromkeys(chunk.request for chunk in plan.chunks)
+    place = {name: index for index, name in enumerate(cluster.devices)}
+    pipes = tuple(tuple((c.start, c.stop, place[c.unit]) for c in plan.of(name)) for name in names)
+
+    def stuck(*part: int) -> str:
+        return "" if cluster.runs(*part) else "the device cannot run all these layers"
+
+    wrong, seen = list[Violation](), set[int]()
+    for number, pipe in enumerate(pipes, start=1):
+        of = f" of pipeline {number}" if len(pipes) > 1 else ""
+        wrong += cluster.chain.malformed(pipe, seen, stuck, noun="device", of=of)
+    if wrong:
+        raise MalformedPlanError(plan, tuple(wrong))
+    return ordered(pipes)
+
+
+def _unknown(cluster: Cluster, plan: Plan) -> Iterator[Violation]:
+    yield from cluster.chain.unknown(plan, noun="device")
+    named = {chunk.request for chunk in plan.chunks}
+    if plan.order and set(plan.order) != named:
+        yield Violation(rule="names", message=f"its pipelines are {sorted(named)}, it lists {plan.order}")

@@ -1,11 +1,13 @@
-"""The quantities of pipelines: what is minimised, rules speak about and the judge computes."""
+"""The quantities of pipelines: what is minimised and what rules speak about; and what plans break."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from ..deployment import UNQUEUED
 from ..expr import Expr
+from ..scores import Violation, shared_cores
 from ..terms import (
     Index,
     PlanNumbers,
@@ -17,7 +19,7 @@ from ..terms import (
     quantity_table,
     table,
 )
-from .plans import Pipeline, Pipes, stages_of
+from .plans import Pipe, Pipeline, Pipes, stages_of
 from .tables import Cluster
 
 
@@ -229,3 +231,41 @@ QUANTITIES = quantity_table(
 """What rules can speak about."""
 
 PipelineValues.terms, PipelineValues.quantities = TERMS, QUANTITIES
+
+
+def broken(values: PipelineValues) -> Iterator[Violation]:
+    """Yield which facts of the devices a well-formed plan breaks."""
+    cluster = values.cluster
+    if len(values.pipes) > cluster.most_pipelines:
+        text = f"{len(values.pipes)} pipelines, at most {cluster.most_pipelines} are allowed"
+        yield Violation(rule="most", message=text)
+    yield from shared_cores(values.place, cluster.chain.exclusive, cluster.devices)
+    for pipe in values.pipes:
+        yield from _broken_by(values, pipe)
+    capacity = cluster.chain.device_memory
+    if capacity is not None and values.peak_bytes > capacity:
+        text = f"the plan needs {values.peak_bytes} bytes, the platform has {capacity}"
+        yield Violation(rule="device_memory", message=text)
+    most = cluster.data.switch_bytes_per_second
+    if most is not None and values.switch_bytes_per_second > most:
+        text = f"{values.switch_bytes_per_second} bytes a second cross the switch, it carries {most}"
+        yield Violation(rule="switch", message=text)
+
+
+def _broken_by(values: PipelineValues, pipe: Pipe) -> Iterator[Violation]:
+    cluster = values.cluster
+    for part in pipe:
+        yield from cluster.chain.uncut(*part)
+        start, stop, device = part
+        if not cluster.fits(start, stop, device):
+            text = f"{cluster.chain.where(*part)} needs {values.memory_bytes[device]} bytes, has "
+            yield Violation(rule="unit_memory", message=f"{text}{cluster.chain.unit_memory[device]}")
+    for (_, _, one), (_, _, other) in pairwise(pipe):
+        if cluster.link_us[one][other][0] is None:
+            text = f"there is no link from {cluster.devices[one]!r} to {cluster.devices[other]!r}"
+            yield Violation(rule="link", message=text)
+    first, last = pipe[0][2], pipe[-1][2]
+    if cluster.enter_us[first] is None or cluster.leave_us[last] is None:
+        device = first if cluster.enter_us[first] is None else last
+        text = f"there is no link between the host and {cluster.devices[device]!r}"
+        yield Violation(rule="link", message=text)
