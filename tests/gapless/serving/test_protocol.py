@@ -120,6 +120,7 @@ def test_infer_in_binary_form_as_tritonclient_asks(app: App) -> None:
         (b'{"inputs": [{}]}', "inputs[0] has no name: a string is needed"),
         (b'{"inputs": [{"name": "x"}]}', "input 'x' has no datatype, needs FP32"),
         (b'{"inputs": [], "inputs": []}', "the key 'inputs' stands twice in one object"),
+        (json_body(vector(1))[:-1] + b', "id": "a", "id": "b"}', "the key 'id' stands twice"),
         (b'{"inputs": [NaN], "parameters": {"a": 1, "a": 2}}', "the key 'a' stands twice"),
         (b'{"inputs": [], "id": 7}', "id is 7, must be a string"),
         (b'{"inputs": [], "parameters": 7}', "parameters is 7, must be an object"),
