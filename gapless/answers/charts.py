@@ -93,6 +93,7 @@ class Axis:
     high: float
     unit: str = ""
     logarithmic: bool = False  # whether equal distances are equal ratios; both ends are positive then
+    counts: bool = False  # whether it counts something: no tick lies between two whole numbers
 
     @classmethod
     def around(
@@ -106,7 +107,8 @@ class Axis:
         if logarithmic or (logarithmic is None and low > 0 and high / low >= LOG_FROM):
             return cls(name=name, unit=unit, low=low / 1.15, high=high * 1.15, logarithmic=True)
         air = 0.08 * (high - low) or 0.1 * high or 1.0
-        return cls(name=name, unit=unit, low=max(0.0, low - air), high=high + air)
+        counts = not unit and all(float(value).is_integer() for value in values)
+        return cls(name=name, unit=unit, low=max(0.0, low - air), high=high + air, counts=counts)
 
     @property
     def label(self) -> str:
@@ -129,7 +131,7 @@ class Axis:
 
     def _values(self, most: int) -> Iterator[float]:
         if not self.logarithmic or self.high < 10 * self.low:
-            step = nice_step(self.high - self.low, most)
+            step = max(nice_step(self.high - self.low, most), float(self.counts))
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             yield from (number * step for number in range(first, last + 1))
             return

@@ -102,3 +102,10 @@ def test_shares_and_spans() -> None:
     part = span(10, 30, 90)
     assert (part.x, part.width) == (11.111, 22.222)
     assert span(0, 90, 90).width == 100.0
+
+
+def test_an_axis_that_counts_has_whole_numbers() -> None:
+    counted = Axis.around("units", [1, 2, 4])
+    assert [tick.text for tick in counted.ticks()] == ["1", "2", "3", "4"]
+    measured = Axis.around("period", [1, 2, 4], unit="ms")
+    assert "1.5" in [tick.text for tick in measured.ticks()]
