@@ -122,8 +122,8 @@ def short(text: str, most: int) -> str:
 
 _STROKES = {Stroke.SOLID: "-", Stroke.DASHED: "--", Stroke.DOTTED: ":", Stroke.MIXED: "-."}
 
-_MARKERS = "osD^x"
-"""As the shapes of the page; they repeat."""
+_MARKERS = "osD^X"
+"""As the shapes of the page, each with an inside that may be hollow; they repeat."""
 
 
 def draw_plane(chart: Plane, axes: Axes) -> None:

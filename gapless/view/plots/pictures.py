@@ -45,6 +45,7 @@ from .draw import (
     draw_plane,
     hatched,
     legend,
+    room,
     short,
     with_plain_names,
 )
@@ -141,6 +142,8 @@ def plot_busy(problem: Problem, plans: Plan | Mapping[str, Plan], *, ax: Axes | 
                 axes.bar(left, idle, thick, busy + lost, align="edge", **IDLE, gid="bubble")
     axes.set_ylim(0, 1.08 * max(bar.busy + bar.lost + bar.idle for bars in shares.values() for bar in bars))
     axes.set_xticks(range(len(units)), units)
+    if max(map(len, units)) > room(axes, 1 / len(units)):  # names would run into each other
+        axes.tick_params(axis="x", rotation=15)
     axes.set_xlabel("unit")
     axes.set_ylabel("time (ms)")
     axes.set_title(f"Busy time {presenter.busy_span}")

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
 import gapless
+from gapless.answers.charts import Axis, Kind, Mark, Plane, Series
 from gapless.api.comparison import BackendFailure
 from gapless.api.tuning import tune_simulated
 from gapless.executor.tuning.candidates import CandidateKind
@@ -47,6 +48,7 @@ from gapless.plots import (
 )
 from gapless.rules import avoid, pin
 from gapless.solvers.protocol import SolveStatus
+from gapless.view.plots.draw import draw_plane
 
 from ...solvers.fakes import plan
 from ...workload_instances import workload_problem
@@ -194,6 +196,25 @@ def test_busy_times_and_bubbles_fill_the_period() -> None:
     ((left, bottom, _, height),) = boxes(axes, "bubble")
     assert (round(left, 6), bottom, height) == (-0.4, 1, 1)
     assert labels(axes) == ["two", "one", "bubble"]
+
+
+def test_long_names_of_units_do_not_run_into_each_other() -> None:
+    units = [f"core{number}@onnxruntime" for number in range(4)]
+    wide = gapless.table_problem([[1, 1, 1, 1]] * 4, units, network="net")
+    axes = plot_busy(wide, plan((0, 4, units[0])))
+    axes.figure.canvas.draw()
+    assert [label.get_rotation() for label in axes.get_xticklabels()] == [15] * 4
+    assert [label.get_rotation() for label in plot_busy(SMALL, SMALL_PLAN).get_xticklabels()] == [0, 0]
+
+
+def test_marks_of_many_series_are_drawn_hollow_and_filled() -> None:
+    marks = (Mark(x=1, y=1), Mark(x=2, y=2, hollow=True))
+    series = tuple(Series(name=str(number), marks=marks) for number in range(8))
+    axis = Axis(name="x", low=0, high=3)
+    chart = Plane(kind=Kind.LINES, title="", across=axis, upwards=axis, series=series)
+    axes = pyplot.subplots()[1]
+    draw_plane(chart, axes)  # a warning of matplotlib would be an error here
+    assert len(axes.collections) == 16
 
 
 def test_busy_times_of_a_workload_are_those_of_its_trace() -> None:
