@@ -48,7 +48,7 @@ class Offer:
     bytes: Mapping[Key, int]
     """What each chunk on each unit needs, where that is possible; with a plan only the chunks of the plan."""
     planned: bool  # whether they are those of a plan
-    content: tuple[str, ...]  # what tells whether two networks are the same: of all sections
+    content: tuple[str, ...]  # what tells whether two networks are the same: all sections, and the outputs
 
     def largest(self, model: Model, platform: Platform) -> dict[int, Key]:
         """Return, by index of unit, its chunk of most work."""
@@ -192,7 +192,7 @@ def offer_of(
         sections=sections,
         bytes={key: size for key, size in sizes.items() if not keys or key in keys},
         planned=bool(keys),
-        content=tuple(piece.digest for piece in pieces),
+        content=(*(piece.digest for piece in pieces), *(spec.name for spec in model.outputs)),
     )
 
 

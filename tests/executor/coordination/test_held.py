@@ -9,6 +9,8 @@ from pathlib import Path
 from gapless.executor.coordination.held import chain_of, hold, offer_of
 from gapless.executor.engine import Artifact
 from gapless.executor.model import Piece
+from tests.executor.graph.models import load, node, value
+from tests.executor.graph.models import model as onnx_model
 from tests.executor.pipeline.fakes import FakeEngine, chain, platform
 
 
@@ -38,3 +40,13 @@ def test_each_unit_holds_its_chunks_by_its_own_engine() -> None:
     assert engines == {"a": {usual.name}, "b": {"other"}}
     assert len(other.prepared) == len(set(other.prepared))
     assert set(held.sessions) == held.keys
+
+
+def test_models_that_differ_in_their_outputs_alone_are_not_the_same(tmp_path: Path) -> None:
+    """One of them hands its input on, too, of which no chunk knows."""
+    offers = []
+    for outputs in ("y", "yx", "xy"):
+        values = [value(name, [4]) for name in outputs]
+        opened = load(onnx_model([node("Relu", "x", "y")], [value("x", [4])], values), tmp_path)
+        offers.append(offer_of(opened, chain_of(opened, platform("a"), None, {})))
+    assert len({offer.content for offer in offers}) == 3
