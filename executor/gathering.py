@@ -10,7 +10,7 @@ from .model import Model, references
 from .runner import Verification
 
 SEEDS = (1, 2, 3)
-"""Chunks are tried alone on the first of these samples; all of them tell the scales of the right numbers."""
+"""Chunks are tried alone on these samples, which tell the scales of the right numbers, too."""
 
 
 class Gathered:

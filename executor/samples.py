@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -103,11 +104,13 @@ def random_inputs(
 
     Floats are normally distributed with mean 0 and variance 1, as normalised images and sounds are: on
     inputs of one sign, real networks tend to saturate, and then equal numbers prove nothing. Whole numbers
-    and Booleans are 0 or 1. Both unless there is a range.
+    and Booleans are 0 or 1. Both unless there is a range. One that stands alone may choose between branches:
+    of two neighbouring seeds one has 0 and the other 1, in turn for several such inputs.
     """
     import numpy as np
 
     random = np.random.default_rng(seed)
+    switches = [spec.name for spec in specs if "float" not in spec.dtype and prod(spec.shape) == 1]
 
     def numbers(spec: TensorSpec) -> NDArray[Any]:
         is_float = "float" in spec.dtype
@@ -116,6 +119,8 @@ def random_inputs(
             if is_float:
                 return random.uniform(low, high, spec.shape)
             return random.integers(int(low), int(high), spec.shape)
+        if spec.name in switches:
+            return np.full(spec.shape, (seed + switches.index(spec.name)) % 2)
         return random.standard_normal(spec.shape) if is_float else random.integers(0, 2, spec.shape)
 
     return {spec.name: np.asarray(numbers(spec)).astype(spec.dtype) for spec in specs}

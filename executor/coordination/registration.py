@@ -19,7 +19,7 @@ from ...formulations.errors import (
 )
 from ...formulations.hardware import Platform, ProcessingUnit
 from ..engine import PlacementReceipt, parse_receipt
-from ..gathering import Gathered
+from ..gathering import SEEDS, Gathered
 from ..model import Model, allowed_of
 from ..pipeline.verify import receipt_words
 from ..runner import UNCHECKED, Verification, told
@@ -78,14 +78,10 @@ class Comparison:
         """Compare what a chunk makes; yield the pieces of which something could be compared."""
         specs = self._held.sessions[key]
         made = {name: spec.artifact.piece for spec in specs for name in spec.outputs}
-        for name in {name for spec in specs for name in spec.inputs} - made.keys():
-            self._tensors[name][...] = self._right[name].arrays[0]
-        for name in made:  # an engine that writes nothing must not find the numbers of another one
-            self._tensors[name][...] = 0
-        run(key)
+        taken = {name for spec in specs for name in spec.inputs} - made.keys()
         allowed = allowed_of(self._held.model.network, [unit.engine.precision])
-        for name, piece in made.items():
-            difference = self._right[name].compare(self._tensors[name], 0, allowed)
+        for sample, (name, piece) in self._ran(key, taken, made, run):
+            difference = self._right[name].compare(self._tensors[name], sample, allowed)
             self._gathered.add(difference, name)
             if not difference.agrees:
                 start, stop = self._held.layers(*key[:2])
@@ -98,6 +94,19 @@ class Comparison:
                 )
             if difference.compared:
                 yield piece
+
+    def _ran(
+        self, key: Key, taken: Collection[str], made: Mapping[str, str], run: Callable[[Key], object]
+    ) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Run a chunk on each sample; yield the number of the sample with each tensor that it makes."""
+        for sample, _ in enumerate(SEEDS):
+            for name in taken:
+                self._tensors[name][...] = self._right[name].arrays[sample]
+            for name in made:  # an engine that writes nothing must not find the numbers of another one
+                self._tensors[name][...] = 0
+            run(key)
+            for each in made.items():
+                yield sample, each
 
 
 _MEASURED_RUNS = 20

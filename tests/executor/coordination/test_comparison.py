@@ -41,6 +41,26 @@ class Wrong(FakeSession):
         arrays[0][3] *= 1.01  # type: ignore[index]
 
 
+class RightAtFirst(LyingOnB):
+    """Right on "b" for one request, and wrong from then on: as if another branch were taken."""
+
+    @property
+    def name(self) -> str:
+        return f"{__name__}:RightAtFirst"
+
+    def open(self, artifact: Artifact, unit: ProcessingUnit) -> FakeSession:
+        return WrongLater(artifact, unit) if unit.name == "b" else FakeSession(artifact, unit)
+
+
+class WrongLater(FakeSession):
+    ran = 0
+
+    def copy_out(self, arrays: object) -> None:
+        super().copy_out(arrays)  # type: ignore[arg-type]
+        arrays[0][3] *= 1.0 + 0.01 * (self.ran > 0)  # type: ignore[index]
+        self.ran += 1
+
+
 class Silent(LyingOnB):
     """Writes nothing on "b"."""
 
@@ -79,6 +99,15 @@ def test_chunks_that_policies_may_choose_later_are_compared_too() -> None:
         costs_nothing = chain(*NET, name="net")
         with pytest.raises(OutputMismatchError, match=r"layers 0 to 2\) on unit 'b'"):
             opened.register(costs_nothing)
+
+
+@pytest.mark.slow
+def test_each_chunk_is_compared_on_several_requests() -> None:
+    with (
+        Coordinator(platform("a", "b"), RightAtFirst(), LeastSlack()) as opened,
+        pytest.raises(OutputMismatchError, match="on unit 'b'"),
+    ):
+        opened.register(chain(("add", 1.0), name="net"))
 
 
 @pytest.mark.slow
