@@ -97,8 +97,8 @@ class Difference:
     where: str = ""  # which they are, in words, e.g. "channels 4 to 83 of axis 1"; "": everywhere, or none
     words: str = ""  # the error in words
     compared: bool = True
-    """Whether it says anything: not where most of the right numbers are not finite, and the tensor is as they
-    are."""
+    """Whether it says anything: not of what is random, nor where most of the right numbers are not finite
+    and the tensor is as they are."""
 
     @property
     def agrees(self) -> bool:
@@ -129,7 +129,8 @@ class Decision:
 
     kind: str
     """"largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
-    numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax"."""
+    numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax", or
+    "random" (in every run anew)."""
     behind: tuple[str, ...]  # names of the tensors that decide
     axis: int = 0  # of an index
     ranked: bool = False
@@ -297,6 +298,8 @@ class Reference:
         if found.shape != right.shape:
             what = f"its shape is {list(found.shape)}, must be {list(right.shape)}"
             return Difference(float("inf"), allowed.error, 1.0, "", what)
+        if self.decision is not None and self.decision.kind == RANDOM:
+            return Difference(0.0, allowed.error, words=AT_RANDOM, compared=False)
         if self.decision is not None and self.decision.kind not in SHARES:
             errors = self._decided(found, sample, allowed)
             summary = _summary(errors, allowed, _DECIDED, part)
@@ -340,6 +343,11 @@ class Reference:
             errors = _finite(moved / self.behind[0].scales.related(allowed), undone.shape)
         return _redone(errors, found.shape, self.decision)
 
+
+RANDOM = "random"
+"""Kind of what random operators make, or what is made of it: no two runs agree."""
+
+AT_RANDOM = "random operators give other numbers in every run"
 
 SHARES = ("sigmoid", "softmax")
 """Kinds of decisions that are numbers: shares of one."""

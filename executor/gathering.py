@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..formulations.errors import EngineUnavailableError
-from .comparing import Difference, Reference
+from .comparing import AT_RANDOM, Difference, Reference
 from .model import Model, references
 from .runner import Verification
 
@@ -46,21 +46,31 @@ class Gathered:
     def verification(self, requests: int = 1) -> Verification:
         """Return what came of all, after a number of requests."""
         compared = [each for each in self._found if each[0].compared]
-        blind = sorted({name for difference, name in self._found if not difference.compared})
+        blind = {
+            (name, difference.words == AT_RANDOM)
+            for difference, name in self._found
+            if not difference.compared
+        }
+        notes = (
+            unverified_words(sorted(n for n, own in blind if own == random), random=random)
+            for random in (False, True)
+        )
         worst, name = max(compared, key=lambda each: each[0].error, default=(None, ""))
         return Verification(
             requests=requests,
             worst_error=None if worst is None else worst.error,
             tolerance=max((each.allowed for each, _ in self._found), default=self._tolerance),
-            problem="; ".join(filter(None, [*self._problems, unverified_words(blind)])),
+            problem="; ".join(filter(None, [*self._problems, *notes])),
             share=max((each.share for each, _ in compared if each.agrees), default=0.0),
             where=f"{self._noun} {name!r}" if name else "",
         )
 
 
-def unverified_words(outputs: Iterable[str]) -> str:
-    """Return why outputs could not be compared, in words; "" for none."""
+def unverified_words(outputs: Iterable[str], *, random: bool = False) -> str:
+    """Return why outputs could not be compared, in words; "" for none; `random`: no two runs agree."""
     names = ", ".join(map(repr, outputs))
+    if random:
+        return names and f"for {names} nothing can be compared: {AT_RANDOM}"
     return names and (
         f"for {names} the uncut model itself gives mostly numbers that are not finite, which would equal "
         "those of any chunk: try it on real inputs (--input) or in a range (--input-range)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.validation import FileContent
-from ..comparing import Difference, worst_of
+from ..comparing import AT_RANDOM, Difference, worst_of
 from ..engine import PlacementReceipt, Session, parse_artifact, parse_receipt
 from ..measurement import Spread
 from ..model import Model, allowed_of, references
@@ -62,7 +62,7 @@ class EngineBench(FileContent):
     share: float = 0.0
     """Share of the elements of the worst output that are off."""
     words: str = ""
-    """The worst output, where it is off, and by how much, in words; "": nothing was compared."""
+    """The worst output, where it is off and by how much, in words; where nothing was compared: why, or ""."""
 
     @property
     def right(self) -> bool:
@@ -120,17 +120,19 @@ def bench_engine(
         tolerance=allowed_of(model.network, [unit.engine.precision.value]).error,
         receipts=tuple(parse_receipt(data) for data in answer["receipts"]),
         share=0.0 if worst is None else worst.share,
-        words="" if worst is None else worst.said_of(f"output {name!r}"),
+        words=worst.said_of(f"output {name!r}") if worst is not None else name,
     )
 
 
 def _worst(model: Model, unit: ProcessingUnit, found: Tensors, seed: int) -> tuple[str, Difference | None]:
-    """Return the output with the largest error, and the error; None where nothing can be compared."""
+    """Return the output with the largest error, and the error; or why nothing can be compared, and None."""
     allowed = allowed_of(model.network, [unit.engine.precision.value])
     right = references(model, [seed, *(seed + 1 + other for other in range(_OTHERS))])
     differences = {name: right[name].compare(array, 0, allowed) for name, array in found.items()}
     worst = worst_of(each for each in differences.values() if each.compared)
-    return next((name for name, each in differences.items() if each is worst), ""), worst
+    if worst is None:
+        return AT_RANDOM if any(each.words == AT_RANDOM for each in differences.values()) else "", None
+    return next(name for name, each in differences.items() if each is worst), worst
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from ...formulations.errors import InvalidModelError
 from ...formulations.network import ModelRef, Network
 from ...formulations.spatial import SpatialNetwork
-from ..comparing import Decision
+from ..comparing import RANDOM, Decision
 from ..model import Piece, TensorSpec, check_range, is_quantised
 from ..names import safe_name
 from ..samples import Samples
@@ -25,7 +25,6 @@ from .choices import Granularity, Simplification
 from .geometry import spatial_network
 from .grouping import Grouping, group, usual_grouping
 from .model_file import ModelFile, read_model_file, weight_bytes
-from .op_types import RANDOM
 from .operators import Operator, OperatorCost, OperatorGraph, operator_cost, read_operators
 from .preparing import Prepared, prepare
 from .shapes import Shapes, fix_shapes
@@ -48,6 +47,8 @@ _MOVES = {"Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose",
 
 def decision_in(graph: OperatorGraph, tensor: str) -> Decision | None:
     """Return how a tensor is decided from floats of known shape; None: it is not, or in no way known here."""
+    if tensor in graph.at_random():
+        return Decision(RANDOM, ())
     made_by = {name: operator for operator in graph.operators for name in operator.outputs}
     undo: list[tuple[str, tuple[int, ...]]] = []
     while (operator := made_by.get(tensor)) is not None and not operator.domain:
@@ -352,7 +353,7 @@ def _warnings(graph: OperatorGraph, idle: Sequence[str]) -> Iterator[str]:
     nested = Counter(operator.kind for operator in graph.operators if operator.has_subgraphs)
     if nested:
         yield f"control flow, which not every engine can run, and never cut inside: {_listed(nested)}"
-    random = sorted({operator.kind for operator in graph.operators} & RANDOM)
+    random = sorted({operator.kind for operator in graph.random})
     if random:
         yield f"random operators, so that no two runs give equal numbers: {', '.join(random)}"
     users = Counter(weight for operator in graph.operators for weight in operator.weights)

@@ -8,18 +8,19 @@ element, and pooling and reductions as one for each element looked at.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...formulations.errors import InvalidModelError
 from ..model import ITEM_BYTES, TensorSpec
 from ..names import safe_name
 from .model_file import subgraphs, weight_bytes
-from .op_types import MOVING, REDUCING
+from .op_types import MOVING, RANDOM, REDUCING
 
 _CURES = (
     ("sequence", "export it as tensors (skl2onnx: options={'zipmap': False})"),
@@ -95,6 +96,20 @@ class OperatorGraph:
         """How many operators there are of each type that is not part of ONNX."""
         return Counter(operator.kind for operator in self.operators if operator.domain not in _ONNX_DOMAINS)
 
+    @property
+    def random(self) -> tuple[Operator, ...]:
+        """Those that give other numbers in every run."""
+        off = switched_off((operator.node for operator in self.operators), self.weights.values())
+        return tuple(operator for operator in self.operators if is_random(operator.node, off))
+
+    def at_random(self) -> set[str]:
+        """Return the tensors that have other numbers in every run."""
+        found = {name for operator in self.random for name in operator.outputs}
+        for operator in self.operators if found else ():
+            if not found.isdisjoint(operator.inputs):
+                found.update(operator.outputs)
+        return found
+
     def producers(self) -> dict[str, int]:
         """Return which operator makes each tensor."""
         return {name: index for index, op in enumerate(self.operators) for name in op.outputs}
@@ -169,6 +184,25 @@ def _captured(graph: GraphProto) -> set[str]:
 def _initializer_bytes(graph: GraphProto) -> int:
     deeper = (inner for node in graph.node for inner in subgraphs(node.attribute))
     return sum(map(weight_bytes, graph.initializer)) + sum(map(_initializer_bytes, deeper))
+
+
+def is_random(node: NodeProto, off: Container[str]) -> bool:
+    """Return whether a node, or one in it, gives other numbers in every run; `off`: see `switched_off`."""
+    inner = (each for graph in subgraphs(node.attribute) for each in graph.node)
+    training = node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else ""
+    drops = bool(training) and training not in off
+    return drops or node.op_type in RANDOM or any(is_random(each, off) for each in inner)
+
+
+def switched_off(nodes: Iterable[NodeProto], weights: Iterable[TensorProto]) -> set[str]:
+    """Return the names of constants that are false: a Dropout of which one is the switch drops nothing."""
+    constants = ((node.output[0], each.t) for node in nodes for each in node.attribute if each.HasField("t"))
+    named = chain(((tensor.name, tensor) for tensor in weights), constants)
+    return {
+        name
+        for name, tensor in named
+        if tensor.data_type == TensorProto.BOOL and not numpy_helper.to_array(tensor).any()
+    }
 
 
 def alive(operators: Sequence[Operator], outputs: Iterable[ValueInfoProto]) -> tuple[Operator, ...]:

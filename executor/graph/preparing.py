@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..engines.cache import Cache
 
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same file would be simplified otherwise."""
 
 SUFFIX = ".simplified"

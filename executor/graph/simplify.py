@@ -36,8 +36,7 @@ from ..samples import random_inputs
 from .choices import COMPARING, Simplification
 from .grouping import ready_for_cuts
 from .model_file import Watch, all_graphs, checker_complaint, is_known_type, rename, subgraphs, weight_bytes
-from .op_types import RANDOM
-from .operators import Operator, alive, operators_of, tensor_spec
+from .operators import Operator, alive, is_random, operators_of, switched_off, tensor_spec
 from .shapes import LIMIT_S, SEEDS, arrays_of, is_static, observe_shapes, unknown_tensors, with_outputs
 
 MAX_TENSOR_BYTES = 2**31 - 1
@@ -329,19 +328,15 @@ def answer_constants(model: ModelProto) -> None:
     graph = model.graph
     operators = operators_of(graph)
     varying = {value.name for value in graph.input}
+    off = switched_off(graph.node, graph.initializer)
     for operator in operators:
-        if _is_random(operator.node) or not varying.isdisjoint(operator.inputs):
+        if is_random(operator.node, off) or not varying.isdisjoint(operator.inputs):
             varying.update(operator.outputs)
     constant = [value for value in graph.output if value.name not in varying]
     if not constant or len(constant) == len(graph.output):
         return
     for tensor in _values(model, operators, constant):
         _hand_over(model, tensor)
-
-
-def _is_random(node: NodeProto) -> bool:
-    inner = (each for graph in subgraphs(node.attribute) for each in graph.node)
-    return node.op_type in RANDOM or any(map(_is_random, inner))
 
 
 def _values(
@@ -426,6 +421,9 @@ _WORDS = {
 }
 
 
+_NOTHING = "nothing could be compared: "
+
+
 class _IncomparableError(Exception):
     """Why a model cannot be compared with its file."""
 
@@ -444,9 +442,9 @@ def rewritten(
     watch = watch or Watch()
     file = _File(model.SerializeToString())
     started = time.monotonic()
-    otherwise = ""
+    otherwise = file.randomness if how == Simplification.AUTO else ""
     notes: tuple[str, ...] = ()
-    for left_out in _LADDER if how == Simplification.AUTO else [ALL]:
+    for left_out in _LADDER if how == Simplification.AUTO and not otherwise else [ALL]:
         if otherwise and left_out != ALL and time.monotonic() - started > MAX_SECONDS:
             continue
         given = ModelProto.FromString(file.content) if otherwise else model
@@ -454,7 +452,7 @@ def rewritten(
         ready_for_cuts(made.model)
         watch.step(COMPARING)
         try:
-            found = made.failure or _difference(file, made.model, compared=compared)
+            found = made.failure or file.randomness or _difference(file, made.model, compared=compared)
         except _IncomparableError as error:
             found = str(error) if otherwise else ""
             notes = (f"the simplified model was not compared with the file: {error}",)
@@ -495,6 +493,15 @@ class _File:
     def quantised(self) -> bool:
         """Whether it rounds what it computes to few bits."""
         return rounds_to_few_bits(_kinds(self.model))
+
+    @cached_property
+    def randomness(self) -> str:
+        """Why no two runs of it can be compared, in words; "": they can."""
+        nodes = [node for graph in all_graphs(self.model) for node in graph.node]
+        off = switched_off(nodes, self.model.graph.initializer)
+        random = sorted({node.op_type for node in nodes if is_random(node, off)})
+        words = f"random operators give other numbers in every run ({', '.join(random)})"
+        return f"{_NOTHING}{words}" if random else ""
 
     @property
     def allowed(self) -> Allowed:
@@ -549,9 +556,6 @@ def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
         return ""
     if not compared:
         raise _IncomparableError("the attempt ended its process, or met a limit of time or memory")
-    random = sorted(set(_kinds(file.model)) & RANDOM)
-    if random:
-        raise _IncomparableError(f"random operators give other numbers in every run ({', '.join(random)})")
     size = _tensor_bytes(made)
     if size > MAX_COMPARED_BYTES:
         raise _IncomparableError(f"its tensors have {size / 1e9:.1f} GB at these shapes")
@@ -563,7 +567,7 @@ def _difference(file: _File, made: ModelProto, *, compared: bool) -> str:
     worst, words, blind = _worst(file, right, found)
     if worst:
         if _worst(file, right, file.run(file.model))[0]:
-            raise _IncomparableError("the file itself gives other numbers in every run")
+            return f"{_NOTHING}the file itself gives other numbers in every run"
         return f"output {words}, as against the file{_culprit(file, made)}"
     if blind:
         file.notes = (

@@ -126,8 +126,8 @@ def bench_blocks(benches: Sequence[tuple[str, EngineBench]]) -> Iterator[Block]:
         Column("largest error", Unit.COUNT, lambda row: _error(row[1])),
     ]
     yield table("Units", columns, benches)
-    if any(bench.worst_error is None for _, bench in benches):
-        yield Sentence(_UNVERIFIED, Tone.WARN)
+    for words in dict.fromkeys(bench.words for _, bench in benches if bench.worst_error is None):
+        yield Sentence(f"not verified: {words}" if words else _UNVERIFIED, Tone.WARN)
 
 
 def _granted(bench: EngineBench) -> str:

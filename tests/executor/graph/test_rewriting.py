@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from gapless.executor.engines.ort_session import reference_outputs
+from gapless.executor.comparing import AT_RANDOM, Allowed, Difference, Reference
+from gapless.executor.engines.ort_session import observed_outputs, reference_outputs
 from gapless.executor.graph import simplify
 from gapless.executor.graph.choices import COMPARING, Simplification
 from gapless.executor.graph.onnx_model import OnnxModel, load_onnx
@@ -288,6 +289,63 @@ def test_right_numbers_inside_are_those_of_the_file(tmp_path: Path, monkeypatch:
 def random_numbers() -> ModelProto:
     nodes = [node("RandomNormalLike", "x", "r"), node("Identity", "r", "i"), node("Add", "x i", "y")]
     return network(nodes, ["y"], [], 2, 3)
+
+
+def dropped(switch: Sequence[NodeProto | TensorProto]) -> ModelProto:
+    """A Dropout that drops, if its switch is on: the simplifier takes it out in any case."""
+    nodes = [*(each for each in switch if isinstance(each, NodeProto)), node("Dropout", "x half on", "d")]
+    parts = [each for each in switch if isinstance(each, TensorProto)]
+    return network([*nodes, node("Relu", "d", "y")], ["y"], [constant("half", 0.5, "float32"), *parts], 8, 9)
+
+
+def drawn_once() -> ModelProto:
+    """Random numbers that depend on no input: folded, they would be the same in every run."""
+    nodes = [node("RandomNormal", "", "r", shape=[8, 9]), node("Mul", "r two", "s"), node("Add", "x s", "y")]
+    return network(nodes, ["y"], [constant("two", 2.0, "float32")], 8, 9)
+
+
+ON, OFF = ([constant("on", switch, "bool")] for switch in (True, False))
+
+
+@pytest.mark.parametrize("proto", [dropped(ON), drawn_once()], ids=["dropout", "normal"])
+def test_random_operators_stay_as_they_are(proto: ModelProto, tmp_path: Path) -> None:
+    opened = load(proto, tmp_path)
+    ones = {"x": np.ones((8, 9), "float32")}
+    (piece,) = opened.pieces(0, len(opened.network.layers))
+    found = [each["y"] for each in observed_outputs(piece.content.read(), [ones, ones], seconds=9.0)]
+    assert not np.array_equal(*found)
+    decision = opened.decision("y")
+    assert decision is not None
+    right = Reference.of([found[0]], decision=decision)
+    assert right.compare(found[1], 0, Allowed(1e-3)) == Difference(0.0, 1e-3, words=AT_RANDOM, compared=False)
+    assert right.compare(found[1][:1], 0, Allowed(1e-3)).error == np.inf
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [OFF, [node("Constant", "", "on", value=helper.make_tensor("v", TensorProto.BOOL, [], [False]))]],
+)
+def test_a_dropout_that_drops_nothing_is_not_random(
+    switch: Sequence[NodeProto | TensorProto], tmp_path: Path
+) -> None:
+    opened = load(dropped(switch), tmp_path)
+    assert opened.decision("y") is None
+    assert [operator.kind for operator in opened.graph.operators] == ["Relu"]
+    assert not opened.warnings
+
+
+def test_beside_random_operators_nothing_is_rewritten(tmp_path: Path) -> None:
+    """There is no comparison that could tell the simplifier's faults from chance: of a scaled Gemm, say."""
+    proto = gemm(as_output=True)
+    proto.graph.node.append(node("RandomNormalLike", "g", "noise"))
+    proto.graph.output.append(value("noise", None))
+    opened = load(proto, tmp_path)
+    assert any("not simplified" in warning for warning in opened.warnings)
+    inputs = opened.sample_inputs(1)
+    right = reference_outputs(proto.SerializeToString(), inputs)
+    found = run_in_chunks(opened, [], inputs)
+    for name in (each.name for each in gemm(as_output=True).graph.output):
+        np.testing.assert_allclose(found[name], right[name], rtol=1e-4, atol=1e-5)
 
 
 def unknown_operator() -> ModelProto:
