@@ -202,12 +202,16 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under a title; `folded`: they are details; `place`: its name among those of a page."""
+    """Blocks under a title; `folded`: they are details; `place`: its name among those of a page.
+
+    Without a title it holds together what belongs together: a chart, and what is said of it.
+    """
 
     title: str
     blocks: tuple[Block, ...]
     folded: bool = False
     place: str = ""
+    shown: Shown = Shown.ALWAYS
 
 
 Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing
@@ -219,11 +223,12 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
     def there(block: Block) -> bool:
         match block:
             case Sentence():
-                return bool(block.shown & place)
+                return bool(block.shown & place) and bool(block.lead or block.text or place & Shown.TERMINAL)
             case Table():
                 return bool(block.rows)
             case Section():
-                return not (block.folded and place is Shown.BRIEF) and bool(kept(block.blocks, place))
+                hidden = not block.shown & place or (block.folded and place is Shown.BRIEF)
+                return not hidden and bool(kept(block.blocks, place))
             case HeatMap():
                 return True
             case Gantt():
@@ -278,6 +283,11 @@ def matrix(
     """Return a table of texts that stand for numbers, each row behind its name; `words`: columns of words."""
     units = ((name, Unit.TEXT if name in words else Unit.COUNT) for name in names)
     return grid(title, [(corner, Unit.NAME), *units], rows)
+
+
+def titled(given: Table, title: str = "") -> Section:
+    """Return a table under its title, where the terminal shows that, too; `title`: another one."""
+    return Section(title or given.title, (given,))
 
 
 def with_unused(given: Table, unused: Sequence[str], at: int = 0) -> Table:

@@ -17,7 +17,9 @@ from ..solvers.protocol import SolveStatus, StopReason
 from ..solvers.registry import support_of
 from ..solvers.result import Answer, Milestone, SolveResult, figures
 from ..solvers.sources import Source, StartMode
-from .blocks import Block, Cell, Column, Sentence, Shown, Table, Tone, Unit, table
+from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Tone, Unit, table
+from .charts import Axis, Bar, Bars, Part, Track
+from .charts import Tone as Colour
 from .words import SOURCES, amount, seconds, start_words
 
 WIDTH = 24
@@ -116,17 +118,63 @@ def no_answer(
 
 def comparison_blocks(comparison: Comparison) -> Iterator[Block]:
     """Yield what `gapless compare` answers, without the best plan in detail."""
-    problem = comparison.problem
     found = [answer for answer in answers_of(comparison) if not answer.failure]
+    wrong = (Sentence(f"  {text}", Tone.BAD, "DISAGREEMENT") for text in comparison.disagreements)
+    notes = (*map(_failure, comparison.failures), *wrong)
+    yield from answers_blocks(comparison.problem, found, notes, comparison.horizon_s)
+
+
+def answers_blocks(
+    problem: Problem, found: Sequence[SolverAnswer], notes: Sequence[Block] = (), horizon_s: float = 0.0
+) -> Iterator[Block]:
+    """Yield what backends answered: plans and bounds, who has a proof of what, and plans over time.
+
+    `notes`: what stands below the table; `horizon_s`: as of `paces`.
+    """
+    from .courses import Course, courses_chart  # it knows sweeps, which plans do not need
+
     terms = [problem.formulation.terms[term] for term in problem.objective.terms]
+    yield from _ranges(found, terms[0])
     yield backends(found, terms)
-    yield from map(_failure, comparison.failures)
-    yield from (Sentence(f"  {text}", Tone.BAD, "DISAGREEMENT") for text in comparison.disagreements)
-    yield _verdict(problem, comparison.results)
-    yield from (Sentence(f"class {letter}: {words}.") for words, letter in _classes(found).items())
-    best = comparison.best
-    if best is not None and any(answer.course for answer in found):
-        yield paces(found, comparison.horizon_s)
+    yield from notes
+    yield _verdict(problem, found)
+    classes = _classes(found).items()
+    yield from (Sentence(f"class {letter}: {words}.", shown=Shown.BRIEF) for words, letter in classes)
+    if any(one.course for one in found) and any(one.objective is not None for one in found):
+        courses = [Course(name=one.label, milestones=one.course) for one in found]
+        end_s = max(one.runtime_s for one in found if one.course)
+        chart = courses_chart(courses, terms[0], end_s)
+        words = (
+            "Plans are judged before they are drawn; bounds below half of the best one lie at the lower edge."
+        )
+        drawn = (chart, Sentence(words, Tone.SOFT, shown=Shown.PAGE)) if chart else ()
+        yield Section("", (*drawn[:1], paces(found, horizon_s), *drawn[1:]))
+
+
+def _ranges(found: Sequence[SolverAnswer], term: TermInfo) -> Iterator[Block]:
+    """Yield the plan and the bound of each backend on the axis of the objective, where they are apart."""
+    values = [value for one in found for value in (one.objective, one.bound) if value is not None]
+    low, high = min(values, default=0), max(values, default=0)
+    if low == high:
+        return
+    bars = []
+    for one in (one for one in found if not one.failure):
+        known = {"plan": one.objective, "bound": one.bound}
+        parts = [f"{what} {amount(term.dimension, v)}" for what, v in known.items() if v is not None]
+        still: tuple[Part, ...] = ()
+        if one.objective is not None and one.bound is not None:
+            still = (Part(start=one.bound, length=one.objective - one.bound, colour=Colour.OPEN),)
+        said = ", ".join(parts) or "no plan, no bound"
+        track = Track(parts=still, plan=one.objective, bound=one.bound, note=said)
+        bars.append(Bar(name=one.label, note=one.guarantee, tracks=(track,)))
+    across = Axis(name=term.label, low=low, high=high)
+    yield Bars(title="Plan and bound of each backend", across=across, rows=tuple(bars))
+    yield Sentence(
+        f"From {amount(term.dimension, low)} to {amount(term.dimension, high)}. A dot is a plan, a bar a "
+        "bound: no plan of the class lies to its left. What lies between is open.",
+        Tone.SOFT,
+        shown=Shown.PAGE,
+    )
 
 
 def written_blocks(written: WrittenComparison) -> tuple[Block, ...]:
@@ -265,14 +313,15 @@ def _failure(failure: BackendFailure) -> Sentence:
     return Sentence(str(failure.error), tone, f"{failure.label} {word}: ")
 
 
-def _verdict(problem: Problem, results: Sequence[SolveResult]) -> Sentence:
+def _verdict(problem: Problem, found: Sequence[SolverAnswer]) -> Sentence:
     """Return who has a proof of what, and among which plans proofs and bounds hold."""
-    proven = [r for r in results if r.status in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE)]
+    proven = [one for one in found if one.status in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE)]
     if not proven:
-        about = f" Bounds are of {problem.plan_class}." if any(r.bound is not None for r in results) else ""
-        return Sentence(f"No backend has a proof.{about}", Tone.WARN)
-    names = ", ".join(result.label for result in proven)
-    none = proven[0].status is SolveStatus.INFEASIBLE
+        has = "a proof" if any(one.objective is not None for one in found) else "a plan or a proof"
+        about = f" Bounds are of {problem.plan_class}." if any(one.bound is not None for one in found) else ""
+        return Sentence(f"No backend has {has}.{about}", Tone.WARN)
+    names = ", ".join(one.label for one in proven)
+    none = proven[0].status == SolveStatus.INFEASIBLE
     what = "that none is valid" if none else "the optimum" if len(proven) == 1 else "the same optimum"
     if len(proven) == 1:
         return Sentence(f"Proved by {names}: {what} among {problem.plan_class}.")

@@ -19,50 +19,55 @@ from ..view.explaining.explanation import (
     flight_words,
 )
 from ..view.presenter import presenter_of
-from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, table
+from .blocks import Block, Cell, Column, Sentence, Shown, Table, Tone, Unit, table, titled
 from .words import MOST_NAMED, asked_words, listed, seconds, term_name, term_value
 
 MOST_ROWS = 40
 _NAME_CELLS = 24
 
 
-def explanation_blocks(problem: Problem, plan: Plan, found: Explanation) -> Iterator[Block]:
-    """Yield what `gapless explain` answers."""
+def explanation_blocks(
+    problem: Problem, plan: Plan, found: Explanation, *, others: bool = False
+) -> Iterator[Block]:
+    """Yield what `gapless explain` answers; `others`: whether answers of other backends stand near it."""
     networks, asked = asked_words(problem)
-    name = presenter_of(problem).plan_name
-    yield Sentence(asked, lead=networks)
-    yield Sentence(f" {values_words(problem, found)}", lead=name(plan))
+    presenter, terminal = presenter_of(problem), Shown.TERMINAL
+    lead, tone = ("proved", Tone.GOOD) if found.proven else ("found, not proved", Tone.WARN)
+    yield Sentence(asked, lead=networks, shown=terminal)
+    yield Sentence(f" {_values_words(problem, found)}", lead=presenter.plan_name(plan), shown=terminal)
+    yield Sentence(f" {_values_words(problem, found)}.", tone, lead=lead, shown=Shown.PAGES)
     yield Sentence("")
-    yield Sentence(found.summary)
-    yield Section("cuts: moved to the next legal place", (cuts(problem, found),))
-    without = "units: the best plan without a used unit, or with an unused one"
-    yield Section(without, (units(problem, found),))
-    yield Section("demands: the best plan without each", (demands(problem, found),))
-    yield Section("sets of units: the best plan on each", (sets(problem, found),))
-    if found.flight is not None:
-        yield Section(f"requests in flight: {flight_words(found.flight)}", (flight(found),))
+    yield Sentence(found.summary, shown=terminal)
+    yield from map(titled, (of(problem, found) for of in (cuts, units, demands, sets)))
+    yield titled(flight(found))
     other = found.next_best
     words = alternative_words(problem.formulation.terms, found, other)
-    text = f": {words}{'' if other.plan is None else f'  {name(other.plan)}'}"
-    yield Sentence(text, lead="next best plan")
+    text = f": {words}{'' if other.plan is None else f'  {presenter.plan_name(other.plan)}'}"
+    yield Sentence(text, lead="Next best plan")
     if found.left_out:
-        yield Sentence(f"no time for: {'; '.join(found.left_out)}", Tone.WARN)
-    yield Sentence(_looked_words(found), Tone.SOFT)
+        yield Sentence(f"There was no time for {'; '.join(found.left_out)}.", Tone.WARN)
+    yield Sentence(_looked_words(found, others=others), Tone.SOFT)
 
 
-def values_words(problem: Problem, found: Explanation) -> str:
+def _values_words(problem: Problem, found: Explanation) -> str:
     """Return the values of the objective terms of the plan."""
     infos, pairs = problem.formulation.terms, zip(found.terms, found.values, strict=True)
     return ", ".join(f"{term_name(infos, term)} {term_value(infos, term, value)}" for term, value in pairs)
 
 
-def _looked_words(found: Explanation) -> str:
-    """Return among which plans proofs hold, and how long the other plans were looked for."""
-    taken, limit = f"{seconds(found.looked_s)} by {found.backend}", found.limit_s
-    words = f"looked among {found.plan_class}, for {taken}"
-    if limit is None:
-        return words
-    return f"{words}, limit {limit:g} s; what is not proved may improve with more (--time-limit)"
+def _looked_words(found: Explanation, *, others: bool) -> str:
+    """Return among which plans proofs hold, how long other plans were looked for, and what else is known."""
+    words = f"Looked among {found.plan_class}, for {seconds(found.looked_s)} by {found.backend}"
+    if found.limit_s is not None:
+        words += f" (limit {found.limit_s:g} s; what is not proved may improve with `explain --time-limit`)"
+    if found.told_by:
+        return (
+            f"{words}. The plans and proofs of {listed(found.told_by)} count here, too: the next best plan "
+            "is the best other one that any of these searches met."
+        )
+    if others:
+        words += ". The answers of other backends on this page come from searches that are not known here"
+    return f"{words}."
 
 
 def cuts(problem: Problem, found: Explanation) -> Table:
@@ -73,7 +78,7 @@ def cuts(problem: Problem, found: Explanation) -> Table:
         Column("one earlier", Unit.TEXT, lambda cut: _other(problem, found, cut.earlier)),
         Column("one later", Unit.TEXT, lambda cut: _other(problem, found, cut.later)),
     ]
-    return table("Why the cuts are there", columns, found.cuts, most=MOST_ROWS)
+    return table("Cuts: moved to the next legal place", columns, found.cuts, most=MOST_ROWS)
 
 
 def _place(problem: Problem, cut: CutReason) -> str:
@@ -99,7 +104,7 @@ def units(problem: Problem, found: Explanation) -> Table:
         Column("otherwise", Unit.TEXT, lambda reason: _other(problem, found, reason.otherwise)),
         Column("plan", Unit.CODE, lambda reason: _plan(problem, reason.otherwise), optional=True),
     ]
-    title = "Why these units: the best plan without a used one, with an unused one"
+    title = "Units: the best plan without a used unit, or with an unused one"
     return table(title, columns, found.units, most=MOST_ROWS)
 
 
@@ -121,7 +126,7 @@ def sets(problem: Problem, found: Explanation) -> Table:
         Column("the best plan", Unit.TEXT, lambda reason: _other(problem, found, reason.otherwise)),
         Column("plan", Unit.CODE, lambda reason: _plan(problem, reason.otherwise), optional=True),
     ]
-    return table("What other sets of units would bring", columns, found.sets, most=MOST_ROWS)
+    return table("Sets of units: the best plan on each", columns, found.sets, most=MOST_ROWS)
 
 
 def flight(found: Explanation) -> Table:
@@ -163,7 +168,7 @@ def demands(problem: Problem, found: Explanation) -> Table:
         Column("binds", Unit.TEXT, lambda one: Cell("yes", Tone.WARN) if one.binds else "no"),
         Column("without it", Unit.TEXT, without),
     ]
-    title = "What rules, limits and the device demand, and the best plan without each"
+    title = "Demands: the best plan without each"
     return table(title, columns, found.bindings, most=MOST_ROWS)
 
 

@@ -128,6 +128,8 @@ def effort(result: TuningResult) -> str:
     times += "" if result.simulated else f" in a race of {result.spent_s:.1f} s"
     if result.options.budget_s is not None:
         times += f" (budget {result.options.budget_s:.0f} s)"
+    if result.pace == "latency":
+        times += "; one request at a time, as the latency counts first"
     return "; ".join([_STOPS[result.stop], counts, *([f"{failed} failed"] if failed else []), times])
 
 
@@ -187,22 +189,31 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
-def tuning_blocks(result: TuningResult) -> tuple[Block, ...]:
-    """Return the answer first, how far it can be trusted, then everybody."""
+def tuning_blocks(result: TuningResult, strong: str = "") -> tuple[Block, ...]:
+    """Return the answer first, how far it can be trusted, then everybody; `strong`: as of `candidates`."""
     failed = [f"{row.candidate.label} failed: {row.failure.message}" for row in result.rows if row.failure]
-    compared_words = f"predicted against {observed(simulated=result.simulated)}"
-    notes = (Sentence(note, Tone.SOFT) for note in quality_notes(result))
     return (
         *verdict(result),
         Sentence(effort(result), Tone.SOFT),
-        candidates(result),
+        Section("What trust is based on", (evidence(result),), folded=True),
+        _predictions_section(result),
+        candidates(result, strong),
         *(Sentence(text, Tone.BAD, shown=Shown.BRIEF) for text in failed),
         *map(Sentence, sustained_words(result)),
         finalists(result),
-        Section("what trust is based on", (evidence(result),), folded=True),
-        Section(compared_words, (quality(result), *notes), folded=True),
         Sentence(_MORE, Tone.SOFT, shown=Shown.BRIEF),
     )
+
+
+def _predictions_section(result: TuningResult) -> Section:
+    """Return how good the predictions were, as a chart, in numbers, and which numbers are absent."""
+    seen, chart = observed(simulated=result.simulated), predicted_chart(result, result.tables)
+    lines = quality_notes(result)
+    if chart is None:
+        lines.insert(0, f"No candidate was both predicted and {seen}.")
+    parts: list[Block] = [chart] if chart else []
+    parts += [quality(result), *(Sentence(line, Tone.SOFT) for line in lines)]
+    return Section(f"Predicted against {seen}", tuple(parts), shown=Shown.DETAILED)
 
 
 def tuned_blocks(tuned: Tuned, words: PlanWords) -> tuple[Block, ...]:
@@ -404,14 +415,20 @@ def evidence(result: TuningResult) -> Table:
 
 def quality(result: TuningResult) -> Table:
     """Return how good the predictions of each table were."""
+    seen = observed(simulated=result.simulated)
+    worse = "by how much the plan with the least prediction is slower than the fastest of all"
+
+    def regret(one: PredictionQuality) -> float | None:
+        return _of_percent(dict(one.regret_percent).get(1))
+
     columns: list[Column[PredictionQuality]] = [
         Column("table", Unit.TEXT, lambda one: one.table),
         Column("of", Unit.TEXT, lambda one: one.scope),
         Column("plans", Unit.COUNT, lambda one: one.plans),
-        Column("Pearson", Unit.FACTOR, lambda one: one.pearson),
-        Column("Spearman", Unit.FACTOR, lambda one: one.spearman),
-        Column("MAPE", Unit.SHARE, lambda one: _of_percent(one.mape_percent)),
-        Column("regret of top 1", Unit.SHARE, lambda one: _of_percent(dict(one.regret_percent).get(1))),
+        Column("Pearson", Unit.FACTOR, lambda one: one.pearson, note=f"correlation with {seen} times"),
+        Column("Spearman", Unit.FACTOR, lambda one: one.spearman, note="that of their ranks"),
+        Column("MAPE", Unit.SHARE, lambda one: _of_percent(one.mape_percent), note="mean error"),
+        Column("regret of top 1", Unit.SHARE, regret, note=worse),
     ]
     return table("How good the predictions were", columns, result.quality)
 

@@ -1,90 +1,15 @@
-"""How good a plan is, and what each backend answered to the same problem."""
+"""How good a plan is, by its explanation and by what backends answered to the same problem."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...answers.blocks import Block, Section, Sentence, Tone
-from ...answers.charts import Axis, Bar, Bars, Part, Track
-from ...answers.charts import Tone as Colour
-from ...answers.comparing import SolverAnswer, backends, paces
-from ...answers.courses import Course, courses_chart
+from ...answers.blocks import Tone
+from ...answers.comparing import SolverAnswer
 from ...answers.words import amount
 from ...formulations.terms import TermInfo
-from ...solvers.protocol import Guarantee, SolveStatus
+from ...solvers.protocol import SolveStatus
 from .subject import Subject
-
-
-def answers(subject: Subject) -> Iterator[Block]:
-    """Yield what the backends answered to the problem of a subject, if any was asked."""
-    found = subject.answers
-    if not found:
-        return
-    terms = [subject.problem.formulation.terms[name] for name in subject.problem.objective.terms]
-    term = terms[0]
-    values = [value for a in found for value in (a.objective, a.bound) if value is not None]
-    low, high = min(values, default=0), max(values, default=0)
-    yield Sentence(_words(found, term, best_bound(subject), subject.problem.plan_class))
-    if high > low:
-        yield _ranges(found, term, low, high)
-        yield Sentence(
-            f"From {amount(term.dimension, low)} to {amount(term.dimension, high)}. A dot is a plan, a bar a "
-            "bound: no plan of the class lies to its left. What lies between is open.",
-            Tone.SOFT,
-        )
-    yield backends(found, terms)
-    longest = max((a.runtime_s for a in found if a.course), default=0.0)
-    chart = courses_chart([Course(name=a.label, milestones=a.course) for a in found], term, longest)
-    if chart is not None:
-        words = (
-            "Plans are judged before they are drawn; bounds below half of the best one lie at the lower edge."
-        )
-        yield Section("Plans and bounds over time", (chart, paces(found), Sentence(words, Tone.SOFT)))
-
-
-def _words(
-    found: tuple[SolverAnswer, ...], term: TermInfo, bound: tuple[int, str] | None, plan_class: str
-) -> str:
-    """Return who is best, and by how much heuristics miss what exact backends have found."""
-    known = [a for a in found if a.objective is not None]
-    if not known:
-        none = [a.label for a in found if a.status == SolveStatus.INFEASIBLE]
-        proof = f" Proved by {', '.join(none)}: none is valid among {plan_class}." if none else ""
-        return f"No backend has found a plan.{proof}"
-    best = min(a.objective for a in known if a.objective is not None)
-    first = [a.label for a in known if a.objective == best]
-    words = [f"Least {term.label}: {amount(term.dimension, best)} ({', '.join(first)})"]
-    proved = [a.label for a in known if a.status == SolveStatus.OPTIMAL]
-    if proved:
-        words.append(f"proved by {', '.join(proved)} among {plan_class}")
-    elif bound is not None and bound[0] < best:
-        least = f"{amount(term.dimension, bound[0])} ({bound[1]})"
-        words.append(f"not proved; no valid one has less than {least} among {plan_class}")
-    else:
-        words.append("not proved")
-    missed = [a for a in known if a.guarantee != Guarantee.EXACT and (a.objective or 0) > best > 0]
-    words += [f"{a.label} misses it by {100 * ((a.objective or 0) / best - 1):.2f} %" for a in missed]
-    return f"{'; '.join(words)}."
-
-
-def _ranges(found: tuple[SolverAnswer, ...], term: TermInfo, low: int, high: int) -> Bars:
-    """Return the plan and the bound of each backend on the axis of the objective."""
-    bars = []
-    for one in found:
-        known = {"plan": one.objective, "bound": one.bound}
-        parts = [f"{what} {amount(term.dimension, v)}" for what, v in known.items() if v is not None]
-        still: tuple[Part, ...] = ()
-        if one.objective is not None and one.bound is not None:
-            still = (Part(start=one.bound, length=one.objective - one.bound, colour=Colour.OPEN),)
-        said = ", ".join(parts) or "no plan, no bound"
-        track = Track(parts=still, plan=one.objective, bound=one.bound, note=said)
-        bars += [] if one.failure else [Bar(name=one.label, note=one.guarantee, tracks=(track,))]
-    return Bars(
-        title="Plan and bound of each backend",
-        across=Axis(name=term.label, low=low, high=high),
-        rows=tuple(bars),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

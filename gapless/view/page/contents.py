@@ -21,35 +21,23 @@ from ...answers.blocks import (
     table,
 )
 from ...answers.charts import Bars, HeatMap
+from ...answers.comparing import answers_blocks
 from ...answers.layers import layer_chart
 from ...answers.measured import receipts_table
 from ...answers.problems import limits_words, units
 from ...answers.traces import memory_chart
-from ...answers.tuning import (
-    TRUST,
-    candidates,
-    effort,
-    evidence,
-    finalists,
-    predicted_chart,
-    quality,
-    quality_notes,
-    rivals,
-    sustained_words,
-)
-from ...answers.words import capital, counted, listed, objective_words, size, term_name, term_value
+from ...answers.tuning import tuning_blocks
+from ...answers.words import counted, objective_words, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
 from ...executor.measurement import LinkTimes
 from ...executor.simulated import charged_for
-from ...executor.tuning.result import TuningResult
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
 from ...formulations.history import is_message, link_name
 from ...formulations.reordering import order_words
 from ...formulations.rules import AnyRule
-from ..explaining.explanation import Explanation, alternative_words
 from ..presenter import presenter_of
-from .answers import answers, standing
+from .answers import standing
 from .execution import achieved, predicted_pace_us, race_row
 from .headline import Headline, difference, headline, utilised
 from .subject import Subject
@@ -305,6 +293,25 @@ def heat_maps(subject: Subject, most: int = MOST_ROWS) -> tuple[HeatMap, ...]:
     )
 
 
+def reasoning(subject: Subject) -> Iterable[Block]:
+    """Return why a plan is as it is, where that is known."""
+    plan, known = subject.plan, subject.explanation
+    if plan is None or known is None:
+        return ()
+    return explaining.explanation_blocks(subject.problem, plan, known, others=bool(subject.answers))
+
+
+def race(subject: Subject) -> Iterable[Block]:
+    """Return the race that a subject took part in."""
+    found = subject.tuning
+    return () if found is None else tuning_blocks(found, subject.deployment.deployment_id)
+
+
+def answers(subject: Subject) -> Iterable[Block]:
+    """Return what the backends answered to the problem of a subject, if any was asked."""
+    return answers_blocks(subject.problem, subject.answers) if subject.answers else ()
+
+
 def contents(subject: Subject, key: str, rows: int = MOST_ROWS, *, raced: bool = True) -> Contents:
     """Return what the page shows of a subject; `raced`: whether with its race."""
     busy, drawn = utilisation(subject), None
@@ -314,7 +321,7 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS, *, raced: bool =
         ("busy", "How busy the units are" if busy else "Chunks", _busy(subject, busy)),
         ("graph", "Layers by part", [drawn] if drawn else []),
         ("why", "Why this plan", reasoning(subject)),
-        ("race", f"Predicted against {subject.observed}", race(subject) if raced else ()),
+        ("race", "The race", race(subject) if raced else ()),
         ("answers", "Exact against heuristic", answers(subject)),
         ("memory", "Memory", memory(subject)),
         ("layers", "Layer times", heat_maps(subject, rows)),
@@ -374,71 +381,3 @@ def comparison(subjects: Sequence[Subject], keys: Sequence[str]) -> Section:
         Column("standing", Unit.TEXT, rank),
     ]
     return Section("Compared", (table("What is compared", titles, subjects),), place="compared")
-
-
-def race(subject: Subject) -> Iterator[Block]:
-    """Yield the race that a subject took part in, and how far its answer can be trusted."""
-    result, seen = subject.tuning, subject.observed
-    if result is None:
-        return
-    yield Sentence(_race_words(result))
-    if result.verdict is not None:
-        yield Sentence(f" {result.verdict.line}", TRUST[result.verdict.trust], lead="trust")
-        yield Section("What trust is based on", (evidence(result),), folded=True)
-    chart, found, absent = predicted_chart(result, result.tables), quality(result), quality_notes(result)
-    if chart is None:
-        yield Sentence(f"No candidate was both predicted and {seen}.", Tone.SOFT)
-    else:
-        words = (
-            f"Pearson, Spearman: correlation of predicted and {seen} times, and of their ranks. MAPE: mean "
-            "error. Regret of top 1: by how much the plan with the least prediction is slower than the "
-            "fastest of all."
-        )
-        words += f" Absent: {'; '.join(absent)}." if absent else ""
-        yield Section("", (chart, found, *([Sentence(words, Tone.SOFT)] if found.rows else [])))
-    yield candidates(result, subject.deployment.deployment_id)
-    if words := " ".join(sustained_words(result)):
-        yield Section("Under sustained load", (Sentence(words), finalists(result)))
-
-
-def _race_words(result: TuningResult) -> str:
-    parts = [f"{capital(effort(result))}."]
-    if result.simulated:
-        parts.insert(0, f"Simulated: no device ran, times are those of the {result.device}.")
-    if result.pace == "latency":
-        parts.append("The latency counts first, so one request was run at a time.")
-    if result.winner is not None:
-        parts.append(f"The winner is {result.winner.candidate.label}.")
-    return " ".join([*parts, *rivals(result)])
-
-
-def reasoning(subject: Subject) -> Iterator[Block]:
-    """Yield why a plan is as it is, where that is known."""
-    known = subject.explanation
-    if known is None:
-        return
-    problem, other = subject.problem, known.next_best
-    lead, tone = ("proved", Tone.GOOD) if known.proven else ("found, not proved", Tone.WARN)
-    yield Sentence(f" {explaining.values_words(problem, known)}.", tone, lead=lead)
-    plan = "" if other.plan is None else f"{presenter_of(problem).plan_name(other.plan)} "
-    cost = alternative_words(problem.formulation.terms, known, other)
-    yield Sentence(f" {plan}{cost}", lead="Next best plan:")
-    yield from (of(problem, known) for of in (explaining.cuts, explaining.units, explaining.demands))
-    yield from (explaining.sets(problem, known), explaining.flight(known))
-    yield Sentence(_looked(subject, known), Tone.SOFT)
-    if known.left_out:
-        yield Sentence(f"There was no time for {'; '.join(known.left_out)}.", Tone.SOFT)
-
-
-def _looked(subject: Subject, known: Explanation) -> str:
-    """Return what was searched here: the answers of a comparison come from searches of their own."""
-    within = "" if known.limit_s is None else f" within {known.limit_s:g} s"
-    words = f"Looked among {known.plan_class}, by {known.backend}{within}."
-    if known.told_by:
-        return (
-            f"{words} The plans and proofs of {listed(known.told_by)} count here, too: the next best plan is "
-            "the best other one that any of these searches met."
-        )
-    if subject.answers:
-        words += " The answers of other backends on this page come from searches that are not known here."
-    return words

@@ -57,7 +57,8 @@ def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
             case HeatMap():
                 yield from heat_view(block)
             case Section():
-                yield Text(block.title, style="bold")
+                if block.title:
+                    yield Text(block.title, style="bold")
                 for part in block.blocks:
                     yield from _inside(part, place)
 

@@ -31,9 +31,9 @@ def test_a_plan_explains_itself(cli: Cli, tmp_path: Path) -> None:
     assert "after 3 (pool2)  GPU | Little" in run.out
     assert "Medium  yes   -           period 11.953 ms (+56.3 %)   0-3 GPU | 4-8 Big" in run.out
     assert (
-        "next best plan: period 7.862 ms (+2.8 %)  [0-0 Medium | 1-3 GPU | 4-4 Little | 5-8 Big]" in run.out
+        "Next best plan: period 7.862 ms (+2.8 %)  [0-0 Medium | 1-3 GPU | 4-4 Little | 5-8 Big]" in run.out
     )
-    assert "demands" not in run.out, "nothing was demanded"
+    assert "Demands" not in run.out, "nothing was demanded"
 
 
 def test_the_document_holds_all_of_it(cli: Cli, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_demands_and_rivals_are_shown(cli: Cli, tmp_path: Path) -> None:
     assert run.code == ExitCode.OK
     assert "max_units: at most 1 units are used  yes    period 2.000 ms (-80.0 %)" in run.out
     assert "gpu   no    1 layer: fc  contradicts: at most 1 units are used" in run.out
-    assert "next best plan: there is no other valid one" in run.out
+    assert "Next best plan: there is no other valid one" in run.out
 
 
 def test_a_workload_is_explained(cli: Cli, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_status_json_and_explanation_name_the_class(cli: Cli, tmp_path: Path, fo
     run = cli("plan", path, *passage, "--out", plan)
     assert f"OPTIMAL proved: no valid one is better among {problem.plan_class} [" in flat(run.out)
     assert cli("plan", path, *passage, "--json").document["plan_class"] == problem.plan_class
-    assert f"looked among {problem.plan_class}, for" in flat(cli("explain", plan).out)
+    assert f"Looked among {problem.plan_class}, for" in flat(cli("explain", plan).out)
     assert cli("explain", plan, "--json").document["plan_class"] == problem.plan_class
     compared = cli("compare", path, *passage, "--backends", "native")
     assert f"Proved by native: the optimum among {problem.plan_class}." in flat(compared.out)

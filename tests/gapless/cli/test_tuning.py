@@ -144,11 +144,11 @@ def test_a_line_for_each_candidate_and_the_rest_on_request(
     (heads,) = (line.split() for line in run.out.splitlines() if "candidate" in line and "chunks" in line)
     assert heads == ["#", "candidate", "chunks", "predicted", "simulated", "outcome"]
     assert "serial on Big failed: it is too hot" in flat(run)
-    assert "what trust is based on" not in run.out
+    assert "What trust is based on" not in run.out
     details = cli("show", tmp_path / "run" / "tuning.json").out
-    assert "what trust is based on" in details
+    assert "What trust is based on" in details
     again = cli(*WORDS, "--details", "--overwrite", "--out", tmp_path / "run").out
-    assert "what trust is based on" in again
+    assert "What trust is based on" in again
 
 
 def test_sustain_takes_a_while(cli: Cli, tmp_path: Path) -> None:

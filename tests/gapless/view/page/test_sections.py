@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from gapless.answers.blocks import Sentence, Table, Tone
+from gapless.answers.blocks import Sentence, Shown, Table, Tone, kept
 from gapless.answers.charts import Bars, Plane
 from gapless.answers.tuning import predicted_chart
 from gapless.executor.engine import PlacementReceipt
@@ -17,8 +17,8 @@ from gapless.executor.tuning.candidates import CandidateKind
 from gapless.formulations.history import Usage
 from gapless.formulations.scores import Violation
 from gapless.solvers.sources import StartMode
-from gapless.view.page.answers import answers, standing
-from gapless.view.page.contents import heat_maps, memory, origin, race, reasoning, receipts
+from gapless.view.page.answers import standing
+from gapless.view.page.contents import answers, heat_maps, memory, origin, race, reasoning, receipts
 from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
 from gapless.view.page.headline import headline
 from gapless.view.page.subject import Subject
@@ -196,7 +196,8 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
         "FAILED",
     ]
     assert column(backends, "gap") == ["26.27 %", "23.60 %", "-", "-"]
-    assert "no valid one has less than 901.000 ms (cpsat)" in among(found, Sentence)[0].text
+    assert "the best bound here, 901.000 ms, which the start of cpsat proved" in backends.legend
+    assert "No backend has a proof. Bounds are of" in among(found, Sentence)[1].text
     (ranges,) = among(found, Bars)
     tracks = [track for bar in ranges.rows for track in bar.tracks]
     assert (tracks[2].plan, tracks[2].bound) == (None, None)
@@ -206,7 +207,7 @@ def test_answers_with_everything_that_can_go_wrong() -> None:
     assert (still.start, still.start + still.length) == (tracks[0].bound, tracks[0].plan)
     assert list(answers(samples.small())) == []
     failed = replace(samples.workload(), answers=samples.workload().answers[-1:])
-    assert among(answers(failed), Sentence)[0].text == "No backend has found a plan."
+    assert among(answers(failed), Sentence)[0].text == "No backend has a plan or a proof."
     cold = replace(samples.workload().answers[1], start=StartMode.NONE)
     pair = replace(samples.workload(), answers=(samples.workload().answers[1], cold))
     shown = among(answers(pair), Table)[0]
@@ -277,7 +278,7 @@ def test_the_heat_map_says_where_layers_cannot_run_and_is_cut() -> None:
 
 def test_reasons() -> None:
     subject = samples.measured()
-    found = list(reasoning(subject))
+    found = kept(reasoning(subject), Shown.PAGE)
     proved, other, *_ = among(found, Sentence)
     cuts, units, *_ = among(found, Table)
     assert proved.tone is Tone.GOOD

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console
 
 import gapless
-from gapless.answers.blocks import Table
+from gapless.answers.blocks import Section, Table
 from gapless.answers.comparing import WIDTH, comparison_blocks
 from gapless.api.comparison import Comparison
 from gapless.solvers.result import Milestone, SolveResult
@@ -16,8 +16,8 @@ from gapless.view.terminal.blocks import blocks_view
 
 def paces(comparison: Comparison) -> list[Table]:
     """Return the tables of how fast plans got good: none or one."""
-    tables = [block for block in comparison_blocks(comparison) if isinstance(block, Table)]
-    return tables[1:]
+    sections = (block for block in comparison_blocks(comparison) if isinstance(block, Section))
+    return [block for section in sections for block in section.blocks if isinstance(block, Table)]
 
 
 def told(comparison: Comparison) -> list[str]:
