@@ -214,7 +214,12 @@ class Section:
     shown: Shown = Shown.ALWAYS
 
 
-Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """What only one page draws, with a template of its own: what derives from it."""
+
+
+Block: TypeAlias = Sentence | Table | Section | Plane | Bars | HeatMap | Gantt | GraphDrawing | Drawing
 
 
 def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
@@ -233,7 +238,7 @@ def kept(blocks: Iterable[Block], place: Shown) -> tuple[Block, ...]:
                 return True
             case Gantt():
                 return bool(place & Shown.TERMINAL)
-            case Plane() | Bars() | GraphDrawing():
+            case Plane() | Bars() | GraphDrawing() | Drawing():
                 return bool(place & Shown.PAGES)
         raise InvalidInputError(
             f"{type(block).__name__!r} is no block: presenters return sentences, tables, sections and charts "

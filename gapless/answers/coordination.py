@@ -10,7 +10,7 @@ from ..formulations.coordination.simulation import Conditions
 from ..formulations.hardware import Platform
 from ..solvers.coordination.policies import SHIPPED, policy_names
 from . import blocks
-from .blocks import Block, Cell, Column, Sentence, Table, Unit, table
+from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Unit, table, titled
 from .charts import Axis, Bar, Bars, Colour, Kind, Line, Mark, Part, Plane, Series, Tone, Track
 from .words import capital, counted, percent, span_seconds
 
@@ -181,7 +181,7 @@ def bound_title(found: CoordinationBound) -> str:
     return f"With everything known beforehand: {what}, {proven}; times as in the table of costs"
 
 
-def bound_class(found: CoordinationBound) -> str:
+def _class(found: CoordinationBound) -> str:
     """Return whom the bound holds for."""
     return (
         f"Best known and bound are of {found.parts[0].problem.plan_class}, one chunk at a time on each unit."
@@ -196,35 +196,66 @@ def percentiles(record: Record) -> list[float | None]:
 
 _MOST_AWAY = 20
 
+WINDOW_US = 400_000.0
+"""How much of each record is drawn."""
 
-def coordination_blocks(found: Coordination) -> Iterator[Block]:
-    """Yield what `gapless requests coordinate` answers."""
-    scenario, platform, records = found.scenario, found.setting.platform, found.records
+_MOST_POLICIES = 12
+
+
+def coordination_blocks(
+    runs: Sequence[Coordination], bound: CoordinationBound | None = None
+) -> Iterator[Block]:
+    """Yield what `gapless requests coordinate` answers: one run, or several with deadlines of their own.
+
+    `bound`: how far each policy is from the best that is known, and from what is proven; None: not asked.
+    """
+    first, soft, pages = runs[0], blocks.Tone.SOFT, Shown.PAGES
+    scenario, platform, records = first.scenario, first.setting.platform, first.records
+    names = ", ".join(records[0].applications)
     yield Sentence(
-        f" on {platform.name}, {units_words(platform)}: "
-        f"{requests_words(records)} in {span_seconds(scenario.duration_us)}; simulated",
+        f" on {platform.name}, {units_words(platform)}: {requests_words(records)} of {names} "
+        f"in {span_seconds(scenario.duration_us)}; simulated",
         lead=scenario.name,
     )
-    yield from _conditions(found.conditions)
-    yield policies(records, platform)
-    if len(records[0].applications) > 1:
-        yield applications(records)
-    yield from _away(records)
+    if words := condition_words(first.conditions):
+        yield Sentence(f"{capital(words)}.")
+    sources = (scenario.source, first.setting.behaviour.source if first.setting.behaviour else "")
+    yield from (Sentence(source, shown=pages) for source in sources if source)
+    yield Section("Policies", tuple(_policies(runs)), place="policies")
+    drawn = tuple(_lines(records)) if len(runs) == 1 else ()
+    yield Section("Who works when", drawn, place="units", shown=pages)
+    if bound is not None:
+        about = "What policies reach on parts of the scenario, and what is known and proven of these parts."
+        best = (Sentence(about, soft, shown=pages), titled(bound_table(bound)), Sentence(_class(bound), soft))
+        yield Section("How far from the best", best, place="bound")
+    where = Shown.ALWAYS if len(runs) == 1 and len(records[0].applications) > 1 else pages
+    yield Section("Applications", (applications(records),), place="applications", shown=where)
+    yield from _away(records) if len(runs) == 1 else ()
 
 
-def deadlines_blocks(runs: Sequence[Coordination]) -> Iterator[Block]:
-    """Yield what `requests coordinate --multipliers` answers: the share in time by policy and deadline."""
-    where = f" on {runs[0].setting.platform.name}: share of requests in time; simulated"
-    yield Sentence(where, lead=runs[0].scenario.name)
-    yield from _conditions(runs[0].conditions)
-    yield deadlines(runs)
+def _policies(runs: Sequence[Coordination]) -> Iterator[Block]:
+    """Yield what each policy makes of a scenario, or of several with deadlines of their own."""
+    records = runs[0].records
+    table_ = policies(records, runs[0].setting.platform)
+    if len(runs) == 1:
+        yield from filter(None, (rates_chart(records), in_time_chart(records)))
+        yield table_
+        return
+    yield from (deadlines_chart(runs), deadlines(runs))
     yield Sentence("x: times the 99th percentile of a network alone on its fastest unit", blocks.Tone.SOFT)
+    yield Section("", (table_,), shown=Shown.PAGES)
 
 
-def bound_blocks(found: CoordinationBound) -> tuple[Block, ...]:
-    """Return how far each policy is from the best that is known, and from what is proven."""
-    title = Sentence("", lead=bound_title(found))
-    return title, bound_table(found), Sentence(bound_class(found), blocks.Tone.SOFT)
+def _lines(records: Sequence[Record]) -> Iterator[Block]:
+    """Yield the beginning of each record, and a table of its units."""
+    yield Sentence(
+        f"The first {span_seconds(round(WINDOW_US))}. What nobody was told of, because it fell back from "
+        "another unit, is pale.",
+        blocks.Tone.SOFT,
+    )
+    for record in records[:_MOST_POLICIES]:
+        yield record_chart(record, 0.0, min(WINDOW_US, record.end_us))
+        yield units(record)
 
 
 def here_blocks(measured: Coordination, simulated: Coordination) -> tuple[Block, ...]:
@@ -427,11 +458,6 @@ def bound_table(found: CoordinationBound) -> Table:
     rows: list[Row] = [(name, value, found.best, found.bound) for name, value in reached]
     rows += [("best known", found.best, None, found.bound), ("bound", found.bound, None, None)]
     return table(bound_title(found), columns, rows, tone=tone)
-
-
-def _conditions(how: Conditions) -> Iterator[Sentence]:
-    if words := condition_words(how):
-        yield Sentence(f"{capital(words)}.")
 
 
 def _away(records: Sequence[Record]) -> Iterator[Sentence]:

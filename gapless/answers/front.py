@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Protocol
 
 from ..formulations.plan import Plan
 from ..formulations.problem import Problem
 from ..formulations.terms import TermInfo
 from ..solvers.pareto import ParetoFront, ParetoPoint
-from .blocks import Block, Cell, Column, Row, Sentence, Shown, Table, Tone, Unit, table
+from .blocks import Block, Cell, Column, Row, Section, Sentence, Shown, Table, Tone, Unit, table
 from .charts import DRAWN, Axis, Facts, Kind, Line, Mark, Plane, Series
 from .words import capital, counted, gap, seconds, stop_words, term_name
 
@@ -35,10 +36,14 @@ def front_blocks(problem: Problem, front: ParetoFront, words: PlanWords) -> tupl
     names = " against ".join(term_name(problem.formulation.terms, term) for term in front.terms)
     lead, tone = ("COMPLETE", Tone.GOOD) if front.complete else ("INCOMPLETE", Tone.WARN)
     effort = f"[{front.backend}, {counted(front.solves, 'solve')}, {seconds(front.runtime_s)}]"
+    plans = front_table(problem, front, words)
+    pairs = combinations(front.terms, 2) if front.points else ()
+    charts = tuple(front_chart(front, problem, pair, plans) for pair in pairs)
     return (
         Sentence(f" on {problem.platform.name}: {names}", lead=networks),
         Sentence(f"  {status_words(front)}  {effort}", tone, lead),
-        front_table(problem, front, words),
+        Section("Trade-offs", charts, place="pictures"),
+        Section("Every plan of the front", (plans,), place="plans"),
     )
 
 

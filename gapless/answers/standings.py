@@ -8,28 +8,58 @@ from ..solvers.sources import Source
 from ..sweeps.contest import InstanceAnswer, InstanceComparison
 from ..sweeps.instances import InstanceSet
 from ..sweeps.standings import SHIFT_S, Case, Profile, Standing, cases, profiles, standings
-from .blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, table
+from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Tone, Unit, table
 from .comparing import status_cell
-from .sweeps import class_words, failed_blocks
-from .words import all_terms, seconds, term_name
+from .courses import profile_chart
+from .sweeps import MOST_FAILED, class_words, contradictions
+from .words import all_terms, counted, seconds, term_name
 
 MOST_ROWS = 600
 _RATIOS = (1.0, 1.01, 1.1, 2.0, 10.0, 100.0)
 
 
+_OF_PROFILES = (
+    "Performance profiles (E. D. Dolan and J. J. Moré, Mathematical Programming 91, 2002): how many of the "
+    "problems a backend solves within a given multiple of what the best one of them needs. Higher is better: "
+    "a line begins at the share of problems on which it is the best, and ends at the share that it solves."
+)
+
+
 def contest_blocks(found: InstanceComparison) -> Iterator[Block]:
     """Yield what `gapless compare --instances` answers."""
+    pages = Shown.PAGES
     before = f"; {found.resumed:,} answers from before" if found.resumed else ""
-    yield Sentence(f": {head_words(found)}{before}", lead=found.title or "Comparison")
-    yield standings_table(found)
-    if about := class_words(one.row for one in found.answers):
-        yield Sentence(about, Tone.SOFT)
-    for profile in profiles(found):
-        if any(profile.lines.values()):
-            title = f"{profile.title}: on how many problems within a multiple of the best"
-            yield Section(title, (profile_table(profile),))
-    yield from (Sentence(f"contradiction: {text}", Tone.BAD) for text in found.disagreements)
-    yield from failed_blocks([f"{one.backend} on {one.instance}: {one.row.error}" for one in found.failed])
+    yield Sentence(f": {_head_words(found)}{before}.", lead=found.title or "Comparison")
+    yield from map(Sentence, filter(None, _remarks(found)))
+    yield from (Sentence(note, shown=pages) for note in found.notes)
+    yield contradictions(found.disagreements)
+    yield Section("Standings", (standings_table(found),), place="standings")
+    profiled = [_profiled(one) for one in profiles(found) if any(one.lines.values())]
+    about = [Sentence(_OF_PROFILES, Tone.SOFT, shown=pages)] if profiled else []
+    yield Section("Performance profiles", (*about, *profiled), place="profiles")
+    yield Section("What failed", (failures(found),), place="failures")
+    yield Section("All answers", (answers(found),), place="answers", shown=pages)
+
+
+def _remarks(found: InstanceComparison) -> Iterator[str]:
+    """Yield what is to be known about all answers."""
+    yield class_words(one.row for one in found.answers)
+    yield "The comparison was interrupted: what is shown is what was answered until then." if found.interrupted else ""
+    ranked = [one for one in standings(found) if one.answered]
+    if ranked:
+        proven, best = max(ranked, key=lambda one: one.proven), max(ranked, key=lambda one: one.best)
+        if proven.proven:
+            yield f"Most proofs: {proven.backend}, on {counted(proven.proven, 'problem')}."
+        yield f"Most often the best plan: {best.backend}, on {counted(best.best, 'problem')}."
+    if any(one.row.estimated for one in found.answers):
+        yield "Some costs are estimates or drawn, not measurements."
+
+
+def _profiled(profile: Profile) -> Section:
+    """Return a profile as a chart, where a line can be drawn, and at a few ratios."""
+    chart = profile_chart(profile)
+    title = f"{profile.title}: on how many problems within a multiple of the best"
+    return Section(title, (*([chart] if chart else []), _profile_table(profile)))
 
 
 def instances_blocks(given: InstanceSet) -> tuple[Block, ...]:
@@ -91,7 +121,7 @@ def _means() -> Iterator[Column[Standing]]:
     yield Column("primal integral", Unit.SHARE, lambda one: one.primal, digits=2, note=integral)
 
 
-def profile_table(profile: Profile) -> Table:
+def _profile_table(profile: Profile) -> Table:
     """Return a profile at a few ratios."""
     Steps = tuple[str, Sequence[tuple[float, float]]]
 
@@ -118,7 +148,7 @@ def failures(found: InstanceComparison) -> Table:
         Column("tries", Unit.COUNT, lambda one: one.row.attempts),
         Column("why", Unit.LONG, lambda one: one.row.error),
     ]
-    return table("Tasks without an answer", columns, found.failed, most=MOST_ROWS)
+    return table("Tasks without an answer", columns, found.failed, most=MOST_FAILED)
 
 
 def answers(found: InstanceComparison) -> Table:
@@ -158,7 +188,7 @@ def answers(found: InstanceComparison) -> Table:
     return table("All answers", columns, rows, most=MOST_ROWS)
 
 
-def head_words(found: InstanceComparison) -> str:
+def _head_words(found: InstanceComparison) -> str:
     """Return what was compared."""
     limit = found.time_limit_s
     each = "" if limit is None else f", {limit:g} s each"

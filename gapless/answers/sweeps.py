@@ -37,7 +37,11 @@ _MOST_CLASSES = 2
 _MOST = 6
 """Tables of one kind in the terminal; the page has all."""
 
-_MOST_FAILED = 10
+_MOST_CHARTS = 24
+
+MOST_FAILED = 10
+"""Rows in the terminal."""
+
 MOST_ROWS = 300
 _SIZES = (32, 128, 512, 2048, 8192)
 
@@ -200,37 +204,70 @@ def price_words(price: float | None, currency: str) -> str:
     return "-" if price is None else f"{price:,.10g} {currency}".rstrip()
 
 
+_OF_PLATFORMS = (
+    "Of each platform the best plan, over all backends; numbers of devices that differ in price are "
+    "platforms of their own."
+)
+_OF_DEVICES = (
+    "The best plan with each number of devices (of a board: with that many of its units at most). Blue: what "
+    "the next smaller number reaches; green: what is new."
+)
+
+
 def sweep_blocks(found: SweepResult) -> Iterator[Block]:
     """Yield what `gapless sweep` answers."""
-    failed = f"; {len(found.failed)} failed" if found.failed else ""
+    rows, currency = found.rows, found.sweep.currency
+    proved = sum(record.proved for record in records(rows))
     before = f"; {found.resumed:,} of them from before" if found.resumed else ""
-    yield Sentence(f"{before}{failed}", lead=f"{len(found.rows):,} of {found.total:,} plans")
-    compared = [platforms(one, found.sweep.currency) for one in contests(found.rows)]
-    yield from _tables("Which platform", compared)
-    yield from _tables("What one more device brings", [devices(one) for one in growths(found.rows)])
-    if any(row.backend for row in found.rows):
-        about = Sentence(class_words(found.rows), blocks.Tone.SOFT)
-        yield Section("Who proves what", (backends(found.rows), *([about] if about.text else [])))
-    for text in disagreements(found.rows):
-        yield Sentence(f"contradiction: {text}", blocks.Tone.BAD)
-    yield from failed_blocks(
-        [f"task {row.task}, {row.model} on {row.platform or '?'}: {row.error}" for row in found.failed]
-    )
+    words = f", {proved:,} of them proved; {len(found.failed):,} failed{before}."
+    yield Sentence(words, lead=f"{len(rows):,} of {found.total:,} plans")
+    yield from map(Sentence, filter(None, _notes(found)))
+    yield contradictions(disagreements(rows))
+    compared = [(platforms_chart(one, currency), platforms(one, currency)) for one in contests(rows)]
+    yield _pairs("Which platform to buy", _OF_PLATFORMS, compared, "platforms")
+    grown = [(growth_chart(one), devices(one)) for one in growths(rows)]
+    yield _pairs("What one more device brings", _OF_DEVICES, grown, "devices")
+    if any(row.backend for row in rows):
+        proofs = proofs_chart(rows)
+        told: list[Block] = [outcomes_chart(rows), backends(rows)]
+        told.append(Section("", (sizes(rows), *([proofs] if proofs else [])), shown=Shown.PAGES))
+        if proofs is not None and proofs.words:
+            told.append(Sentence(proofs.words, blocks.Tone.SOFT, shown=Shown.PAGES))
+        yield Section("Which backend proves what", tuple(told), place="backends")
+    yield Section("What failed", (failures(found.failed),), place="failures")
+    yield Section("All plans", (plans(rows, currency),), place="plans", shown=Shown.PAGES)
 
 
-def failed_blocks(lines: Sequence[str]) -> Iterator[Block]:
-    """Yield the first few of what failed."""
-    if lines:
-        more = len(lines) - _MOST_FAILED
-        rest = [Sentence(f"  ... and {more} more: see the table")] if more > 0 else []
-        yield Section("failed", (*(Sentence(f"  {line}") for line in lines[:_MOST_FAILED]), *rest))
+def _notes(found: SweepResult) -> Iterator[str]:
+    """Yield what is to be known about all plans of a sweep."""
+    rows = found.rows
+    yield class_words(rows)
+    yield "The sweep was interrupted: what is shown is what was answered until then." if found.interrupted else ""
+    spent = sum(row.total_s for row in rows)
+    yield f"Solved in {seconds(spent)} of work, {seconds(spent / max(1, len(rows)))} a plan."
+    estimated = {row.platform for row in rows if row.estimated}
+    yield f"Costs on {', '.join(sorted(estimated))} are estimates, not measurements." if estimated else ""
+    again = sum(row.attempts > 1 for row in rows)
+    yield f"Tried again because a worker was lost: {again:,} of them." if again else ""
 
 
-def _tables(title: str, tables: Sequence[Table]) -> Iterator[Block]:
-    hidden = len(tables) - _MOST
-    parts: list[Block] = [Section(f"  {one.title}", (one,)) for one in tables[:_MOST]]
-    parts += [Sentence(f"  ... and {hidden} more tables: see the page")] if hidden > 0 else []
-    yield Section(title, tuple(parts))
+def contradictions(found: Sequence[str]) -> Section:
+    """Return proofs that contradict each other."""
+    title = "Proofs contradict each other: a backend has a bug. Please report it."
+    return Section(title, tuple(Sentence(text, blocks.Tone.BAD) for text in found))
+
+
+def _pairs(title: str, words: str, found: Sequence[tuple[Bars, Table]], place: str) -> Section:
+    """Return charts, each with its table, after a sentence; no blocks where there are none."""
+    soft, ends = blocks.Tone.SOFT, ((_MOST, Shown.TERMINAL, "page"), (_MOST_CHARTS, Shown.PAGES, "table"))
+    parts: list[Block] = [Sentence(words, soft, shown=Shown.PAGES)] if found else []
+    for number, pair in enumerate(found[:_MOST_CHARTS]):
+        parts.append(Section(pair[0].title, pair, shown=Shown.ALWAYS if number < _MOST else Shown.PAGES))
+    for most, where, name in ends:
+        if len(found) > most:
+            text = f"... and {len(found) - most} more: see the {name} of the sweep."
+            parts.append(Sentence(text, soft, shown=where))
+    return Section(title, tuple(parts), place=place)
 
 
 def spec_blocks(sweep: Sweep) -> tuple[Block, ...]:
@@ -360,7 +397,7 @@ def failures(rows: Sequence[SweepRow]) -> Table:
         Column("backend", Unit.NAME, lambda row: row.backend or None),
         Column("why", Unit.LONG, lambda row: row.error),
     ]
-    return table("Tasks without an answer", columns, rows, most=MOST_ROWS)
+    return table("Tasks without an answer", columns, rows, most=MOST_FAILED)
 
 
 def plans(rows: Sequence[SweepRow], currency: str) -> Table:

@@ -204,10 +204,6 @@ class Presenter:
         """Return what stands between what runs and how long it takes; `pace`: the term that says it."""
         return f"has a {problem.formulation.terms[pace].label} of"
 
-    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
-        """Return the units that set the pace, where a report has no explanation that says it."""
-        return ()
-
     def latency(self, judged: Score) -> tuple[int | None, str]:
         """Return the predicted latency that a report shows (None: none), and what it is called."""
         return None, ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
-from ..answers.blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Unit, kept
+from ..answers.blocks import Block, Cell, Column, Sentence, Shown, Table, Unit
 from ..formulations.printing import html_table, printable
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -101,9 +100,8 @@ def _escaped(value: object) -> object:
 
 def notebook_html(caption: str, blocks: Iterable[Block]) -> str:
     """Return what notebooks show of blocks in brief, escaped: tables, and below them their sentences."""
-    untitled = (one.blocks if isinstance(one, Section) and not one.title else (one,) for one in blocks)
-    found = kept(chain.from_iterable(untitled), Shown.BRIEF)
-    tables = [one.of(Shown.BRIEF) for one in found if isinstance(one, Table)]
+    found = [block for block in blocks if not isinstance(block, Sentence) or block.shown & Shown.BRIEF]
+    tables = [one.of(Shown.BRIEF) for one in found if isinstance(one, Table) and one.rows]
     notes = [f"{one.lead}{one.text}" for one in found if isinstance(one, Sentence)]
 
     def html(shown: Table, caption: str, notes: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ...answers.coordination import bound_blocks, coordination_blocks, deadlines_blocks, here_blocks
+from ...answers.coordination import coordination_blocks, here_blocks
 from ...api.coordination import (
     AskedPolicy,
     Coordination,
@@ -198,16 +198,14 @@ def shown(found: Found, notes: Sequence[str]) -> Answer:
     runs, bound = found.runs, found.bound
 
     def page() -> str:
-        from ...view.page.coordination import coordination_page
+        from ...view.page.results import coordination_page
 
         return coordination_page(runs, bound=bound, command=command_line())
 
-    blocks = [*(coordination_blocks(runs[0]) if len(runs) == 1 else deadlines_blocks(runs))]
-    blocks += () if bound is None else bound_blocks(bound)
     return Answer.of(
         "coordination",
         {},
-        lambda: blocks,
+        lambda: coordination_blocks(runs, bound),
         notes=notes,
         files={"out": None, "report": page},
         drawn={"picture": partial(_draw, runs)},

@@ -124,11 +124,6 @@ class ChunkingPresenter(Presenter):
             return f"has an {UNQUEUED} of"
         return "give a result every" if len(deployment.streams) > 1 else "gives a result every"
 
-    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
-        """Return the busiest units."""
-        loads = self._loads(problem, judged)
-        return tuple(unit for unit, busy in loads.items() if busy == judged.period_us)
-
     def _loads(self, problem: Problem, judged: Score) -> dict[str, int]:
         """Return the busy time of each unit in use."""
         pairs = zip(problem.platform.unit_names, judged.busy_us, strict=True)

@@ -99,13 +99,6 @@ class CooperationPresenter(Presenter):
             words += f": {millis(compute_us)} of computing and {millis(sent)} of messages"
         return f"{words}."
 
-    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
-        """Return the devices of the groups that take longest."""
-        stage_us = judged.columns["stage_us"]
-        longest = max(time for time in stage_us if time is not None)
-        names = problem.platform.unit_names
-        return tuple(name for name, time in zip(names, stage_us, strict=True) if time == longest)
-
     def facts(self, problem: Problem) -> Iterator[tuple[str, str]]:
         """Yield how groups work, and what messages take."""
         groups = groups_of(problem)

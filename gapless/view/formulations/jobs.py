@@ -98,12 +98,6 @@ class JobsPresenter(RequestPresenter):
         due = sum(time is not None for time in tables.due_us)
         return f"{words} {late} of {counted(due, 'request')} with a deadline end late." if due else words
 
-    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
-        """Return the units that work most."""
-        pairs = list(zip(problem.platform.unit_names, judged.busy_us, strict=True))
-        most = max(busy for _, busy in pairs if busy is not None)
-        return tuple(unit for unit, busy in pairs if busy == most)
-
     def pace_verb(self, problem: Problem, deployment: Deployment, pace: str) -> str:
         """Return that they end."""
         return "end after"

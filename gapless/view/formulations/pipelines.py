@@ -168,17 +168,6 @@ class PipelinesPresenter(Presenter):
             return f"has an {UNQUEUED} of"
         return "give a result every" if len(deployment.streams) > 1 else "gives a result every"
 
-    def pace_setters(self, problem: Problem, judged: Score) -> tuple[str, ...]:
-        """Return the device of each pipeline that takes longest, or what sends its messages."""
-        columns = judged.columns
-        rows = list(zip(problem.platform.unit_names, columns["pipeline"], columns["stage_us"], strict=True))
-        longest: dict[int | None, int] = {}
-        for _, pipeline, stage_us in rows:
-            longest[pipeline] = max(longest.get(pipeline, 0), stage_us or 0)
-        return tuple(
-            unit for unit, pipeline, time in rows if pipeline is not None and time == longest[pipeline]
-        )
-
     def latency(self, judged: Score) -> tuple[int | None, str]:
         """Return that of an item that does not wait."""
         return judged.value("latency"), UNQUEUED

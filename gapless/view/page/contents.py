@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from ...answers import explaining
-from ...answers.blocks import (
-    Block,
-    Cell,
-    Column,
-    Section,
-    Sentence,
-    Shown,
-    Table,
-    Tone,
-    Unit,
-    kept,
-    table,
-)
+from ...answers.blocks import Block, Cell, Column, Section, Sentence, Table, Tone, Unit, table
 from ...answers.charts import Bars, HeatMap
 from ...answers.comparing import answers_blocks
 from ...answers.layers import layer_chart
@@ -39,10 +26,10 @@ from ...formulations.rules import AnyRule
 from ..presenter import presenter_of
 from .answers import standing
 from .execution import achieved, predicted_pace_us, race_row
-from .headline import Headline, difference, headline, utilised
+from .headline import difference, headline, utilised
 from .subject import Subject
 from .texts import clipped
-from .timeline import Timeline, timeline
+from .timeline import timeline
 from .utilisation import chunk_table, utilisation
 
 
@@ -247,26 +234,8 @@ def _units(subject: Subject) -> Table:
     return table("Memory of each unit", titles, known)
 
 
-_MOST_TITLE = 120
+MOST_TITLE = 120
 """Letters; subjects without a title are called by what runs, which can be long."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """Everything that the page shows of one subject."""
-
-    key: str  # beginning of the names of its places on the page
-    title: str
-    headline: Headline
-    timeline: Timeline | None  # None: not known
-    sections: tuple[Section, ...]
-
-    @property
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """(place, title) of the sections that are there."""
-        first = [("time", "Who runs when")] if self.timeline else []
-        found = (*first, *((section.place, section.title) for section in self.sections))
-        return tuple((f"{self.key}-{place}", title) for place, title in found)
 
 
 MOST_ROWS = 400
@@ -312,12 +281,14 @@ def answers(subject: Subject) -> Iterable[Block]:
     return answers_blocks(subject.problem, subject.answers) if subject.answers else ()
 
 
-def contents(subject: Subject, key: str, rows: int = MOST_ROWS, *, raced: bool = True) -> Contents:
-    """Return what the page shows of a subject; `raced`: whether with its race."""
-    busy, drawn = utilisation(subject), None
+def subject_blocks(subject: Subject, rows: int = MOST_ROWS, *, raced: bool = True) -> Iterator[Block]:
+    """Yield what a report says of a subject: its headline, then cards; `raced`: whether with its race."""
+    yield from headline(subject)
+    busy, chart, drawn = utilisation(subject), timeline(subject), None
     if subject.plan is not None:
         drawn = presenter_of(subject.problem).drawing(subject.problem, subject.plan)
-    parts: tuple[tuple[str, str, Iterable[Block]], ...] = (
+    cards: tuple[tuple[str, str, Iterable[Block]], ...] = (
+        ("time", "Who runs when", [chart] if chart else []),
         ("busy", "How busy the units are" if busy else "Chunks", _busy(subject, busy)),
         ("graph", "Layers by part", [drawn] if drawn else []),
         ("why", "Why this plan", reasoning(subject)),
@@ -329,14 +300,7 @@ def contents(subject: Subject, key: str, rows: int = MOST_ROWS, *, raced: bool =
         ("receipts", "Receipts", receipts(subject)),
         ("origin", "Where this comes from", origin(subject)),
     )
-    sections = (Section(title, tuple(blocks), place=place) for place, title, blocks in parts)
-    return Contents(
-        key=key,
-        title=clipped(subject.title, _MOST_TITLE),
-        headline=headline(subject),
-        timeline=timeline(subject),
-        sections=tuple(one for one in kept(sections, Shown.PAGE) if isinstance(one, Section)),
-    )
+    yield from (Section(title, tuple(blocks), place=place) for place, title, blocks in cards)
 
 
 def _busy(subject: Subject, found: Bars | None) -> Iterator[Block]:
@@ -370,7 +334,7 @@ def comparison(subjects: Sequence[Subject], keys: Sequence[str]) -> Section:
         return Cell(state.label, state.kind)
 
     titles: list[Column[Subject]] = [
-        Column("what", Unit.NAME, lambda one: Cell(clipped(one.title, _MOST_TITLE), link=places[id(one)])),
+        Column("what", Unit.NAME, lambda one: Cell(clipped(one.title, MOST_TITLE), link=places[id(one)])),
         Column("runs", Unit.CODE, lambda one: str(one.deployment)),
         Column("on", Unit.NAME, lambda one: one.problem.platform.name),
         Column("predicted", Unit.MICROSECONDS, predicted),

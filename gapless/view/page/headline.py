@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ...answers.blocks import Block, Cell, Section, Sentence, Tone, Unit, grid
 from ...answers.tuning import compared, rivals
 from ...answers.words import (
     WELL_PREDICTED,
@@ -30,37 +30,21 @@ from .subject import Subject
 _MOST_UNITS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A number that counts: what it is, its value, and what to think of it ("good", "warn", "bad", "")."""
-
-    label: str
-    value: str
-    note: str = ""
-    kind: str = ""
+Figure = tuple[str, Cell]
+"""A number that counts: what it is, its value, and what to think of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """The beginning."""
-
-    sentence: str  # everything in one sentence
-    reasons: str  # who sets the pace and why, from the explanation; may be empty
-    figures: tuple[Figure, ...]  # numbers that count
-    violations: tuple[str, ...]  # what the plan breaks, in words; empty for a valid plan
-
-
-def headline(subject: Subject) -> Headline:
-    """Return the beginning of the report about a subject."""
+def headline(subject: Subject) -> Iterator[Block]:
+    """Yield the beginning of a report about a subject: all in a sentence, why, and the figures that count."""
     found, state = achieved(subject), standing(subject)
-    judged = subject.score
-    explained = subject.explanation
-    return Headline(
-        sentence=_sentence(subject, found, state),
-        reasons="" if explained is None else explained.summary,
-        figures=tuple(_figures(subject, found, state)),
-        violations=() if judged is None else tuple(f"{v.rule}: {v.message}" for v in judged.violations),
-    )
+    yield Sentence(_sentence(subject, found, state))
+    if subject.explanation is not None:
+        yield Sentence(subject.explanation.summary)
+    violations = () if subject.score is None else subject.score.violations
+    broken = (Sentence(f"{one.rule}: {one.message}", Tone.BAD) for one in violations)
+    yield Section("This plan is not valid for the problem.", tuple(broken))
+    figures = dict(_figures(subject, found, state))
+    yield grid("Figures", [(label, Unit.TEXT) for label in figures], [tuple(figures.values())])
 
 
 def utilised(subject: Subject) -> str:
@@ -99,8 +83,11 @@ def _sentence(subject: Subject, found: Achieved | None, state: Standing) -> str:
         )
     if times:
         words += f" {presenter.pace_verb(problem, deployment, subject.pace)} {', '.join(times)}"
-    text = [f"{words}.", *_pace_words(subject)]
-    if subject.score is not None and (subject.explanation is None or state.kind == "bad"):
+    text = [f"{words}."]
+    judged, plan = subject.score, subject.plan
+    if judged is not None and judged.valid and plan is not None and subject.explanation is None:
+        text += filter(None, [presenter.pace_words(problem, plan)])
+    if judged is not None and (subject.explanation is None or state.kind == "bad"):
         text.append(state.text)  # an explanation says it better
     return " ".join([*text, *_race_words(subject)])
 
@@ -115,15 +102,6 @@ def _joined(units: Sequence[str]) -> str:
     if len(units) > _MOST_UNITS:
         return listed(units)
     return " and ".join(filter(None, (", ".join(units[:-1]), units[-1])))
-
-
-def _pace_words(subject: Subject) -> list[str]:
-    """Return who sets the pace, where no explanation says it."""
-    judged = subject.score
-    if subject.explanation is not None or subject.pace != "period" or judged is None:
-        return []
-    busiest = presenter_of(subject.problem).pace_setters(subject.problem, judged)
-    return [f"{listed(busiest)} set{'' if len(busiest) > 1 else 's'} the pace."] if busiest else []
 
 
 def _race_words(subject: Subject) -> list[str]:
@@ -153,24 +131,19 @@ def _figures(subject: Subject, found: Achieved | None, state: Standing) -> Itera
     count = len(subject.deployment.streams) if subject.deployment.rounds is not None else 1
     if predicted is not None:
         rate = f"{1e6 * count / predicted:,.1f} requests/s" if subject.runs else ""
-        yield Figure(label=f"{name}, predicted", value=_shown(subject, predicted), note=rate)
+        yield f"{name}, predicted", Cell(_shown(subject, predicted), note=rate)
     if found is not None:
         off = difference(predicted, found)
         notes = [f"{1e6 * count / found.pace_us:,.1f} requests/s"]
         notes += [] if off is None else [f"{off:+.1f} % against the prediction"]
         notes += [f"in the {found.source}"] if found.source != "execution" else []
-        kind = "" if off is None else "good" if abs(off) <= WELL_PREDICTED else "warn"
-        yield Figure(
-            label=f"{name}, {subject.observed}",
-            value=microseconds(found.pace_us),
-            note="; ".join(notes),
-            kind=kind,
-        )
+        tone = Tone.PLAIN if off is None else Tone.GOOD if abs(off) <= WELL_PREDICTED else Tone.WARN
+        yield f"{name}, {subject.observed}", Cell(microseconds(found.pace_us), tone, "; ".join(notes))
     if subject.pace != "latency":
         yield from _latency(subject, found)
     yield from _score_figures(subject)
     if subject.score is not None:
-        yield Figure(label="Standing", value=state.label, note=_objective(subject), kind=state.kind)
+        yield "Standing", Cell(state.label, state.kind, _objective(subject))
 
 
 def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
@@ -186,30 +159,26 @@ def _latency(subject: Subject, found: Achieved | None) -> Iterator[Figure]:
             note, predicted = f"{note}; {millis(predicted)} predicted", None
         elif subject.steady and subject.deployment.rounds is None:
             note = f"{note}; {millis(round(slowest_latency_us(subject.steady)))} predicted"
-        yield Figure(label=capital(name), value=microseconds(found.latency_us), note=note)
+        yield capital(name), Cell(microseconds(found.latency_us), note=note)
     if predicted is not None:
-        yield Figure(label=capital(which), value=millis(predicted), note=f"{slowest}predicted")
+        yield capital(which), Cell(millis(predicted), note=f"{slowest}predicted")
 
 
 def _score_figures(subject: Subject) -> Iterator[Figure]:
     judged, platform = subject.score, subject.problem.platform
-    used = len(subject.deployment.units)
-    whole = utilised(subject)
+    used, whole = len(subject.deployment.units), utilised(subject)
     if whole == "-":
-        yield Figure(label="Units", value=f"{used} of {len(platform.units)}", note="in use")
+        yield "Units", Cell(f"{used} of {len(platform.units)}", note="in use")
     else:
-        yield Figure(
-            label="Utilisation",
-            value=whole,
-            note=f"predicted, of the {platform.most_at_once} units that can work at once; {used} in use",
-        )
+        at_once = f"predicted, of the {platform.most_at_once} units that can work at once; {used} in use"
+        yield "Utilisation", Cell(whole, note=at_once)
     if judged is None:
         return
     if whole != "-" and "bubbles_us" in judged.terms:
-        yield Figure(label="Bubbles", value=_bubbles(subject, judged), note=_bubbles_note(subject))
+        yield "Bubbles", Cell(_bubbles(subject, judged), note=_bubbles_note(subject))
     has = "" if platform.memory_bytes is None else f"of {size(platform.memory_bytes)}"
     if judged.terms.get("peak_bytes"):
-        yield Figure(label="Peak memory", value=size(judged.peak_bytes), note=has)
+        yield "Peak memory", Cell(size(judged.peak_bytes), note=has)
 
 
 def _bubbles(subject: Subject, judged: Score) -> str:

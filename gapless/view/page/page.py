@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...files.runs import RunDifferences
 from ...formulations.errors import InvalidInputError
 from ...version import __version__
 from ..presenter import presenter_of
-from .contents import MOST_ROWS, Contents, comparison, contents
+from .contents import MOST_ROWS, MOST_TITLE, comparison, subject_blocks
 from .subject import Subject
 from .texts import GLOSSARY, clipped, prose, visible
 
@@ -94,6 +94,31 @@ def _told(chart: Plane) -> list[list[tuple[str, str]]]:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
+Glossary = Sequence[tuple[str, str]]
+"""Terms, and what they mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Article:
+    """A part of a page: a summary, and a card for each section that has a place.
+
+    `title`: empty: the page has no other one with a summary. `key`: beginning of the names of its places.
+    """
+
+    blocks: tuple[Block, ...]
+    key: str = ""
+    title: str = ""
+
+    @property
+    def summary(self) -> tuple[Block, ...]:
+        """What stands above its cards."""
+        return tuple(block for block in _kept(self.blocks) if block not in self.cards)
+
+    @property
+    def cards(self) -> tuple[Section, ...]:
+        """What is known, by subject."""
+        return tuple(one for one in _kept(self.blocks) if isinstance(one, Section) and one.place)
+
 
 def report_page(
     subjects: Sequence[Subject],
@@ -107,71 +132,53 @@ def report_page(
 
     `subjects`: what it is about, at least one. `title`: of the page; empty: made from the problem of the
     first subject. `command`: the command that made it; empty: not said. `made_at`: when; None: now.
-    Everything that comes from files is escaped.
+    A race that several took part in is shown once. Everything that comes from files is escaped.
     """
     if not subjects:
         raise InvalidInputError("a report needs at least one plan or deployment")
     keys = [f"s{number}" for number in range(1, len(subjects) + 1)]
     several = [comparison(subjects, keys)] if len(subjects) > 1 else []
     pairs = (replace(differences(found), place=f"runs-{number}") for number, found in enumerate(runs, 1))
-    return rendered(
-        "page.html",
-        "report",
-        title or _title(subjects),
-        command,
-        made_at,
-        subjects=_sections(subjects, keys),
-        sections=[*several, *pairs],
-        glossary=_glossary(subjects),
+    rows, races = MOST_ROWS // len(subjects), [subject.tuning for subject in subjects]
+    articles = (
+        Article(
+            key=key,
+            title=clipped(subject.title, MOST_TITLE),
+            blocks=tuple(subject_blocks(subject, rows, raced=races[number] not in races[:number])),
+        )
+        for number, (subject, key) in enumerate(zip(subjects, keys, strict=True))
     )
+    every = (Article(blocks=(*several, *pairs)), *articles)
+    glossary, named = _glossary(subjects), title or _title(subjects)
+    return _page("report", named, every, glossary, command=command, made_at=made_at)
 
 
-def sections_page(
+def blocks_page(
+    what: str, title: str, blocks: Iterable[Block], *, glossary: Glossary = (), command: str = ""
+) -> str:
+    """Return a page of an answer as HTML; everything that comes from files is escaped.
+
+    `what`: kind of page; `blocks`: its summary, and sections with places; `command`: as of `report_page`.
+    """
+    return _page(what, title, [Article(blocks=tuple(blocks))], glossary, command=command)
+
+
+def _page(
     what: str,
     title: str,
-    summary: Iterable[str],
-    sections: Iterable[Section],
+    articles: Sequence[Article],
+    glossary: Glossary,
     *,
-    wrong: Sequence[str] = (),
-    glossary: Sequence[tuple[str, str]] = (),
-    command: str = "",
+    command: str,
+    made_at: datetime | None = None,
 ) -> str:
-    """Return a page of sections below a summary as HTML; everything that comes from files is escaped.
-
-    `what`: kind of page; `wrong`: proofs that contradict each other; `command`: as of `report_page`.
-    """
-    return rendered(
-        "sections.html",
-        what,
-        title,
-        command,
-        summary=tuple(summary),
-        sections=_kept(tuple(sections)),
-        wrong=wrong,
-        glossary=glossary,
-    )
-
-
-def rendered(
-    template: str, what: str, title: str, command: str, made_at: datetime | None = None, **given: object
-) -> str:
-    """Return a page of a template with what all of them have."""
     moment = (made_at or datetime.now(UTC)).astimezone().isoformat(timespec="seconds")
-    page = environment().get_template(template)
-    return page.render(what=what, title=title, version=__version__, command=command, made_at=moment, **given)
+    about = {"what": what, "title": title, "command": command, "made_at": moment, "version": __version__}
+    template = environment().get_template("page.html")
+    return template.render(about, articles=articles, glossary=glossary)
 
 
-def _sections(subjects: Sequence[Subject], keys: Sequence[str]) -> list[Contents]:
-    """Return what is shown of each subject; a race that several took part in is shown once."""
-    rows = MOST_ROWS // len(subjects)
-    races = [subject.tuning for subject in subjects]
-    return [
-        contents(subject, key, rows, raced=races[number] not in races[:number])
-        for number, (subject, key) in enumerate(zip(subjects, keys, strict=True))
-    ]
-
-
-def _glossary(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
+def _glossary(subjects: Sequence[Subject]) -> Glossary:
     """Return what terms mean: those of all pages, and those of the formulations that are shown."""
     known = dict(GLOSSARY)
     for subject in subjects:

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from ...answers.blocks import Column, Table, Unit, table
+from ...answers.blocks import Column, Drawing, Table, Unit, table
 from ...answers.charts import Block, Gantt, Row, Span, Tick, span, time_ticks
 from ...answers.traces import headings, unit_rows
 from ...answers.words import capital, counted, microseconds
@@ -47,7 +47,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Drawing):
     """A Gantt chart.
 
     `height`, `axis_y`: pixels; `strip`, `slowed`, `linked`, `copied`: whether there are contention, lost

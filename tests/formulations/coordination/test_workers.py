@@ -21,7 +21,7 @@ from gapless.formulations.errors import InvalidProblemError
 from gapless.formulations.hardware import Platform, ProcessingUnit, UnitKind
 from gapless.solvers.coordination.budget import PowerBudget
 from gapless.solvers.coordination.policies import make_policy
-from gapless.view.page.coordination import coordination_page
+from gapless.view.page.results import coordination_page
 
 
 def setting(workers: int = 2, sharing: tuple[int, ...] = (1000, 1200), **behaviour: object) -> Setting:
@@ -154,10 +154,10 @@ def test_answers_count_a_unit_once_and_know_how_long_it_works_with_any_worker() 
     assert [row.cells[busy].value for row in shown.rows] == pytest.approx([1.0, 1.0])
     watts = [column.title for column in shown.columns].index("watts")
     assert [row.cells[watts].value for row in shown.rows] == pytest.approx([2.5, 2.5])
-    first, *_ = coordination_blocks(found)
+    first, *_ = coordination_blocks([found])
     assert isinstance(first, Sentence)
-    assert first.text == " on platform, 1 unit, npu with 2 workers: 3 requests in 0.000 s; simulated"
-    assert "on platform, 1 unit, npu with 2 workers, in simulated time" in coordination_page([found])
+    assert first.text == " on platform, 1 unit, npu with 2 workers: 3 requests of one in 0.000 s; simulated"
+    assert "on platform, 1 unit, npu with 2 workers: 3 requests" in coordination_page([found])
 
 
 def test_requests_that_depend_on_the_policy_are_a_range() -> None:
@@ -167,9 +167,9 @@ def test_requests_that_depend_on_the_policy_are_a_range() -> None:
     found = gapless.coordinate(scenario, setting(2), ["lst", "tflite"])
     few, many = sorted(len(record.requests) for record in found.records)
     assert few < many
-    first, *_ = coordination_blocks(found)
+    first, *_ = coordination_blocks([found])
     assert isinstance(first, Sentence)
-    assert f": {few:,} to {many:,} requests in " in first.text
+    assert f": {few:,} to {many:,} requests of flow in " in first.text
     assert f"{few:,} to {many:,} requests of flow in " in coordination_page([found])
 
 

@@ -41,7 +41,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.printing import printable
 from gapless.view.explaining.explain import explain
 from gapless.view.explaining.explanation import Explanation
-from gapless.view.page.page import sections_page
+from gapless.view.page.page import blocks_page
 from gapless.view.page.texts import clipped, visible
 from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import blocks_view, table_view
@@ -148,7 +148,7 @@ def test_the_terminal_shows_every_column(name: str) -> None:
 def test_the_page_shows_every_column(name: str) -> None:
     given = TABLES[name]().of(Shown.PAGE)
     given = given if given.rows else replace(given, rows=(Row((Cell("none"),) * len(given.columns)),))
-    page = Markup(sections_page("", "", [], [Section("all", (given,), place="all")])).text
+    page = Markup(blocks_page("", "", [Section("all", (given,), place="all")])).text
     follow(page, [column.title for column in given.columns])
     for row in texts(given):
         follow(page, [clipped(" ".join(visible(text).split())) for text in row])
@@ -196,7 +196,7 @@ def test_a_new_column_is_one_line() -> None:
     out = StringIO()
     Console(file=out, width=80).print(*table_view(given))
     assert "2.0 MiB" in out.getvalue()
-    assert "2.0 MiB</td>" in sections_page("", "", [], [Section("plans", (given,), place="plans")])
+    assert "2.0 MiB</td>" in blocks_page("", "", [Section("plans", (given,), place="plans")])
     assert "| 2.0 MiB" in markdown_text(given)
     assert table_csv(given).splitlines() == ["name,most memory bytes", "plan 1,1048576", "plan 2,2097152"]
 
@@ -224,7 +224,7 @@ def test_units_that_do_nothing_stand_in_the_last_row() -> None:
 
 def test_what_to_think_of_a_cell_is_seen_on_the_page() -> None:
     columns: list[Column[str]] = [Column("granted", Unit.TEXT, lambda word: Cell(word, Tone.BAD))]
-    page = sections_page("", "", [], [Section("all", (table("", columns, ["no"]),), place="all")])
+    page = blocks_page("", "", [Section("all", (table("", columns, ["no"]),), place="all")])
     assert '<span class="tag bad">no</span>' in page
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import gapless
+from gapless.answers.blocks import Table
 from gapless.api.problems import load_problem
 from gapless.api.tuning import default_costs
 from gapless.cli.base.exits import ExitCode
@@ -17,6 +18,7 @@ from gapless.formulations.errors import InvalidInputError
 from gapless.formulations.judge import score
 from gapless.formulations.terms import Objective
 from gapless.view.page.headline import headline, utilised
+from gapless.view.page.subject import Subject
 from tests.workload_instances import workload_problem
 
 from ..conftest import Cli
@@ -82,6 +84,11 @@ def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
     assert "Share of the unqueued latency that each unit is busy" in text
 
 
+def labels_of(subject: Subject) -> set[str]:
+    (figures,) = (block for block in headline(subject) if isinstance(block, Table))
+    return {column.title for column in figures.columns}
+
+
 def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     problem = load_problem(NAME, costs="isolated").with_objective("latency")
     plan = gapless.plan(problem, top=2).candidates[0].plan
@@ -90,13 +97,11 @@ def test_the_figures_leave_out_what_is_about_pipelines() -> None:
     starts = [event.start_us for event in alone.predicted.events if event.chunk == 0]
     ends = [event.end_us for event in alone.predicted.events if event.chunk == len(plan.chunks) - 1]
     assert all(start >= end for start, end in zip(starts[1:], ends, strict=False)), "one after the other"
-    labels = {figure.label for figure in headline(alone).figures}
+    labels = labels_of(alone)
     assert {"Unqueued latency, predicted", "Units"} <= labels
     assert labels.isdisjoint({"Bubbles", "Utilisation", "Unqueued latency"})
     assert utilised(alone) == "-"
-    piped = {
-        figure.label for figure in headline(gapless.reports.subject(problem, plan, explained=None)).figures
-    }
+    piped = labels_of(gapless.reports.subject(problem, plan, explained=None))
     assert {"Period, predicted", "Bubbles", "Utilisation", "Unqueued latency"} <= piped
 
 

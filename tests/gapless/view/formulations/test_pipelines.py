@@ -99,11 +99,6 @@ def test_the_latency_says_where_an_item_is() -> None:
     )
 
 
-def test_the_score_alone_says_who_sets_the_pace() -> None:
-    problem = six_devices()
-    assert PRESENTER.pace_setters(problem, score(problem, TWO)) == ("xavier", "nano-1", "pi-2")
-
-
 def test_alike_devices_in_each_others_place_look_alike() -> None:
     problem = six_devices()
     swapped = {"nano-1": "nano-2", "nano-2": "nano-1", "pi-1": "pi-3"}

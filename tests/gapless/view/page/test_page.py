@@ -153,7 +153,7 @@ def test_several_subjects_are_compared_first() -> None:
 @pytest.mark.slow
 def test_figures_of_the_same_page_have_their_own_data() -> None:
     found = Markup(several())
-    assert {"s1-data", "s2-data", "s3-data", "s4-data"} <= set(found.ids)
+    assert {f"s{number}-time-1-data" for number in range(1, 5)} <= set(found.ids)
     marks = [name.split("-")[1] for name in found.ids if name.endswith("-marks")]
     assert sorted(marks) == ["answers", "answers", "answers", "race"]
     assert sum(kind == "application/json" for kind, _ in found.scripts) == 4 + len(marks)

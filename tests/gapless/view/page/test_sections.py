@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from gapless.answers.blocks import Sentence, Shown, Table, Tone, kept
+from gapless.answers.blocks import Section, Sentence, Shown, Table, Tone, kept
 from gapless.answers.charts import Bars, Plane
 from gapless.answers.tuning import predicted_chart
 from gapless.executor.engine import PlacementReceipt
@@ -27,6 +27,20 @@ from gapless.view.presenter import presenter_of
 from gapless.view.terminal.blocks import blocks_view
 from tests.gapless.view.page import samples
 from tests.gapless.view.page.markup import among, column, texts
+
+
+def sentence(subject: Subject) -> str:
+    return next(one.text for one in headline(subject) if isinstance(one, Sentence))
+
+
+def labels_of(subject: Subject) -> list[str]:
+    (figures,) = (block for block in headline(subject) if isinstance(block, Table))
+    return [column.title for column in figures.columns]
+
+
+def broken_rules(subject: Subject) -> list[str]:
+    (alert,) = (block for block in headline(subject) if isinstance(block, Section))
+    return [one.text for one in among(alert.blocks, Sentence)]
 
 
 def test_the_pace_is_what_the_judge_and_the_measurement_say() -> None:
@@ -65,25 +79,25 @@ def test_a_trace_of_one_request_has_no_period() -> None:
     one = replace(subject.measured, events=tuple(e for e in subject.measured.events if e.request == 0))
     assert trace_account(one) is None
     bare = replace(subject, measured=one, measurement=None)
-    assert "measured" not in headline(bare).sentence
+    assert "measured" not in sentence(bare)
 
 
 def test_the_sentence_names_who_runs_where_and_how_fast() -> None:
-    words = headline(samples.measured()).sentence
+    words = sentence(samples.measured())
     assert words.startswith("alexnet-sparse in 4 chunks on Big, GPU, Little and Medium of pixel7a gives")
     assert "7.648 ms (predicted)" in words
-    assert headline(samples.workload()).sentence.startswith("A workload of 5 requests (yolov4, bert and")
-    assert "ends after" in headline(samples.workload()).sentence
-    assert headline(samples.side_by_side()).sentence.startswith("3 replicas of alexnet-sparse on Little")
-    assert "A baseline wins: no plan is faster beyond the noise" in headline(samples.raced()).sentence
+    assert sentence(samples.workload()).startswith("A workload of 5 requests (yolov4, bert and")
+    assert "ends after" in sentence(samples.workload())
+    assert sentence(samples.side_by_side()).startswith("3 replicas of alexnet-sparse on Little")
+    assert "A baseline wins: no plan is faster beyond the noise" in sentence(samples.raced())
 
 
 def test_what_a_plan_breaks_is_said() -> None:
     subject = samples.small()
     assert subject.score is not None
     broken = replace(subject.score, violations=(Violation(rule="max_units", message="too many"),))
-    assert headline(replace(subject, score=broken)).violations == ("max_units: too many",)
-    assert headline(subject).violations == ()
+    assert broken_rules(replace(subject, score=broken)) == ["max_units: too many"]
+    assert broken_rules(subject) == []
 
 
 def test_the_standing_is_proved_bounded_or_beaten() -> None:
@@ -344,11 +358,11 @@ def test_the_origin_names_problem_tables_and_files() -> None:
 
 
 def test_a_request_that_waits_is_not_compared_with_one_that_does_not() -> None:
-    labels = [figure.label for figure in headline(samples.measured()).figures]
+    labels = labels_of(samples.measured())
     assert "Latency with full slots" in labels
     assert "Unqueued latency" in labels
     assert "Latency" not in labels
-    batch = [figure.label for figure in headline(samples.workload()).figures]
+    batch = labels_of(samples.workload())
     assert "Latency from arrival" in batch
 
 

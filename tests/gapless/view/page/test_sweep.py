@@ -114,7 +114,7 @@ def test_the_marks_and_what_is_shown_of_them_belong_together() -> None:
     assert by_task["3"].x > by_task["1"].x, "larger"
     assert by_task["3"].y > by_task["1"].y, "longer"
     text = sweep_page(found())
-    marks = json.loads(re.search(r'id="backends-4-marks">(.*?)</script>', text)[1])  # type: ignore[index]
+    marks = json.loads(re.search(r'id="backends-3-2-marks">(.*?)</script>', text)[1])  # type: ignore[index]
     assert [dict(each)["task"] for each in marks] == [dict(mark.facts)["task"] for _, mark in chart.marks]
     drawn = [float(x) for x in re.findall(r'<use class="m [^>]* x="([\d.]+)%"', text)]
     assert drawn == [chart.across.at(mark.x) for _, mark in chart.marks]
