@@ -72,7 +72,7 @@ LAYERS = (
     ("gapless.answers.problems", "gapless.view.explaining"),
     ("gapless.view",),
     ("gapless.answers.standings",),
-    ("gapless.answers.doctor", "gapless.answers.courses", "gapless.answers.sweeps"),  # of many problems
+    ("gapless.answers.doctor", "gapless.answers.sweeps"),  # of many problems
     ("gapless.boards", "gapless.serving", "gapless.sweeps"),
     ("gapless.answers.comparing", "gapless.answers.files", "gapless.answers.files"),  # of files, too
     ("gapless.files",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase
 
@@ -18,7 +18,7 @@ from ..solvers.registry import support_of
 from ..solvers.result import Answer, Milestone, SolveResult, figures
 from ..solvers.sources import Source, StartMode
 from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Tone, Unit, table
-from .charts import Axis, Bar, Bars, Part, Track
+from .charts import DRAWN, Axis, Bar, Bars, Kind, Line, Mark, Part, Plane, Series, Stroke, Track
 from .charts import Tone as Colour
 from .words import SOURCES, amount, seconds, start_words
 
@@ -32,7 +32,7 @@ GIVEN = "·"
 """Stands where there is only a plan that the backend was given."""
 
 _SHORTEST_S = 1e-4
-"""Where lines begin at the earliest: their scale is logarithmic."""
+"""Where lines begin at the earliest: their scale is logarithmic, and has no 0."""
 
 _STATUS: dict[str, tuple[str, Tone, str]] = {
     SolveStatus.OPTIMAL: ("OPTIMAL", Tone.GOOD, "proved best"),
@@ -131,8 +131,6 @@ def answers_blocks(
 
     `notes`: what stands below the table; `horizon_s`: as of `paces`.
     """
-    from .courses import Course, courses_chart  # it knows sweeps, which plans do not need
-
     terms = [problem.formulation.terms[term] for term in problem.objective.terms]
     yield from _ranges(found, terms[0])
     yield backends(found, terms)
@@ -141,7 +139,7 @@ def answers_blocks(
     classes = _classes(found).items()
     yield from (Sentence(f"class {letter}: {words}.", shown=Shown.BRIEF) for words, letter in classes)
     if any(one.course for one in found) and any(one.objective is not None for one in found):
-        courses = [Course(name=one.label, milestones=one.course) for one in found]
+        courses = [(one.label, one.course) for one in found]
         end_s = max(one.runtime_s for one in found if one.course)
         chart = courses_chart(courses, terms[0], end_s)
         words = (
@@ -377,3 +375,88 @@ def _line(course: Sequence[Milestone], best: int, start_s: float, end_s: float) 
             yield GIVEN if had else " "
         else:
             yield next(sign for most, sign in _LEVELS if apart <= most)
+
+
+_LOWEST = 0.5
+"""Bounds below this share of the best plan lie at the lower edge: what is above it can be told apart."""
+
+MOST_MARKS = 60
+"""Of one backend; lines are drawn whole."""
+
+_STROKES = (
+    (Stroke.SOLID, "best plan"),
+    (Stroke.DASHED, "bound, its own"),
+    (Stroke.DOTTED, "bound that it was given"),
+    (Stroke.MIXED, "plan that it was given"),
+)
+
+Course = tuple[str, Sequence[Milestone]]
+"""A backend, and what it had when."""
+
+
+def courses_chart(courses: Sequence[Course], term: TermInfo, end_s: float) -> Plane | None:
+    """Return plans and bounds over time until at least `end_s`; None: nobody has a plan."""
+    drawn = [(name, course) for name, course in courses if course]
+    divisor, unit = DRAWN[term.dimension]
+    steps = [one for _, course in drawn for one in course]
+    plans = [one.value / divisor for one in steps if one.value is not None]
+    if not plans:
+        return None
+    bounds = [max(_LOWEST * min(plans), one.bound / divisor) for one in steps if one.bound is not None]
+    times = [max(one.at_s, _SHORTEST_S) for one in steps]
+    end_s = max(end_s, 1.1 * min(times), *times)
+    return Plane(
+        kind=Kind.LINES,
+        title="Plans and bounds over time",
+        noun="step",
+        across=Axis.around("time of the search", [*times, end_s], unit="s", logarithmic=True),
+        upwards=Axis.around(term.label, [*plans, *bounds], unit=unit),
+        series=tuple(
+            Series(
+                name=name,
+                lines=tuple(_lines(course, divisor, end_s)),
+                marks=tuple(_marks(name, course, term)),
+            )
+            for name, course in drawn
+        ),
+        strokes=_STROKES,
+    )
+
+
+def _lines(course: Sequence[Milestone], divisor: int, end_s: float) -> Iterator[Line]:
+    """Yield the stairs of a course that are not empty."""
+    wanted: tuple[tuple[str, Stroke, Callable[[Milestone], float | None]], ...] = (
+        ("", Stroke.SOLID, credited),
+        ("given plan", Stroke.MIXED, lambda one: one.value if credited(one) is None else None),
+        ("bound own", Stroke.DASHED, lambda one: one.bound if one.bound_source is Source.OWN else None),
+        ("bound start", Stroke.DOTTED, lambda one: one.bound if one.bound_source is Source.START else None),
+    )
+    for name, stroke, value_of in wanted:
+        points = [(max(one.at_s, _SHORTEST_S), value_of(one)) for one in course]
+        points.append((end_s, points[-1][1]))
+        if any(value is not None for _, value in points):
+            scaled = tuple((at_s, None if value is None else value / divisor) for at_s, value in points)
+            yield Line(points=scaled, stroke=stroke, name=name, stairs=True)
+
+
+def _marks(name: str, course: Sequence[Milestone], term: TermInfo) -> list[Mark]:
+    """Return better plans and better bounds as marks, some of many."""
+    found: list[Mark] = []
+    before, divisor = Milestone(at_s=0.0), DRAWN[term.dimension][0]
+    for one in course:
+        for value, old, source, what in (
+            (one.value, before.value, one.plan_source, "plan"),
+            (one.bound, before.bound, one.bound_source, "bound"),
+        ):
+            if value is None or value == old:
+                continue
+            facts = (
+                ("backend", name),
+                (what, amount(term.dimension, value)),
+                ("after", seconds(one.at_s)),
+                ("source", "given" if source is Source.START else "its own"),
+            )
+            at_s = max(one.at_s, _SHORTEST_S)
+            found.append(Mark(x=at_s, y=value / divisor, facts=facts, hollow=what == "bound"))
+        before = one
+    return found[:: -(-len(found) // MOST_MARKS) or 1]

@@ -224,26 +224,27 @@ def coordination_blocks(
     yield Section("Policies", tuple(_policies(runs)), place="policies")
     drawn = tuple(_lines(records)) if len(runs) == 1 else ()
     yield Section("Who works when", drawn, place="units", shown=pages)
+    where = Shown.ALWAYS if len(runs) == 1 and len(records[0].applications) > 1 else pages
+    yield Section("Applications", (applications(records),), place="applications", shown=where)
+    away = tuple(_away(records)) if len(runs) == 1 else ()
+    yield Section("When units were away", away, place="away")
     if bound is not None:
         about = "What policies reach on parts of the scenario, and what is known and proven of these parts."
         best = (Sentence(about, soft, shown=pages), titled(bound_table(bound)), Sentence(_class(bound), soft))
         yield Section("How far from the best", best, place="bound")
-    where = Shown.ALWAYS if len(runs) == 1 and len(records[0].applications) > 1 else pages
-    yield Section("Applications", (applications(records),), place="applications", shown=where)
-    yield from _away(records) if len(runs) == 1 else ()
 
 
 def _policies(runs: Sequence[Coordination]) -> Iterator[Block]:
     """Yield what each policy makes of a scenario, or of several with deadlines of their own."""
     records = runs[0].records
-    table_ = policies(records, runs[0].setting.platform)
+    told = policies(records, runs[0].setting.platform)
     if len(runs) == 1:
         yield from filter(None, (rates_chart(records), in_time_chart(records)))
-        yield table_
+        yield told
         return
     yield from (deadlines_chart(runs), deadlines(runs))
     yield Sentence("x: times the 99th percentile of a network alone on its fastest unit", blocks.Tone.SOFT)
-    yield Section("", (table_,), shown=Shown.PAGES)
+    yield Section("", (told,), shown=Shown.PAGES)
 
 
 def _lines(records: Sequence[Record]) -> Iterator[Block]:

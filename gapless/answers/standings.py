@@ -9,8 +9,8 @@ from ..sweeps.contest import InstanceAnswer, InstanceComparison
 from ..sweeps.instances import InstanceSet
 from ..sweeps.standings import SHIFT_S, Case, Profile, Standing, cases, profiles, standings
 from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Tone, Unit, table
-from .comparing import status_cell
-from .courses import profile_chart
+from .charts import Axis, Kind, Line, Mark, Plane, Series
+from .comparing import MOST_MARKS, status_cell
 from .sweeps import MOST_FAILED, class_words, contradictions
 from .words import all_terms, counted, seconds, term_name
 
@@ -44,7 +44,8 @@ def contest_blocks(found: InstanceComparison) -> Iterator[Block]:
 def _remarks(found: InstanceComparison) -> Iterator[str]:
     """Yield what is to be known about all answers."""
     yield class_words(one.row for one in found.answers)
-    yield "The comparison was interrupted: what is shown is what was answered until then." if found.interrupted else ""
+    if found.interrupted:
+        yield "The comparison was interrupted: what is shown is what was answered until then."
     ranked = [one for one in standings(found) if one.answered]
     if ranked:
         proven, best = max(ranked, key=lambda one: one.proven), max(ranked, key=lambda one: one.best)
@@ -119,6 +120,40 @@ def _means() -> Iterator[Column[Standing]]:
     yield Column("time to 1 %", Unit.SECONDS, lambda one: one.time_s, note=times)
     yield Column("time to proof", Unit.SECONDS, lambda one: one.proof_s)
     yield Column("primal integral", Unit.SHARE, lambda one: one.primal, digits=2, note=integral)
+
+
+def profile_chart(profile: Profile) -> Plane | None:
+    """Return a performance profile; None: nobody has solved anything."""
+    if not any(profile.lines.values()):
+        return None
+    end = max(1.2 * profile.most, 1.05)
+    return Plane(
+        kind=Kind.PROFILE,
+        title=profile.title,
+        noun="step",
+        across=Axis(name="times the best", low=1.0, high=end, logarithmic=True),
+        upwards=Axis(name="problems", low=0, high=100, unit="%"),
+        series=tuple(_profile(name, steps, end) for name, steps in profile.lines.items()),
+    )
+
+
+def _profile(name: str, steps: Sequence[tuple[float, float]], end: float) -> Series:
+    """Return the stairs of a backend from none of the problems up."""
+    points = [(1.0, 0.0), *((ratio, 100 * part) for ratio, part in steps)]
+    marks = (
+        Mark(
+            x=ratio,
+            y=100 * part,
+            facts=(
+                ("backend", name),
+                ("problems", f"{100 * part:.0f} %"),
+                ("at most", f"{ratio:.3g} times the best"),
+            ),
+        )
+        for ratio, part in steps[:: -(-len(steps) // MOST_MARKS) or 1]
+    )
+    line = Line(points=(*points, (end, points[-1][1])), stairs=True)
+    return Series(name=name, lines=(line,), marks=tuple(marks))
 
 
 def _profile_table(profile: Profile) -> Table:

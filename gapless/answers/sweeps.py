@@ -242,7 +242,8 @@ def _notes(found: SweepResult) -> Iterator[str]:
     """Yield what is to be known about all plans of a sweep."""
     rows = found.rows
     yield class_words(rows)
-    yield "The sweep was interrupted: what is shown is what was answered until then." if found.interrupted else ""
+    if found.interrupted:
+        yield "The sweep was interrupted: what is shown is what was answered until then."
     spent = sum(row.total_s for row in rows)
     yield f"Solved in {seconds(spent)} of work, {seconds(spent / max(1, len(rows)))} a plan."
     estimated = {row.platform for row in rows if row.estimated}

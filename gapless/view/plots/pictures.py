@@ -10,10 +10,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...answers.charts import DRAWN, Axis, Bar, Bars, HeatCell, HeatMap, HeatRow, Part, Tone, Track
+from ...answers.comparing import courses_chart
 from ...answers.coordination import deadlines_chart, record_chart
-from ...answers.courses import Course, courses_chart, profile_chart
 from ...answers.front import front_chart
 from ...answers.layers import layer_chart
+from ...answers.standings import profile_chart
 from ...answers.streams import stream_chart
 from ...answers.traces import trace_chart
 from ...answers.tuning import candidates_chart, predicted_chart
@@ -499,7 +500,7 @@ def plot_courses(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     """
     problem = comparison.problem
     chart = courses_chart(
-        [Course(name=result.label, milestones=result.course) for result in comparison.results],
+        [(result.label, result.course) for result in comparison.results],
         problem.formulation.terms[problem.objective.terms[0]],
         comparison.horizon_s,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gapless.answers.charts import Plane, Stroke
-from gapless.answers.courses import Course, courses_chart, profile_chart
+from gapless.answers.comparing import Course, courses_chart
+from gapless.answers.standings import profile_chart
 from gapless.formulations.flow_shop.quantities import TERMS
 from gapless.solvers.result import Milestone
 from gapless.solvers.sources import Source
@@ -22,8 +23,8 @@ def test_a_weak_bound_does_not_press_the_plans_together() -> None:
     weak = Milestone(at_s=1.0, bound=10, bound_source=Source.OWN)
     strong = Milestone(at_s=5.0, value=1000, bound=900, bound_source=Source.OWN)
     found = chart(
-        Course(name="one", milestones=(weak, strong)),
-        Course(name="other", milestones=(Milestone(at_s=1.0, value=1100),)),
+        ("one", (weak, strong)),
+        ("other", (Milestone(at_s=1.0, value=1100),)),
     )
     at = {dict(mark.facts).get("bound"): found.upwards.at(mark.y) for _, mark in found.marks}
     assert at["0.010 ms"] == 0
@@ -35,7 +36,7 @@ def test_each_value_holds_until_the_next_one_and_who_found_it_is_told_by_strokes
         Milestone(at_s=1.0, value=2000, plan_source=Source.START, bound=500, bound_source=Source.START),
         Milestone(at_s=2.0, value=1000, plan_source=Source.OWN, bound=900, bound_source=Source.OWN),
     )
-    (series,) = chart(Course(name="mine", milestones=steps)).series
+    (series,) = chart(("mine", steps)).series
     assert {line.stroke: line.points for line in series.lines} == {
         Stroke.SOLID: ((1.0, None), (2.0, 1.0), (10.0, 1.0)),
         Stroke.MIXED: ((1.0, 2.0), (2.0, None), (10.0, None)),
@@ -48,7 +49,7 @@ def test_each_value_holds_until_the_next_one_and_who_found_it_is_told_by_strokes
 
 def test_nobody_with_a_plan_is_no_chart() -> None:
     bound = Milestone(at_s=1.0, bound=10, bound_source=Source.OWN)
-    assert courses_chart([Course(name="one", milestones=(bound,))], TERMS["makespan"], 10.0) is None
+    assert courses_chart([("one", (bound,))], TERMS["makespan"], 10.0) is None
 
 
 def test_profiles_rise_from_none_to_what_is_solved() -> None:
