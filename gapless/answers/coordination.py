@@ -243,7 +243,10 @@ def _policies(runs: Sequence[Coordination]) -> Iterator[Block]:
         yield told
         return
     yield from (deadlines_chart(runs), deadlines(runs))
-    yield Sentence("x: times the 99th percentile of a network alone on its fastest unit", blocks.Tone.SOFT)
+    words = (
+        "The share of requests in time; x: times the 99th percentile of a network alone on its fastest unit."
+    )
+    yield Sentence(words, blocks.Tone.SOFT)
     yield Section("", (told,), shown=Shown.PAGES)
 
 

@@ -72,7 +72,7 @@ def test_deadlines(cli: Cli, tmp_path: Path) -> None:
     picture = tmp_path / "d.svg"
     words = ("--policy", "lst,tflite-fastest", "--multipliers", "1,3", "--picture", picture)
     run = cli("requests", "coordinate", "four-apps", *SHORT, *words)
-    assert "share of requests in time" in run.out
+    assert "The share of requests in time; x: times" in run.out
     lines = run.out.splitlines()
     assert [line.split()[1:] for line in lines if line.split()[:1] == ["policy"]] == [["x", "1", "x", "3"]]
     (row,) = (line.split() for line in lines if line.split()[:1] == ["lst"])

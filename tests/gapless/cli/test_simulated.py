@@ -57,7 +57,7 @@ def test_a_simulated_race_says_so_wherever_it_is_shown(cli: Cli, tuned: Path, tm
     for words in (
         "(simulated, ",
         "Period, simulated",
-        "Simulated: no device ran",
+        "SIMULATED on a cost table, no device ran",
         "Predicted against simulated",
         "No engine was asked for anything",
         "nothing: simulated",
