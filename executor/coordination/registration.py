@@ -140,8 +140,10 @@ class Registered:
         """Which of its sessions are loaded, and what the others would be worth, in words."""
         if self.held.loaded is not None:
             return self.held.loaded.words
-        why = "the plan's" if self.held.offer.planned else "all"
-        return f"{why} {len(self.held.keys):,} sessions are loaded"
+        planned, count = self.held.offer.planned, len(self.held.keys)
+        if count == 1:
+            return "the plan's one session is loaded" if planned else "its one session is loaded"
+        return ("the plan's" if planned else "all") + f" {count:,} sessions are loaded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,10 +176,8 @@ def opened(
     for name, model in server.coordinator.registered.items():
         say(f"{name}: {model.numbers}")
         say(f"{name}: {model.sessions}")
-    also = "" if server.grpc_port is None else f", gRPC at port {server.grpc_port}"
     for note in _recurrent_notes(found[0], server.states):
         say(f"note: {note}")
-    say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
     return server, found[0]
 
 
@@ -357,7 +355,7 @@ def serve_until(
     log: LogHandler | None = None,
     metered: bool = True,
 ) -> tuple[Statistics, list[str]]:
-    """Serve until Ctrl-C or SIGTERM comes, or for some time; then answer what was accepted.
+    """Serve until Ctrl-C, SIGTERM or SIGHUP comes, or for some time; then answer what was accepted.
 
     `trace`: where a trace of the last requests goes; None: nowhere. `log`: what tells now and then how many
     messages it has left out. `metered`: whether what this machine tells of its power is that of the units.
@@ -367,6 +365,8 @@ def serve_until(
     with ExitStack() as stack:
         stack.callback(server.close)
         stop = stack.enter_context(_stopped_by_signals())
+        also = "" if server.grpc_port is None else f", gRPC at port {server.grpc_port}"
+        say(f"{', '.join(server.coordinator.registered)} at {server.url}{also}; Ctrl-C stops")
         energy = Energy(server.coordinator, behaviour_of(service), metered=metered)
         sources = _sources_of(service, server.coordinator)
         watch = stack.enter_context(
@@ -423,7 +423,9 @@ def _nothing_left(server: Server, give_up_s: float) -> str | None:
 def _stopped_by_signals() -> Iterator[Callable[[float | None], bool]]:
     """Yield what waits for a signal; after it requests are still answered, unless a second one comes."""
     stopped = threading.Event()
-    kinds = (signal.SIGINT, signal.SIGTERM)
+    kinds = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup has it ignored
+        kinds.append(signal.SIGHUP)
 
     def stop(number: int, frame: object) -> None:
         if stopped.is_set():

@@ -358,7 +358,7 @@ def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: py
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("net: numbers agree with the uncut model")
-        assert process.stderr.readline() == "net: all 1 sessions are loaded\n"
+        assert process.stderr.readline() == "net: its one session is loaded\n"
         assert process.stderr.readline() == "net at unix:s; Ctrl-C stops\n"
         found = over_socket("s", "POST", INFER, json_body(vector(3.0)))
         assert found.document["outputs"][0]["data"] == [6.0] * 16
@@ -370,6 +370,26 @@ def test_the_command_serves_until_a_signal_comes(tmp_path: Path, monkeypatch: py
     assert process.returncode == 0
     assert '"answered": 1' in out
     assert Path("t.json").exists()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.slow
+def test_a_signal_that_comes_at_once_ends_the_command_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: signal.Signals
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "gapless", "serve", "net.py:NET", "--units", "core0", "--socket", "s"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+    ) as process:
+        assert process.stderr is not None
+        while "Ctrl-C stops" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(kind)
+        out, told = process.communicate(timeout=60)
+    assert (process.returncode, told, Path("s").exists()) == (0, "", False)
+    assert out.startswith("0 requests in 0 s")
 
 
 @pytest.mark.slow
