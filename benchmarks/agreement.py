@@ -5,6 +5,7 @@
     python -m benchmarks.agreement --crowded 300 --backends exhaustive,native,cpsat
     python -m benchmarks.agreement --passage 1000 --seconds 600
     python -m benchmarks.agreement --schedules 1000 --seconds 600 --backends exhaustive,cpsat,pulp,z3
+    python -m benchmarks.agreement --pipelines 300 --groups 300 --parts 300 --tasks 300
 
 For every shipped problem, every co-run cost model that comes with gapless, and every objective, each
 backend proves the 20 best plans; then optimum, bound and the whole list of scores are compared with the
@@ -21,7 +22,10 @@ and terms. Each backend lists the 5 best plans, beginning with nothing; values, 
 are compared. `--seconds` ends it early. `--schedules N` draws as many schedules of 2 to 4 requests with all
 passages (`benchmarks/schedule_instances.py`), most of them with slowdown, more than half by slice, of which
 status, values and bound of the best plan are compared; and the bound that the native search begins with must
-not be above the optimum. The command ends with 1 if anything differs.
+not be above the optimum. `--pipelines N`, `--groups N`, `--parts N` and `--tasks N` draw pipelines over
+devices, groups of devices (and of units, which may take steps), convex parts, and layers side by side, with
+limits, rules and terms; where nothing tells plans with equal terms apart, the terms of the list are compared.
+The command ends with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from multiprocessing import get_context
@@ -41,6 +46,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.partition import small_graph
 from benchmarks.schedule_instances import any_schedule
 from benchmarks.workload_instances import crowded_workload
 from gapless.api.problems import load_problem
@@ -48,6 +54,7 @@ from gapless.formulations.co_run import BUILT_IN_MODELS
 from gapless.formulations.flow_shop.tables import shop_of
 from gapless.formulations.passages import Passage
 from gapless.formulations.problem import Problem
+from gapless.formulations.rules import RuleFunction, named
 from gapless.formulations.schedules import Jobs
 from gapless.profiler.platforms.catalog import shipped_names
 from gapless.solvers.exhaustive import count_plans
@@ -57,7 +64,9 @@ from gapless.solvers.registry import get_backend
 from gapless.solvers.result import SolveResult
 from gapless.solvers.session import reconcile, solve
 from gapless.solvers.sources import StartMode
+from tests import cooperation_instances, pipeline_instances
 from tests.solvers.chunking.random_problems import random_problem
+from tests.task_graph_instances import small_tasks
 
 BACKENDS = ("exhaustive", "native", "cpsat", "z3", "pulp")
 OBJECTIVES = ("period", "gapness", "period,gapness", "paper")
@@ -70,20 +79,20 @@ def main() -> int:
     parser.add_argument("--objectives", type=lambda text: text.split("/"), default=OBJECTIVES)
     parser.add_argument("--top", type=int, help="how many plans; 20, of --passage 5")
     parser.add_argument("--crowded", type=int, default=0, help="how many workloads under the cap of slowdown")
-    parser.add_argument("--passage", type=int, default=0, help="how many networks whose units come again")
-    parser.add_argument("--schedules", type=int, default=0, help="how many schedules of several requests")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="of the two, for all together")
+    for family, (called, _) in DRAWN.items():
+        parser.add_argument(f"--{family}", type=int, default=0, help=f"how many {called}")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="of each of these, for all together"
+    )
     parser.add_argument("--plans", type=int, default=60, help="most plans of such a workload; 60")
     parser.add_argument("--seed", type=int, default=0, help="the first one that is drawn")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each of their proofs; 60")
     options = parser.parse_args()
     if options.crowded:
         return _crowded(options)
-    if options.passage:
-        return _of_drawn(options, passage_problem, options.passage, "networks whose units come again")
-    if options.schedules:
-        options.top = 1
-        return _of_drawn(options, any_schedule, options.schedules, "schedules")
+    asked = [family for family in DRAWN if getattr(options, family)]
+    if asked:
+        return max(_of_drawn(options, family) for family in asked)
     options.top = options.top or 20
     table = Table(title=f"top {options.top}: equal to {options.backends[0]}", title_justify="left")
     for column in (
@@ -142,9 +151,11 @@ def _proved(problem: Problem, backend: str, limit_s: float, top: int) -> SolveRe
     return reconcile(problem, worker, claim, top, perf_counter() - started)
 
 
-def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], number: int, called: str) -> int:
+def _of_drawn(options: argparse.Namespace, family: str) -> int:
     """Compare lists of plans of problems that are drawn."""
-    console, top, started = Console(width=110), options.top or 5, perf_counter()
+    (called, draw), number = DRAWN[family], getattr(options, family)
+    console, started = Console(width=110), perf_counter()
+    top = 1 if draw is any_schedule else options.top or 5
     with ExitStack() as stack:  # one process each: solvers do not share one
         workers = {
             backend: stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
@@ -166,7 +177,7 @@ def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], numbe
                 kinds["bounds above the optimum"] += bound_of(problem) > reference.values[0]
             for backend, result in found.items():
                 tally = tallies[backend]
-                verdict = _compared(result, reference, ties=draw is any_schedule)
+                verdict = _compared(problem, result, reference)
                 tally[verdict] += 1
                 tally["ms"] += int(1000 * result.runtime_s)
                 if verdict == "differ":
@@ -184,6 +195,52 @@ def _of_drawn(options: argparse.Namespace, draw: Callable[[int], Problem], numbe
     return int(differ or kinds["bounds above the optimum"] > 0)
 
 
+def any_groups(seed: int) -> Problem:
+    """Return a network over groups of devices, or over groups of units, which may take steps."""
+    draw = cooperation_instances.stepping_problem if seed % 3 else cooperation_instances.restricted_problem
+    return draw(seed)
+
+
+def any_parts(seed: int) -> Problem:
+    """Return a small graph to divide into convex parts, with limits, rules and terms."""
+    draw, problem = Random(f"parts {seed}"), small_graph(seed)
+    layers = [layer.name for layer in problem.network.layers]
+    (one, other), unit, most = (
+        draw.sample(layers, 2),
+        draw.choice(problem.platform.unit_names),
+        draw.randint(20, 200),
+    )
+    rules: list[RuleFunction] = [
+        lambda view: view.on(one, unit) | view.together(one, other),
+        lambda view: ~view.together(one, other),
+        lambda view: view.busy_us(unit) <= most,
+        lambda view: view.uses(unit) & (view.transfers_us() <= most),
+        lambda view: view.memory_bytes(unit) >= most // 8,
+    ]
+    limits = {
+        "max_period_us": most,
+        "min_units": draw.randint(1, 3),
+        "max_units": draw.randint(1, 3),
+        "max_unit_memory_bytes": draw.randint(20, 90),
+        "max_memory_bytes": draw.randint(30, 120),
+    }
+    if draw.random() < 0.3:
+        shared = [
+            replace(unit, cores=(0,)) if place < 2 else unit
+            for place, unit in enumerate(problem.platform.units)
+        ]
+        problem = replace(problem, platform=replace(problem.platform, units=tuple(shared)))
+    return (
+        problem.with_objective(
+            draw.choice(("period", "period,transfers", "transfers,period", "work", "units,work"))
+        )
+        .with_limits(**{name: value for name, value in limits.items() if draw.random() < 0.15})
+        .with_rules(
+            *(named(f"rule {at}", "", rules[at]) for at in draw.sample(range(5), draw.choice((0, 0, 1, 2))))
+        )
+    )
+
+
 def passage_problem(seed: int) -> Problem:
     """Return a network whose units may have several chunks, with a random choice of everything.
 
@@ -198,6 +255,17 @@ def passage_problem(seed: int) -> Problem:
         if count_plans(problem) <= most:
             return problem
         layers, units = (layers, units - 1) if units > 2 else (layers - 1, units)
+
+
+DRAWN: dict[str, tuple[str, Callable[[int], Problem]]] = {
+    "passage": ("networks whose units come again", passage_problem),
+    "schedules": ("schedules of several requests", any_schedule),
+    "pipelines": ("pipelines over devices", pipeline_instances.restricted_problem),
+    "groups": ("networks over groups of devices or units", any_groups),
+    "parts": ("graphs in convex parts", any_parts),
+    "tasks": ("networks whose layers run side by side", small_tasks),
+}
+"""What can be drawn: what it is called, and the problem of a seed."""
 
 
 def _waits(problem: Problem) -> bool:
@@ -227,21 +295,19 @@ def _kinds(problem: Problem) -> Iterator[str]:
         yield "terms of waits"
 
 
-def _compared(result: SolveResult, reference: SolveResult, *, ties: bool) -> str:
-    """Return "equal", "open" for one that had no time to prove its list, or "differ".
-
-    `ties`: whether plans with equal terms are not told apart, so that any of them will do.
-    """
-    plans, known = ([c.plan for c in one.candidates if not ties] for one in (result, reference))
+def _compared(problem: Problem, result: SolveResult, reference: SolveResult) -> str:
+    """Return "equal", "open" for one that had no time to prove its list, or "differ"."""
     whole = reference.stop is StopReason.COMPLETE
+    plans, known = (_lists(problem, each) for each in (result, reference))
     if result.stop is StopReason.COMPLETE and whole:
-        same = (result.status, result.values, result.bound, result.proven) == (
+        same = (result.status, result.values, result.bound) == (
             reference.status,
             reference.values,
             reference.bound,
-            reference.proven,
         )
-        return "equal" if same and plans == known else "differ"
+        # Whoever finds no plan and says no more than that contradicts nobody who proves that there is none.
+        none = {result.status, reference.status} == {SolveStatus.NO_SOLUTION, SolveStatus.INFEASIBLE}
+        return "equal" if same and plans == known else "open" if none else "differ"
     agrees = _agrees(result, reference) and plans[: result.proven] == known[: result.proven]
     return "open" if agrees or not whole else "differ"
 
@@ -289,7 +355,13 @@ def _tallies(objective: str, backends: list[str], top: int) -> dict[str, Counter
 
 
 def _lists(problem: Problem, result: SolveResult) -> list[tuple[object, ...]]:
-    return [(c.plan, c.score.values(problem.ranking)) for c in result.candidates[: result.proven]]
+    """Return the proven plans with their terms; where nothing tells equal ones apart, the terms of all plans.
+
+    Of the last plans with equal terms it is not proved there that they are those which come first.
+    """
+    if problem.data is None or isinstance(problem.data, Passage):
+        return [(c.plan, c.score.values(problem.ranking)) for c in result.candidates[: result.proven]]
+    return [c.score.values(problem.ranking) for c in result.candidates]
 
 
 if __name__ == "__main__":

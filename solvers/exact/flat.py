@@ -8,7 +8,8 @@ matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import cast
@@ -29,6 +30,9 @@ from ...formulations.expr import (
 )
 from ...formulations.model import Values
 from .lowering import row_parts
+
+_LOOKS = 4
+"""How often a row is looked at on average while bounds are narrowed."""
 
 Literal = int
 """A 0/1 column by index, or its negation as ~index."""
@@ -285,7 +289,7 @@ def _minus(side: int | None) -> int | None:
     return None if side is None else -side
 
 
-def unconditional(row: Row, columns: list[Column]) -> list[Row]:
+def unconditional(row: Row, columns: Sequence[Column]) -> list[Row]:
     """Return a conditional row as rows that always hold (big-M, with the least constants).
 
     With k conditions c_i and a sum of at most U, `sum <= most` becomes
@@ -309,3 +313,44 @@ def unconditional(row: Row, columns: list[Column]) -> list[Row]:
             total.add(reach - side, literal_value(literal))
         found.append(total.row(reach + (reach - side) * (len(row.conditions) - 1)))
     return found
+
+
+def narrowed(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column] | None:
+    """Return columns with the bounds that rows leave them, in exact integers; None: nothing is left.
+
+    Rows are looked at a few times at most: no bound has to be the best one. Conditional ones say nothing.
+    """
+    rows = [row for row in rows if not row.conditions]
+    ends = [(column.low, column.high) for column in columns]
+    users: dict[int, list[Row]] = {}
+    for row in rows:
+        for _, column in row.terms:
+            users.setdefault(column, []).append(row)
+    waiting, looks = deque(rows), _LOOKS * len(rows)
+    while waiting and looks:
+        row, looks = waiting.popleft(), looks - 1
+        for sign, side in ((1, row.most), (-1, _minus(row.least))):
+            if side is None:
+                continue
+            spare = side - sum(min(sign * factor * end for end in ends[c]) for factor, c in row.terms)
+            if spare < 0:
+                return None
+            for factor, column in row.terms:
+                low, high = ends[column]
+                reach = spare // abs(factor)
+                near = (low, min(high, low + reach)) if sign * factor > 0 else (max(low, high - reach), high)
+                if near != (low, high):
+                    ends[column] = near
+                    waiting += users[column]
+    return [replace(c, low=low, high=high) for c, (low, high) in zip(columns, ends, strict=True)]
+
+
+def without_fixed(row: Row, columns: Sequence[Column]) -> Row:
+    """Return a row without the columns that have one value."""
+    fixed = sum(factor * columns[c].low for factor, c in row.terms if columns[c].low == columns[c].high)
+    return replace(
+        row,
+        terms=tuple((factor, c) for factor, c in row.terms if columns[c].low < columns[c].high),
+        least=None if row.least is None else row.least - fixed,
+        most=None if row.most is None else row.most - fixed,
+    )

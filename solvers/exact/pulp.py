@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata, util
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from ...formulations.model import Structure, Values
 from ...formulations.processes import end_with_parent
 from ..protocol import EXACT, LEAST_S, Capabilities, Deadline, SolveOptions
 from .base import ExactBackend
-from .flat import Affine, Flattener, Row, Sense, merged, unconditional
+from .flat import Affine, Column, Flattener, Row, Sense, merged, narrowed, unconditional, without_fixed
 from .search import LargeNumbersError, Port, PortAnswer, Query, Verdict, reader_of
 
 _BITS = 20
@@ -29,6 +29,12 @@ _BITS = 20
 
 The tolerances of MILP solvers are absolute: with times of 10 minutes in microseconds HiGHS claimed
 false optima.
+"""
+
+_SMALL = 2**30
+"""Values of an objective that are looked at alone, so that tolerances are those of small numbers.
+
+HiGHS denied that there is a plan of 144 us where another one takes a week.
 """
 
 _PROBING = 1 << 15
@@ -158,12 +164,21 @@ class _MilpPort:
         self._take_definitions()
 
     def minimise(self, query: Query) -> PortAnswer:
-        """Solve, and ask again for something better while the bound leaves that open."""
+        """Solve: where numbers are large, among small values of the objective first."""
         flat = self._flat
         rows = [row for condition in query.conditions for row in flat.require(condition)]
         objective = flat.affine(query.objective, Sense.UPPER)
         self._take_definitions()
-        hint = None if query.hint is None else flat.complete(reader_of(query.hint))
+        if flat.bounds(objective)[1] > _SMALL:
+            small = self._least(query, objective, [*rows, objective.row(_SMALL)])
+            if small.verdict is not Verdict.INFEASIBLE:
+                return small
+            query = replace(query, at_least=max(query.at_least or 0, _SMALL + 1))
+        return self._least(query, objective, rows)
+
+    def _least(self, query: Query, objective: Affine, rows: Sequence[Row]) -> PortAnswer:
+        """Solve, and ask again for something better while the bound leaves that open."""
+        hint = None if query.hint is None else self._flat.complete(reader_of(query.hint))
         answer, most = self._ask(query, objective, rows, hint), None
         while answer.verdict is Verdict.OPTIMAL and answer.values is not None:
             value = query.objective.evaluate(answer.values)
@@ -214,10 +229,16 @@ class _MilpPort:
         return read
 
     def _program(self, objective: Affine, rows: Sequence[Row], at_least: int | None) -> _Scaled | None:
-        """Return a program, or None if a row without columns cannot hold."""
+        """Return a program, or None if a row cannot hold."""
         lp = self._pulp
-        units = [_scale(max(-c.low, c.high)) if c.derived else 1 for c in self._flat.columns]
-        ends = [(c.low / unit, c.high / unit) for c, unit in zip(self._flat.columns, units, strict=True)]
+        goal = tuple((factor, column) for column, factor in objective.terms.items() if factor)
+        extra = [] if at_least is None else [Row(terms=goal, least=at_least - objective.constant)]
+        asked = [*rows, *extra]
+        own = self._narrowed(asked)
+        if own is None:
+            return None
+        units = [_unit(c) for c in own]
+        ends = [(c.low / unit, c.high / unit) for c, unit in zip(own, units, strict=True)]
         # A derived column is not made integral: that would turn a period of 100.0000001 into 101.
         columns = [
             lp.LpVariable(
@@ -226,8 +247,10 @@ class _MilpPort:
                 high + self._rounding(high),
                 "Continuous" if c.derived else "Integer",
             )
-            for index, (c, (low, high)) in enumerate(zip(self._flat.columns, ends, strict=True))
+            for index, (c, (low, high)) in enumerate(zip(own, ends, strict=True))
         ]
+        for column, (low, _) in zip(columns, ends, strict=True):
+            column.setInitialValue(low, check=False)  # what no row has keeps it
 
         def total(terms: Sequence[tuple[int, int]]) -> tuple[Any, int, float]:
             weights = [factor * units[column] for factor, column in terms]
@@ -238,13 +261,11 @@ class _MilpPort:
             lost += _FLOAT * sum(most) * (sum(most) * unit >= _EXACT)
             return lp.LpAffineExpression([(columns[c], factor) for c, factor in factors]), unit, lost
 
-        goal = tuple((factor, column) for column, factor in objective.terms.items() if factor)
         program = lp.LpProblem("plan", lp.LpMinimize)
         expr, goal_unit, _ = total(goal)
         program.setObjective(expr)
-        extra = [] if at_least is None else [Row(terms=goal, least=at_least - objective.constant)]
-        always = [r for row in (*self._rows, *rows, *extra) for r in unconditional(row, self._flat.columns)]
-        for row in merged(always):
+        always = [r for row in (*self._rows, *asked) for r in unconditional(row, own)]
+        for row in merged(without_fixed(row, own) for row in always):
             for side, sense in _sides(row, lp):
                 if not row.terms and not _holds_for_nothing(side, sense):
                     return None
@@ -252,9 +273,26 @@ class _MilpPort:
                     expr, unit, lost = total(row.terms)
                     for way, bound in self._widened(sense, side / unit, lost):
                         program.addConstraint(lp.LpConstraint(expr.copy(), way, rhs=bound))
+        derived = sum(abs(factor) * units[c] for factor, c in goal if own[c].derived)
         return _Scaled(
-            program=program, columns=columns, units=units, unit=goal_unit, constant=objective.constant
+            program=program,
+            columns=columns,
+            units=units,
+            unit=goal_unit,
+            constant=objective.constant,
+            error=_TOLERANCE * max(derived, goal_unit),
         )
+
+    def _narrowed(self, asked: Sequence[Row]) -> Sequence[Column] | None:
+        """Return the columns for one question; where they are large, as large as it leaves them.
+
+        Tolerances are shares of the largest values: plans of 20 us are all alike as long as the period could
+        be a day. None: nothing is left.
+        """
+        columns = self._flat.columns
+        if all(_unit(column) == 1 for column in columns):
+            return columns
+        return narrowed(columns, [*self._rows, *asked])
 
     def _lost(self, factor: float) -> float:
         """Return what part of a factor the solver may not count with."""
@@ -284,6 +322,7 @@ class _Scaled:
     units: list[int]
     unit: int
     constant: int
+    error: float  # how far a bound can be off, in the numbers of the question
 
     def values(self) -> list[int]:
         """Return the columns of the solution, as integers."""
@@ -300,12 +339,17 @@ class _Scaled:
         if bound is None:
             return None
         whole = bound * self.unit
-        error = max(1e-3, _TOLERANCE * self.unit) + 1e-9 * abs(whole)
+        error = max(1e-3, self.error) + 1e-9 * abs(whole)
         return math.ceil(whole - error) + self.constant
 
 
 def _scale(largest: int) -> int:
     return 1 << max(0, largest.bit_length() - _BITS)
+
+
+def _unit(column: Column) -> int:
+    """Return what a column is divided by: literals are not."""
+    return _scale(max(-column.low, column.high)) if column.derived else 1
 
 
 def _sides(row: Row, lp: Any) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ from gapless.solvers.session import solve
 from gapless.solvers.sources import Source, StartMode
 
 from ..agreement import in_one_child
+from ..brute import problem_of
 
 pytestmark = pytest.mark.slow
 
@@ -187,3 +188,25 @@ def test_chains_start_from_plan_and_bound_of_native() -> None:
         assert Source.START in (found.plan_source, found.bound_source)
     cold = solve(problem, "cpsat", SolveOptions(time_limit_s=1, start=StartMode.NONE))
     assert Source.START not in (cold.plan_source, cold.bound_source)
+
+
+@pytest.mark.parametrize(
+    ("objective", "rules"),
+    [("period,gapness", ()), ("latency", (lambda view: view.gapness_us() <= 30,))],
+)
+def test_small_plans_among_large_times_are_found(objective: str, rules: tuple[RuleFunction, ...]) -> None:
+    """HiGHS called 35 us an optimum where 20 exist, and denied a plan of 144 us: others took days."""
+    day = 2**39
+    rows: list[list[int | None]] = (
+        [[5, 38, 31, 26], [50, day - 7, 10, 50], [46, 52, 20, 42], [22, 57, 21, 32], [43, 49, 58, 39]]
+        if rules
+        else [[day if i * j % 3 else 1 + i + j for j in range(4)] for i in range(8)]
+    )
+    if rules:
+        rows.append([day - day // 4, 24, day - 9, 58])
+    problem = problem_of(rows).with_objective(objective).with_rules(*rules)
+    right = solve(problem, "exhaustive", SolveOptions(top=3))
+    for start in (StartMode.NATIVE, StartMode.NONE):
+        found = solve(problem, "pulp", SolveOptions(top=3, start=start))
+        assert (found.status, found.values) == (right.status, right.values)
+        assert [c.plan for c in found.candidates] == [c.plan for c in right.candidates]
