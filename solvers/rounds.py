@@ -98,8 +98,12 @@ class Pool(Generic[CodeT]):
         return best is None or key < best
 
     def meets(self, bound: int | None) -> bool:
+        """Return whether a bound proves the best plan to be one."""
+        return len(self._problem.objective.terms) == 1 and self.values == (bound,)
+
+    def finished(self, bound: int | None) -> bool:
         """Return whether a bound proves the best plan to be one, and no further ones are wanted."""
-        return len(self._problem.objective.terms) == 1 == self._most and self.values == (bound,)
+        return self._most == 1 and self.meets(bound)
 
     @property
     def values(self) -> tuple[int, ...] | None:
@@ -129,7 +133,7 @@ class Pool(Generic[CodeT]):
         status = SolveStatus.OPTIMAL if proven else SolveStatus.FEASIBLE
         return Claim(
             status=status if codes else SolveStatus.NO_SOLUTION,
-            stop=StopReason.COMPLETE if proven else stop,
+            stop=StopReason.COMPLETE if self.finished(bound) else stop,
             plans=tuple(problem.formulation.plan(problem, code) for code in codes),
             values=self.values,
             bound=bound,
@@ -179,7 +183,7 @@ class RoundSearch(ABC, Generic[CodeT]):
 
     def done(self, options: SolveOptions) -> bool:
         """Return whether the best plan meets the bound, or rules reject too many."""
-        return self.pool.meets(self.least) or self.pool.rejected > options.max_rejections
+        return self.pool.finished(self.least) or self.pool.rejected > options.max_rejections
 
 
 def claim_of(

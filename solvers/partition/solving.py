@@ -293,7 +293,7 @@ class Plans(RoundSearch[Code]):
         """Search on, round by round; say after each whether there is a better plan."""
         for number, line in enumerate(self._search.rounds(deadline)):
             better = line is not None and self._offer(line)
-            if number == _BEFORE_PROOF and self._proves and not self.pool.meets(self.least):
+            if number == _BEFORE_PROOF and self._proves and not self.pool.finished(self.least):
                 left_s = deadline.left_s
                 self.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
             yield better

@@ -25,7 +25,9 @@ def test_the_best_plans_are_kept_in_order() -> None:
     assert len(values) == 3
     assert values == sorted(values)
     assert BEST.values == (values[0],)
-    assert not pool.meets(values[0])  # further plans are wanted
+    assert not pool.finished(values[0])  # further plans are wanted
+    claim = pool.claim(bound=values[0], stop=StopReason.TIME_LIMIT, handling={}, statistics={})
+    assert (claim.status, claim.stop, claim.proven) == (SolveStatus.OPTIMAL, StopReason.TIME_LIMIT, 1)
 
 
 def test_a_claim_is_proved_where_a_bound_is_met() -> None:
