@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NoReturn, Union
 
 from .errors import ExpressionError, InvalidProblemError
@@ -62,12 +63,12 @@ class Expr:
         return linear([(-1, self), (1, as_expr(other))])
 
     def __mul__(self, factor: int) -> Expr:
-        if isinstance(factor, bool) or not isinstance(factor, int):
+        if isinstance(factor, bool) or not isinstance(factor, Integral):
             raise ExpressionError(
                 f"an expression can be multiplied by an integer only, not by {factor!r}; "
                 "scale fractions up, e.g. 1000 * a <= 1500 * b"
             )
-        return linear([(factor, self)])
+        return linear([(int(factor), self)])
 
     __rmul__ = __mul__
 
@@ -293,7 +294,7 @@ def as_expr(value: object) -> Expr:
     """Return `value` as an expression: expressions stay, integers become `Const`."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, int):
+    if isinstance(value, Integral):
         return Const(int(value))
     raise ExpressionError(
         f"{value!r} cannot stand in an expression: use an integer "

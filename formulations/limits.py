@@ -71,9 +71,9 @@ class Limits(FileContent):
 
     def __post_init__(self) -> None:
         defects = Defects("limits")
-        for field in LIMIT_NAMES:
+        for field, info in LIMITS.items():
             value = getattr(self, field)
-            if value is not None and defects.check_count(field, value):
+            if value is not None and defects.check_count(field, value, least=info.least):
                 if field.endswith("_permille") and value > 1000:
                     defects.add(f"{field} is {value}, must be at most 1000")
         defects.raise_as(InvalidProblemError)
@@ -154,14 +154,12 @@ LIMITS = {
             "max_memory_bytes",
             "at most {} bytes are needed at any instant",
             "Most memory that a plan needs at any instant.",
-            least=1,
             read=lambda plan: int(plan.peak_bytes),
         ),
         LimitInfo(
             "max_unit_memory_bytes",
             "no unit needs more than {} bytes for its chunks",
             "Most memory that a chunk needs on its unit.",
-            least=1,
             read=lambda plan: max(plan.memory_bytes.values()),
         ),
         LimitInfo(

@@ -86,7 +86,7 @@ class OpaqueRule:
         """
         try:
             verdict = self.predicate(plan)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InvalidProblemError(
                 f"rule {self.name!r} failed on the plan [{plan}]: {type(error).__name__}: {error}"
             ) from error
@@ -127,7 +127,7 @@ def build_rule(source: RuleFunction | AnyRule, view: Any) -> AnyRule:
         raise ExpressionError(f"rule {name!r}: {error}") from error
     except InvalidProblemError as error:
         raise InvalidProblemError(f"rule {name!r}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         hint = python_hint(error)
         if isinstance(error, AttributeError) and error.obj is view:
             hint += getattr(view, "elsewhere", "")

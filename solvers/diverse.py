@@ -56,9 +56,7 @@ _LONGEST = 5000
 
 
 def check_distance(distance: int, *, defined: bool) -> None:
-    """Refuse a distance between plans that cannot be; `defined`: whether plans have one at all."""
-    if distance < 1:
-        raise InvalidInputError(f"distance is {distance}, must be at least 1")
+    """Refuse a distance between plans that have none; `defined`: whether they have one."""
     if distance > 1 and not defined:
         raise InvalidInputError(
             f"distance is {distance}, but these plans have none: it is defined for one network, and for "

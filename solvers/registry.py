@@ -107,7 +107,12 @@ def support_of(name: str, problem: Problem) -> Support | None:
 
 def get_backends(backends: Iterable[str | Backend]) -> list[Backend]:
     """Return backends of which some are given by name; errors as for `get_backend`."""
-    return [get_backend(each) if isinstance(each, str) else translated(each) for each in backends]
+    found = []
+    for each in backends:
+        if not isinstance(each, str) and not hasattr(each, "capabilities"):
+            raise UnknownBackendError(f"backend is {each!r}, must be a name such as 'native', or a backend")
+        found.append(get_backend(each) if isinstance(each, str) else translated(each))
+    return found
 
 
 def translated(backend: Backend) -> Backend:

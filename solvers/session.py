@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..formulations.errors import (
     BackendDisagreementError,
@@ -48,6 +48,9 @@ T = TypeVar("T")
 
 MAX_TIME_LIMIT_S = 1_000_000
 """Longest time limit: what the operating system's timers take in any unit."""
+
+_WHOLE = (("top", 1, None), ("distance", 1, None), ("threads", 1, 1024), ("seed", 0, 2**31 - 1))
+"""Options that are whole numbers, with the least and the largest one."""
 
 Runner = Callable[[Backend, Problem, SolveOptions], tuple[Claim, float, float]]
 """Returns a claim, the seconds until the backend was ready, and those of the search."""
@@ -103,20 +106,28 @@ def solve(
 
 
 def _check_options(options: SolveOptions, problem: Problem) -> None:
-    if options.top < 1:
-        raise InvalidInputError(f"top is {options.top}, must be at least 1")
+    for name, least, most in _WHOLE:
+        _check_whole(name, getattr(options, name), least, most)
     check_distance(options.distance, defined=problem.formulation.difference is not None)
-    if options.time_limit_s is not None and not 0 < options.time_limit_s <= MAX_TIME_LIMIT_S:
+    limit_s = options.time_limit_s
+    if limit_s is not None and not (isinstance(limit_s, int | float) and 0 < limit_s <= MAX_TIME_LIMIT_S):
         raise InvalidInputError(
-            f"the time limit is {options.time_limit_s} s, must be greater than 0 and at most "
+            f"the time limit is {limit_s!r}, must be a number of seconds greater than 0 and at most "
             f"{MAX_TIME_LIMIT_S} (leave it out for no limit)"
         )
     if options.start is StartMode.BOTH:
         raise InvalidInputError(
             f"start is {options.start!s}, which is for comparisons: choose native or none for one search"
         )
-    if options.threads < 1:
-        raise InvalidInputError(f"threads is {options.threads}, must be at least 1")
+
+
+def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidInputError(f"{name} is {value!r}, must be a whole number")
+    if value < least:
+        raise InvalidInputError(f"{name} is {value}, must be at least {least}")
+    if most is not None and value > most:
+        raise InvalidInputError(f"{name} is {value}, must be at most {most}")
 
 
 def _check_backend(backend: Backend, problem: Problem, *, strict_rules: bool) -> str:

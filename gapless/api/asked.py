@@ -137,7 +137,11 @@ def asked_problem(problem: Planned | Question | None, words: Words) -> Asked:
         said["problem"] = str(problem)
         trust(str(problem))  # who names code in a program has it run; a question may come from a file
     question = Question(**said).over(question)
-    rules = tuple(words.get("rules") or ())
+    given = words.get("rules") or ()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        example = "rules=[gapless.rules.pin(0, unit='cpu')]"
+        raise InvalidInputError(f"rules is {given!r}, must be a list of rules, e.g. {example}")
+    rules = tuple(given)
     asked = (
         Asked(problem=problem_of(question, subject).with_rules(*rules), question=question)
         if subject.problem is not None and question.workload is None

@@ -489,6 +489,8 @@ def table_problem(
         rows = dict(times_ms)
     else:
         rows = {f"layer{index}": row for index, row in enumerate(times_ms)}
+    if isinstance(units, str):
+        raise InvalidProblemError(f"units is {units!r}, must be a list of names, e.g. [{units!r}]")
     built = tuple(u if isinstance(u, ProcessingUnit) else ProcessingUnit(name=u) for u in units)
     defects = Defects("the table of times")
     layer_us = tuple(_row_us(name, row, len(built), defects) for name, row in rows.items())
@@ -519,12 +521,14 @@ def _time_us(name: str, column: int, value: Millis, defects: Defects) -> int | N
         return None
     try:
         millis = float(value)
+    except OverflowError:
+        millis = math.inf
     except (TypeError, ValueError):
         defects.add(f"row {name!r}, column {column}: {value!r} is not a number")
         return None
     if not math.isfinite(millis) or millis <= 0:
         defects.add(
-            f"row {name!r}, column {column}: {value!r} ms; a time is greater than 0 "
+            f"row {name!r}, column {column}: {millis:g} ms; a time is greater than 0 "
             "(leave it out, as None, where the unit cannot run the layer)"
         )
         return None

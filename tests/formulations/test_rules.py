@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gapless.formulations.chunking.rules import (
@@ -13,7 +15,7 @@ from gapless.formulations.chunking.rules import (
 from gapless.formulations.chunking.tables import chain_of
 from gapless.formulations.chunking.view import PlanView
 from gapless.formulations.errors import ExpressionError, InvalidProblemError
-from gapless.formulations.expr import BoolExpr, Const
+from gapless.formulations.expr import BoolExpr, Const, to_data
 from gapless.formulations.judge import check
 from gapless.formulations.plan import Plan
 from gapless.formulations.problem import Feature, Problem
@@ -54,6 +56,7 @@ def crashes(view: PlanView) -> Any:
         (python_and, ExpressionError, "a & b for 'a and b'"),
         (chained, ExpressionError, "chained comparison"),
         (crashes, InvalidProblemError, "'crashes' failed: ZeroDivisionError"),
+        (lambda view: sys.exit(3), InvalidProblemError, "failed: SystemExit: 3"),
         (lambda view: True, ExpressionError, "returned True, not an expression"),
         (lambda view: None, ExpressionError, "returned None"),
         (lambda view: view.busy_us("gpu"), ExpressionError, "compare it"),
@@ -72,12 +75,29 @@ def test_mistakes_are_explained(function: Any, error: type[Exception], words: st
 
 @pytest.mark.parametrize(
     ("predicate", "words"),
-    [(lambda plan: 1 / 0, "failed on the plan.*ZeroDivisionError"), (lambda plan: 1, "returned 1")],
+    [
+        (lambda plan: 1 / 0, "failed on the plan.*ZeroDivisionError"),
+        (lambda plan: sys.exit(3), "failed on the plan.*SystemExit: 3"),
+        (lambda plan: 1, "returned 1"),
+    ],
 )
 def test_a_broken_opaque_rule_is_named(predicate: Any, words: str) -> None:
     problem = sample_problem().with_rules(OpaqueRule(name="mine", predicate=predicate))
     with pytest.raises(InvalidProblemError, match=f"'mine' {words}"):
         check(problem, chain_of(problem).plan(((0, 7, ALL),)))
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    def plain(view: PlanView) -> BoolExpr:
+        return 3 * view.busy_us("gpu") <= 5
+
+    def drawn(view: PlanView) -> Any:
+        factor: Any = np.int64(3)
+        most: Any = np.int32(5)
+        return view.busy_us("gpu") * factor <= most
+
+    built = [sample_problem().with_rules(rule).expression_rules[0] for rule in (plain, drawn)]
+    assert to_data(built[0].expr) == to_data(built[1].expr)
 
 
 def test_names_are_unique() -> None:

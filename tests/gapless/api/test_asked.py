@@ -13,7 +13,7 @@ from gapless.api.coordinators import CoordinatorOptions, open_coordinator
 from gapless.api.execution import PipelineOptions
 from gapless.api.planning import plan
 from gapless.formulations.deployment import Mode
-from gapless.formulations.errors import GaplessError, InvalidInputError
+from gapless.formulations.errors import GaplessError, InvalidInputError, UnknownBackendError
 from gapless.formulations.files import dump_problem
 from gapless.formulations.limits import Limits
 from gapless.formulations.passages import Passage
@@ -103,6 +103,35 @@ def test_what_cannot_be_asked_is_refused(words: Any, said: str) -> None:
     problem = None if "platform" in words else gapless.load_problem(OCTREE)
     with pytest.raises(InvalidInputError, match=said):
         asked_problem(problem, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"top": 1.5}, "top is 1.5, must be a whole number"),
+        ({"top": "3"}, "top is '3', must be a whole number"),
+        ({"distance": 0}, "distance is 0, must be at least 1"),
+        ({"threads": 1_000_000}, "threads is 1000000, must be at most 1024"),
+        ({"seed": -1}, "seed is -1, must be at least 0"),
+        ({"time_limit_s": "3"}, "the time limit is '3', must be a number of seconds"),
+        ({"backend": 3}, "backend is 3, must be a name such as 'native'"),
+        ({"rules": lambda view: view.uses("Big")}, "must be a list of rules"),
+        ({"rules": "rules.py"}, "rules is 'rules.py', must be a list of rules"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["native", "pulp"])
+def test_how_it_is_solved_is_checked(words: Any, said: str, backend: str) -> None:
+    with pytest.raises((InvalidInputError, UnknownBackendError), match=said):
+        gapless.plan(gapless.load_problem(OCTREE), **{"backend": backend, **words})
+
+
+def test_tables_and_limits_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="max_units is 0, must be at least 1"):
+        Limits(max_units=0)
+    with pytest.raises(InvalidInputError, match="units is 'cpu', must be a list of names"):
+        gapless.table_problem({"a": [1, 2, 3]}, "cpu")
+    with pytest.raises(InvalidInputError, match="row 'a', column 0: inf ms"):
+        gapless.table_problem({"a": [10**400]}, ["cpu"])
 
 
 def test_a_name_is_asked_about_as_on_the_command_line(tmp_path: Path) -> None:
