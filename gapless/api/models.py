@@ -368,6 +368,11 @@ def _zoo_path(name: str) -> Path:
             f"`gapless tune {name} --engine simulated` tunes it on a simulated device"
         )
     hint = zoo_hint(name, also=[application.name for application in applications()])
+    if "=" in name:
+        hint = (
+            "a name before '=' has at most 60 letters, digits and . _ # * -, and may end with a version from "
+            "1 on (ocr:2=ocr.onnx)"
+        )
     raise InvalidModelError(f"{shown(name)} is neither a file nor a built-in network; {hint}")
 
 

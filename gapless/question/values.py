@@ -101,7 +101,8 @@ def _text(place: Place, text: str) -> str:
 
 
 def _count(place: Place, text: str, *, least: int, most: int | None) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+    digits = text.removeprefix("-")  # too little is told below
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > _MOST_DIGITS:
         raise InvalidInputError(f"{place} is {shown(text)}, must be a whole number")
     _within(place, text, int(text), least, most)
     return int(text)

@@ -8,6 +8,7 @@ with a token needs neither: pages do not know tokens, and browsers attach none b
 
 from __future__ import annotations
 
+import errno
 import hmac
 import ipaddress
 import re
@@ -18,7 +19,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path
 
-from ..formulations.errors import InvalidInputError
+from ..formulations.errors import ExecutionError, InvalidInputError
 from ..formulations.validation import shown
 from .messages import Headers, Refusal
 
@@ -135,6 +136,13 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def cannot_listen(where: str, error: Exception) -> ExecutionError:
+    """Return the error of a server that cannot listen somewhere."""
+    taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    hint = "; choose another port (0: any that is free) or path" if taken else ""
+    return ExecutionError(f"cannot listen on {where}: {getattr(error, 'strerror', None) or error}{hint}")
 
 
 def read_token(path: Path) -> str:

@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from time import monotonic_ns, perf_counter
 from typing import Any
 
-from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
+from ..formulations.errors import EngineUnavailableError, InvalidInputError
 from ..formulations.validation import shown
-from .access import Access, Group
+from .access import Access, Group, cannot_listen
 from .grpc_requests import answer_message, is_small, parameters_of, read_message
 from .messages import MOST_HEADERS_BYTES, Bodies, Refusal
 from .service import NOT_OFFERED, Phase, Service, told
@@ -82,7 +82,7 @@ def check_grpc(host: str, port: int) -> None:
             trial.bind((host, port))
             trial.listen(1)
     except (OSError, OverflowError) as error:
-        raise ExecutionError(f"cannot listen on {host}:{port} for gRPC: {error}") from None
+        raise cannot_listen(f"{host}:{port} for gRPC", error) from None
 
 
 class GrpcServer:
@@ -138,7 +138,7 @@ class GrpcServer:
         try:
             self.port = self._server.add_insecure_port(f"{name}:{self.port}")
         except RuntimeError as error:
-            raise ExecutionError(f"cannot listen on {name}:{self.port} for gRPC: {error}") from None
+            raise cannot_listen(f"{name}:{self.port} for gRPC", error) from None
         await self._server.start()
 
     async def stop(self, grace_s: float) -> None:

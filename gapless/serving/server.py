@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from ..api.coordinators import CoordinatorOptions, open_coordinator
 from ..executor.coordination.coordinator import CLOSE_PATIENCE_S, Coordinator
 from ..executor.model import Model
-from ..formulations.errors import EngineUnavailableError, ExecutionError, InvalidInputError
-from .access import Access, is_loopback
+from ..formulations.errors import EngineUnavailableError, InvalidInputError
+from .access import Access, cannot_listen, is_loopback
 from .app import App
 from .grpc_server import GrpcServer, check_grpc
 from .logs import LoggedRequests
@@ -309,7 +309,7 @@ def _bound(host: str, port: int, path: Path | None) -> socket.socket:
             found.close()
             raise
     except (OSError, OverflowError) as error:
-        raise ExecutionError(f"cannot listen on {path or f'{host}:{port}'}: {error}") from None
+        raise cannot_listen(str(path or f"{host}:{port}"), error) from None
     return found
 
 

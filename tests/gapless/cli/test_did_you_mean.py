@@ -59,6 +59,8 @@ CASES = [
     (("plan", SPARSE, "--objective", "latenc,gapnes"), "did you mean latency?; 'gapnes' is not known; did"),
     (("tune", SPARSE), f"`gapless tune {SPARSE} --engine simulated` tunes it"),
     (("tune", "sqeezenet"), "neither a file nor a built-in network; did you mean squeezenet?"),
+    (("serve", "my model=squeezenet"), "neither a file nor a built-in network; a name before '=' has"),
+    (("serve", "net:0=squeezenet"), "may end with a version from 1 on (ocr:2=ocr.onnx)"),
     (("tune", "squeezenet", "--noise", "5%"), "--noise is about --engine simulated"),
     (("profile", "squeezenet", "--engine", "onnx"), "no engine 'onnx'; did you mean onnxruntime?"),
     (("device detect", "--units", "cor0"), "'cor0'; did you mean core0"),

@@ -91,7 +91,7 @@ def test_the_address_is_taken_before_models_are_opened(tmp_path: Path) -> None:
         raise AssertionError("models are opened")
 
     with socket.create_server(("127.0.0.1", 0)) as other:
-        with pytest.raises(ExecutionError, match="cannot listen on"):
+        with pytest.raises(ExecutionError, match=r"cannot listen on .*: Address already in use; choose"):
             Server(never, port=other.getsockname()[1])
         with pytest.raises(ExecutionError, match="cannot listen on"):
             gapless.serve(["no such model"], port=other.getsockname()[1])
@@ -323,6 +323,8 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
         ("--hot a=zone", "expected a unit, a zone and degrees"),
         ("--hot a=no_zone:85C", "no thermal zone 'no_zone'"),
         ("--rest 5K", "--rest needs a heat to stay below"),
+        ("--port -1", "--port is -1, must be at least 0"),
+        ("--port -x", "--port is '-x', must be a whole number"),
     ],
 )
 def test_bad_words_exit_with_2_before_models_are_opened(
