@@ -189,5 +189,22 @@ class Policy(ABC):
     def changed(self, units: Sequence[UnitState]) -> None:  # noqa: B027 - most keep nothing
         """Take note that a unit has left or is back."""
 
+    def took(  # noqa: B027 - most read what `Times` has learned
+        self, request: Waiting, decision: Decision, took_us: float, expected_us: float
+    ) -> None:
+        """Take note of how long a chunk took, before `Times` does.
+
+        Parameters
+        ----------
+        request
+            As it was when the chunk was started.
+        decision
+            The chunk.
+        took_us
+            How long it took.
+        expected_us
+            How long it was expected to take when it was started.
+        """
+
     def ended(self, request: Waiting) -> None:  # noqa: B027 - most keep nothing
         """Take note that a chunk of a request is done, or was given up because its unit was lost."""

@@ -168,7 +168,9 @@ class Dispatcher:
         """Take note that a chunk is done; return what is left of its request, which waits again, or None."""
         del self._running[start.unit][start.number]
         request = start.request
+        decision = Decision(request.number, start.stop, start.unit)
         self.policy.ended(request)
+        self.policy.took(request, decision, took_us, start.expected_us)
         self.times.observe(request.network, request.done, start.stop, start.unit, took_us)
         if start.stop == self.times.sections(request.network):
             return None

@@ -137,6 +137,18 @@ class Times:
             before = self._known[network, start, stop, unit]
             self.expect(network, start, stop, unit, before + self._smoothing * (time_us - before))
 
+    def charged(self, charge: Callable[[tuple[int, int, int, int], float], float]) -> Times:
+        """Return the same chunks with other expected times, by chunk and what policies read of it now."""
+        networks = [
+            NetworkTimes(
+                sections=sections,
+                chunk_us={key[1:]: charge(key, self._shown(*key)) for key in self._known if key[0] == n},
+                loaded=self.loaded(n),
+            )
+            for n, sections in enumerate(self._sections)
+        ]
+        return Times(self.units, networks, smoothing=self._smoothing)
+
     def _shown(self, network: int, start: int, stop: int, unit: int) -> int:
         known_us = self._known[network, start, stop, unit]
         if self._distortion is not None:

@@ -16,9 +16,10 @@ from bisect import bisect
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
+from math import log
 
 from ...formulations.coordination.expected import expected_costs
 from ...formulations.coordination.policy import Decision, Place, Policy, UnitState, Waiting
@@ -28,7 +29,8 @@ from ...formulations.schedules import Cuts, JobRequest, Jobs
 from ..jobs.bounds import shares_of
 from ..protocol import Deadline
 from .dynamic import LeastSlack
-from .replan import DRIFT_PERMILLE, problem_now
+from .paces import Paces, imbalance
+from .replan import problem_now
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +59,12 @@ _GOLDEN = 0.6180339887498949
 _PILED_US, _CLEARED_US = 200_000, 50_000
 """The plan decides from when the units need so long for what waits, until they need only the second one."""
 
-_SETTLING, _SETTLING_PERMILLE = 100, 1000
-"""Chunks that run before times count as those of a plan in force; until then it may be so much off."""
+_LEAVE, _RETURN = log(1.25), log(1.15)
+"""A plan is left when one unit has become so much slower than another since it was made, and is taken again
+when it is at most the second one."""
+
+_WRONG = log(2)
+"""A plan is left when one of its chunks takes so much more than another of what it was planned with."""
 
 _MOST_PLACES = 200_000
 """Requests whose places are kept: more than may wait."""
@@ -125,6 +131,7 @@ class StreamPlan:
     """By network and route: up to which share of the requests this and those before it take."""
     times_us: Mapping[tuple[int, int, int, int], int]
     """What chunks were expected to take, by network, first section, one past the last, and unit."""
+    paces: tuple[float, ...]  # of the units when it was made (`Paces.now`)
     work_us: float = 0.0  # how long the units need at least per request; 0: not known
 
     @property
@@ -144,29 +151,30 @@ class StreamPlan:
         route = routes[min(number, len(routes) - 1)]  # shares add up to 1 but for rounding
         return next((hop for start, hop in _with_starts(route) if start == request.done), None)
 
-    def has_drifted(self, times: Times, permille: int = DRIFT_PERMILLE) -> bool:
-        """Return whether some chunk is expected to take much longer or shorter than it was planned with."""
-        for key, planned_us in self.times_us.items():
-            now_us = times.chunk_us(*key)
-            if now_us is None or abs(now_us - planned_us) * 1000 > permille * planned_us:
-                return True
-        return False
+    def has_drifted(self, paces: Paces, most: float, there: Sequence[int]) -> bool:
+        """Return whether units that are there have come apart since it was made, or it was wrong at once.
 
-    def settled(self, times: Times) -> StreamPlan:
-        """Return the plan with what its chunks take while it is followed: beside each other, for one."""
-        return replace(self, times_us={key: times.chunk_us(*key) or 0 for key in self.times_us})
+        Units that are slower by the same factor leave it the best plan. `most`: of `_LEAVE`, `_RETURN`.
+        """
+        now = paces.now(len(self.paces))
+        offs = [paces.off(chunk, time_us) for chunk, time_us in self.times_us.items()]
+        return (
+            imbalance([now[unit] - self.paces[unit] for unit in there]) > most
+            or imbalance([off for off in offs if off is not None]) > _WRONG
+        )
 
 
 class Adaptive(Policy):
     """Follows a static plan of the stream, and lets another policy decide while there is none that fits.
 
-    A plan no longer fits when a unit leaves or returns, when the expected time of one of its chunks has
-    changed by more than `DRIFT_PERMILLE`, or when other requests come than it was made for. Then the other
-    policy decides at once, and a plan is made meanwhile; one that was made for the same units and fits is
-    taken again. The other policy also ends requests that are where the plan has no border.
+    A plan no longer fits when a unit leaves or returns, when units have become slower or faster against each
+    other (`Paces`), or when other requests come than it was made for. Then the other policy decides at once,
+    and a plan is made meanwhile; one that was made for the same units and fits is taken again, and the plan
+    that was given (`follow`) before any other. The other policy also ends requests that are where the plan
+    has no border.
 
-    A plan of the stream makes the most of the units, a policy the best of few requests. So the plan decides
-    only while requests pile up, unless it was given (`follow`).
+    A plan of the stream makes the most of the units, a policy the best of few requests. So a plan decides
+    only while requests pile up, unless it was given.
 
     `otherwise`: who decides while no plan fits; None: `lst`.
     `changes`: when plans came into force and were left: the last ones; `plans`: how many plans were made.
@@ -178,8 +186,10 @@ class Adaptive(Policy):
         self.changes: deque[Change] = deque(maxlen=1000)
         self.plans = 0
         self._otherwise = LeastSlack() if otherwise is None else otherwise
-        self._always = self._piled = False
+        self._piled = False
         self._given: StreamPlan | None = None
+        self._left: StreamPlan | None = None  # the last one that was left because units drifted
+        self._paces = Paces()
         self._planning = _Planning()
         self._in_force: tuple[_Asked, StreamPlan] | None = None
         self._known: dict[tuple[int, ...], tuple[_Asked, StreamPlan]] = {}
@@ -189,7 +199,7 @@ class Adaptive(Policy):
         self._counted: deque[int] = deque(maxlen=_SEEN)  # the same by number: a lost chunk runs again
         self._places: dict[int, float] = {}  # of requests, among those of their network (`StreamPlan.next`)
         self._dealt = Counter[int]()  # how many requests of each network have a place
-        self._version = self._settled_at = -1
+        self._version = -1  # of the paces when it was looked whether the plan fits
         self._why: Why | None = None  # the plan in force is to be left
 
     def live(self) -> None:
@@ -209,20 +219,21 @@ class Adaptive(Policy):
             for start, hop in _with_starts(route)
         ]
         networks = range(times.network_count)
-        self._always, self._why = True, Why.NETWORKS
+        self._why = Why.NETWORKS
         self._given = StreamPlan(
             routes=tuple(tuple(routes.get(n, ())) for n in networks),
             until=tuple(
                 tuple((at + 1) / len(routes[n]) for at in range(len(routes.get(n, ())))) for n in networks
             ),
-            times_us={chunk: times.chunk_us(*chunk) or 0 for chunk in chunks},
+            times_us={chunk: times.chunk_us(*chunk) or 1 for chunk in chunks},
+            paces=self._paces.now(len(times.units)),
         )
 
     def begin(self, times: Times, demand: Sequence[float]) -> None:
         """Forget all plans: there are other networks, or requests."""
         self._otherwise.begin(times, demand)
         self._demand = tuple(demand)
-        self._given, self._always = None, False
+        self._given, self._paces = None, Paces()
         self._planning.forget()
         self._known.clear()
         self._hopeless.clear()
@@ -238,6 +249,12 @@ class Adaptive(Policy):
         """Return what the other policy says; in a plan numbers decide."""
         return self._otherwise.requeue(request)
 
+    def took(self, request: Waiting, decision: Decision, took_us: float, expected_us: float) -> None:
+        """Look whether the unit has become slower or faster; tell the other policy."""
+        chunk = (request.network, request.done, decision.stop, decision.unit)
+        self._paces.took(chunk, took_us, expected_us)
+        self._otherwise.took(request, decision, took_us, expected_us)
+
     def ended(self, request: Waiting) -> None:
         """Count the requests of each network, once each; tell the other policy."""
         if not request.done and request.number not in self._counted:
@@ -250,7 +267,7 @@ class Adaptive(Policy):
     ) -> Decision | None:
         """Return the next chunk of the earliest request that can go on; of strays as the other one says."""
         plan = self._fitting(now_us, units, times)
-        if plan is None or not self._has_piled(len(queue) * plan.work_us):
+        if plan is None or not (plan is self._given or self._has_piled(len(queue) * plan.work_us)):
             return self._otherwise.next(now_us, queue, units, times)
         for request in sorted(queue, key=lambda waiting: waiting.number):
             hop = plan.next(request, self._place(request))
@@ -268,7 +285,7 @@ class Adaptive(Policy):
 
     def _has_piled(self, work_us: float) -> bool:
         """Return whether the plan decides, by how long the units need for what waits."""
-        self._piled = self._always or work_us > (_CLEARED_US if self._piled else _PILED_US)
+        self._piled = work_us > (_CLEARED_US if self._piled else _PILED_US)
         return self._piled
 
     def _place(self, request: Waiting) -> float:
@@ -290,44 +307,44 @@ class Adaptive(Policy):
             made_for, plan = self._in_force
             if self._why is None and asked.differs(made_for):
                 self._why = Why.MIX
-            if self._why is None and times.version != self._version:
-                self._watch(made_for, plan, times)
-            if self._why is None:
-                return self._in_force[1]
-            self._note(Change(now_us, self._why))
+            if self._why is None and self._paces.version != self._version:
+                self._watch(plan, asked)
+            if self._why is None and self._in_force is not None:
+                return plan
+            if self._why is not None:
+                self._note(Change(now_us, self._why))
             self._in_force = None
         self._why = None
         self._take(now_us)
         for known in self._candidates(asked):
-            if not asked.differs(known[0]) and not known[1].has_drifted(times):
-                self._in_force, self._version = known, times.version
-                self._settled_at = times.version + _SETTLING
+            if not asked.differs(known[0]) and self._fits(known[1], asked):
+                self._in_force, self._version = known, self._paces.version
                 self._note(Change(now_us, None, known[1].work_us))
                 return known[1]
         hopeless = self._hopeless.get(asked.units)
         if (hopeless is None or asked.differs(hopeless)) and self._planning.may_begin(now_us, asked.units):
-            self._planning.begin(now_us, asked, times)
+            self._planning.begin(now_us, asked, self._paces.charged(times), self._paces.now(len(units)))
         return None
 
     def _candidates(self, asked: _Asked) -> Iterator[tuple[_Asked, StreamPlan]]:
         """Yield the plans that there are for some units: the one that was given, and one that was made."""
-        if self._given is not None and self._given.units <= set(asked.units):
+        if self._given is not None:
             yield asked, self._given
         if asked.units in self._known:
             yield self._known[asked.units]
 
-    def _watch(self, made_for: _Asked, plan: StreamPlan, times: Times) -> None:
-        """Look whether the plan in force has drifted; settle it when enough of its chunks have run."""
-        settling = self._settled_at > self._version
-        if plan.has_drifted(times, _SETTLING_PERMILLE if settling else DRIFT_PERMILLE):
-            self._why = Why.DRIFT
-        elif settling and times.version >= self._settled_at:
-            self._in_force = made_for, plan.settled(times)
-            if plan is self._given:
-                self._given = self._in_force[1]
-            else:
-                self._known[made_for.units] = self._in_force
-        self._version = times.version
+    def _watch(self, plan: StreamPlan, asked: _Asked) -> None:
+        """Look whether the plan in force has drifted, or the one that was given fits again."""
+        self._version = self._paces.version
+        if plan.has_drifted(self._paces, _LEAVE, asked.units):
+            self._why, self._left = Why.DRIFT, plan
+        elif plan is not self._given and self._given is not None and self._fits(self._given, asked):
+            self._in_force = None
+
+    def _fits(self, plan: StreamPlan, asked: _Asked) -> bool:
+        """Return whether a plan fits the units: one that was left, or given, with something to spare."""
+        most = _RETURN if plan is self._given or plan is self._left else _LEAVE
+        return plan.units <= set(asked.units) and not plan.has_drifted(self._paces, most, asked.units)
 
     def _take(self, now_us: int) -> None:
         """Keep the plan that was made meanwhile, if one is ready."""
@@ -372,13 +389,13 @@ class _Planning:
         """Return whether no plan is being made, and the last one for these units was a while ago."""
         return self._asked is None and (units != self._rests[0] or now_us >= self._rests[1])
 
-    def begin(self, now_us: int, asked: _Asked, times: Times) -> None:
-        """Have a plan made for what times are now."""
+    def begin(self, now_us: int, asked: _Asked, times: Times, paces: tuple[float, ...]) -> None:
+        """Have a plan made for what times and paces are now."""
         problem, made = _stream_problem(asked, times), Future[StreamPlan | None]()
 
         def plan() -> None:
             try:
-                made.set_result(_planned(problem, times))
+                made.set_result(_planned(problem, times, paces))
             except Exception as error:  # requests go on being served without a plan
                 made.set_exception(error)
 
@@ -420,7 +437,7 @@ def _stream_problem(asked: _Asked, times: Times) -> Problem | None:
     return problem_now(times, tables, Jobs(requests=tuple(requests), cuts=Cuts.ALL), ("makespan",))
 
 
-def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:
+def _planned(problem: Problem | None, times: Times, paces: tuple[float, ...]) -> StreamPlan | None:
     """Return the routes of the relaxation; None: some request has none, or a chunk of it is not held."""
     if problem is None:
         return None
@@ -446,5 +463,6 @@ def _planned(problem: Problem | None, times: Times) -> StreamPlan | None:
         routes=tuple(routes),
         until=tuple(until),
         times_us=times_us,
+        paces=paces,
         work_us=bound_us / len(problem.data.requests),
     )

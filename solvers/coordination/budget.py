@@ -72,6 +72,10 @@ class PowerBudget(Policy):
         """Tell the policy."""
         self._policy.changed(units)
 
+    def took(self, request: Waiting, decision: Decision, took_us: float, expected_us: float) -> None:
+        """Tell the policy."""
+        self._policy.took(request, decision, took_us, expected_us)
+
     def ended(self, request: Waiting) -> None:
         """Tell the policy."""
         self._policy.ended(request)
