@@ -18,21 +18,18 @@ permission to set quotas.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
 import gapless
-from benchmarks.processes import workers
 from gapless.api.coordination import given_setting
 from gapless.api.coordinators import open_coordinator
 from gapless.api.device import this_device
@@ -49,8 +46,10 @@ from gapless.formulations.coordination.scenario import (
     UnitChange,
     UnitEvent,
 )
+from gapless.formulations.deployment import Deployment
 from gapless.formulations.errors import RefusedRequestError
 from gapless.formulations.operation import operation_of
+from gapless.formulations.problem import Problem
 from gapless.solvers.coordination.adaptive import Adaptive
 from gapless.solvers.coordination.policies import make_policy
 
@@ -131,17 +130,23 @@ def _cells(phone: str, networks: str, load: float, events: Sequence[UnitEvent]) 
     yield str(changes)
 
 
-def _here(console: Console, options: argparse.Namespace) -> None:
+def planned_here(model: str) -> tuple[Problem, Deployment, float]:
+    """Return the best plan of a network over two cores of this machine, and its rate in requests/s."""
     device = this_device()
     chosen = tuple(unit for unit in device.units if unit.name in {"core0", "core1"})
     units = replace(device, units=chosen)
-    profile = gapless.profile(options.model, platform=units, engine="mnn", methods=("isolated",))
+    profile = gapless.profile(model, platform=units, engine="mnn", methods=("isolated",))
     problem = gapless.profiled_problem(profile, costs="isolated")
     found = gapless.plan(problem)
     assert found.plan is not None
     plan = operation_of(problem).deploy(problem, found.plan)
     assert found.objective is not None  # the period
-    rate = options.load * 1e6 / found.objective
+    return problem, plan, 1e6 / found.objective
+
+
+def _here(console: Console, options: argparse.Namespace) -> None:
+    problem, plan, full = planned_here(options.model)
+    rate = options.load * full
     console.print(f"{options.model}: {rate:.0f} requests/s for {options.seconds:g} s each")
     table = Table(title="Latency in ms: median / 99th percentile", title_justify="left")
     for name in ("served", "before", "during", "after", "asked", "answered", "refused", "lost", "twice"):
@@ -154,7 +159,7 @@ def _here(console: Console, options: argparse.Namespace) -> None:
         with open_coordinator(
             [options.model], problem=problem, plan=held, policy=policy, check=False
         ) as coordinator:
-            begun_us, served, asked = _stream(coordinator, options.model, rate, options.seconds)
+            begun_us, served, asked = stream(coordinator, options.model, rate, options.seconds)
             thirds: list[list[float]] = [[], [], []]
             for answer in served:
                 place = int(3 * (answer.arrival_ns / 1000 - begun_us) / 1e6 / options.seconds)
@@ -175,8 +180,8 @@ def _here(console: Console, options: argparse.Namespace) -> None:
     console.print(f"core1 had {THROTTLED_PERMILLE / 10:g} % of its time from {third:g} to {2 * third:g} s")
 
 
-def _stream(
-    coordinator: Coordinator, name: str, rate: float, seconds: float
+def stream(
+    coordinator: Coordinator, name: str, rate: float, seconds: float, *, throttled: bool = True
 ) -> tuple[int, list[Served], int]:
     """Send requests at random times; hold core1 back in the middle third.
 
@@ -184,7 +189,7 @@ def _stream(
     """
     draw, inputs = random.Random(0), coordinator.registered[name].held.model.sample_inputs(0)
     answers: list[Future[Served]] = []
-    worker = max(pid for pid in workers(os.getpid()) if "core1" in _name(pid))  # profiling had one, too
+    worker = coordinator.pids["core1"]
     begun, due, asked = time.monotonic(), 0.0, 0
     with ExitStack() as quotas:
         held: list[int] = []
@@ -192,7 +197,7 @@ def _stream(
             due += draw.expovariate(rate)
             time.sleep(max(0.0, begun + due - time.monotonic()))
             phase = int(3 * due / seconds)
-            if phase != len(held) and phase < 3:
+            if throttled and phase != len(held) and phase < 3:
                 permille = THROTTLED_PERMILLE if phase == 1 else 1000
                 quota = CpuQuota.create(permille, cores=1)
                 quotas.callback(quota.close)
@@ -204,12 +209,6 @@ def _stream(
         served = [answer.result() for answer in answers]
         coordinator.close()  # a group can only be removed when its worker has ended
     return int(begun * 1e6), served, asked
-
-
-def _name(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8")
-    return ""
 
 
 if __name__ == "__main__":

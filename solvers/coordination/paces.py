@@ -44,18 +44,18 @@ class _Usual:
     first: list[float] = field(default_factory=list)  # logarithms, until it is learned
 
     def learn(self, took: float) -> bool:
-        """Take one of its first runs; return whether it is learned now: the slow ones do not count then."""
+        """Take one of its first runs; return whether it is learned now."""
         self.runs += 1
         self.first.append(took)
         if self.runs < LEARNED:
             return False
-        self.took = fmean(sorted(self.first)[LEARNED // 4 : -LEARNED // 4])
+        self.took = fmean(self.first)
         return True
 
 
 @dataclass(slots=True)
 class _Sum:
-    """One of the two sums of the test, and what has been added since it was zero."""
+    """One of the two sums of the test, and how far off the runs were since it was zero."""
 
     value: float = 0.0
     since: list[float] = field(default_factory=list)
@@ -82,17 +82,21 @@ class _Pace:
     slower: _Sum = field(default_factory=_Sum)
     faster: _Sum = field(default_factory=_Sum)
 
+    @property
+    def suspicious(self) -> bool:
+        """Whether a change may have begun: what is usual, and the noise, are not learned from that."""
+        return max(self.slower.value, self.faster.value) > _LIMIT / 2
+
     def learn(self, off: float) -> None:
         """Take how far a run was from what was usual, for the noise."""
         self.noise_runs = min(self.noise_runs + 1, _NOISE_RUNS)
-        most = _OUTLIER * max(self.noise, _LEAST_NOISE)
-        self.noise += (1.25 * min(abs(off), most) - self.noise) / self.noise_runs
+        seen = max(_LEAST_NOISE, 1.25 * min(abs(off), _OUTLIER * self.noise))
+        self.noise += (seen - self.noise) / self.noise_runs
 
     def test(self, off: float) -> None:
         """Take how far a run of a chunk that is learned was from what is usual."""
-        noise = max(self.noise, _LEAST_NOISE)
-        allowance = max(_ALLOWANCE, _SLIGHT / noise)
-        z = max(-_OUTLIER, min(_OUTLIER, off / noise))
+        allowance = max(_ALLOWANCE, _SLIGHT / self.noise)
+        z = max(-_OUTLIER, min(_OUTLIER, off / self.noise))
         slower, faster = self.slower.add(z - allowance, off), self.faster.add(-z - allowance, off)
         if slower or faster:
             since = (self.slower if slower else self.faster).since
@@ -102,7 +106,8 @@ class _Pace:
         elif self.runs < LEARNED:  # the few runs that gave it away say only about how fast it is now
             self.runs += 1
             self.value += off / self.runs
-        self.learn(off)
+        if not self.suspicious:
+            self.learn(off)
 
 
 class Paces:
@@ -134,7 +139,7 @@ class Paces:
         off = took - usual.took
         unit.test(off)
         self.version += unit.value != before
-        if usual.runs < _SETTLED:
+        if usual.runs < _SETTLED and not unit.suspicious:
             usual.runs += 1
             usual.took += max(-unit.noise, min(unit.noise, off)) / usual.runs
 
