@@ -30,9 +30,6 @@ _LEAST_NOISE, _NOISE_RUNS = 0.1, 64
 _ALLOWANCE, _LIMIT, _OUTLIER = 1.0, 10.0, 3.0
 """Of the test, in units of the noise; `python -m benchmarks.drift` shows what they lead to."""
 
-_SLIGHT = log(1.25) / 2
-"""The allowance is so much at least: smaller changes of pace do not matter."""
-
 
 @dataclass(slots=True)
 class _Usual:
@@ -95,9 +92,8 @@ class _Pace:
 
     def test(self, off: float) -> None:
         """Take how far a run of a chunk that is learned was from what is usual."""
-        allowance = max(_ALLOWANCE, _SLIGHT / self.noise)
         z = max(-_OUTLIER, min(_OUTLIER, off / self.noise))
-        slower, faster = self.slower.add(z - allowance, off), self.faster.add(-z - allowance, off)
+        slower, faster = self.slower.add(z - _ALLOWANCE, off), self.faster.add(-z - _ALLOWANCE, off)
         if slower or faster:
             since = (self.slower if slower else self.faster).since
             self.value += fmean(since)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gapless.formulations.coordination.behaviour import Behaviour, UnitBehaviour
 from gapless.formulations.coordination.play import play
 from gapless.formulations.coordination.policy import Decision, UnitState, Waiting
 from gapless.formulations.coordination.record import Record
@@ -15,6 +16,7 @@ from gapless.formulations.coordination.times import NetworkTimes, Times
 from gapless.formulations.errors import InvalidInputError
 from gapless.solvers.coordination import adaptive
 from gapless.solvers.coordination.adaptive import Adaptive, Change, Why
+from gapless.solvers.coordination.dynamic import LeastSlack
 from gapless.solvers.coordination.paces import LEARNED
 from gapless.solvers.coordination.policies import make_policy
 
@@ -75,6 +77,20 @@ def test_a_unit_that_leaves_and_returns_takes_the_plan_along() -> None:
     assert policy.plans == 2
 
 
+def test_runs_that_take_long_now_and_then_are_no_reason_to_leave_a_plan() -> None:
+    """As expected times go, five in a hundred that take six times as long are a drift again and again."""
+    tails = Behaviour(
+        platform="board",
+        units=tuple(
+            UnitBehaviour(unit=unit, tail_permille=6_000, tail_share_permille=50) for unit in ("cpu", "npu")
+        ),
+    )
+    board = setting(("cpu", "npu"), TWO, borders={"net": (1,)}, behaviour=tails)
+    policy = Adaptive()
+    play(board, scenario(at("net", *range(0, 1_600_000, 1_600))), policy)
+    assert whys(policy) == [None]
+
+
 def asked(times: Times, *units: UnitState, count: int = 300) -> tuple[Adaptive, list[Waiting]]:
     """Return a policy with a plan in force, and what waits."""
     policy = Adaptive()
@@ -116,6 +132,35 @@ def test_times_that_drift_end_a_plan_and_make_another() -> None:
     assert whys(policy) == [None, Why.DRIFT, None]
     # The other unit does nearly all of it, also by chunks of which none has run since.
     assert policy.changes[-1].work_us > 3 * policy.changes[0].work_us
+
+
+def test_a_plan_that_was_left_is_back_with_something_to_spare() -> None:
+    times, there = halves(), (UnitState(), UnitState())
+    policy, queue = asked(times, *there)
+    ran(policy, 1.0)
+    for factor, found in (
+        (2.0, [None, Why.DRIFT]),
+        (1.2, [None, Why.DRIFT]),
+        (1.0, [None, Why.DRIFT, None]),
+    ):
+        ran(policy, factor, [0], count=200)
+        policy.next(60_000, queue, there, times)
+        assert whys(policy) == found
+    policy.begin(times, (1.0,))
+    assert policy._paces.now(2) == (0, 0)
+    assert policy._paces.version == 0
+
+
+def test_the_other_policy_is_told_what_chunks_take() -> None:
+    told: list[tuple[int, Decision, float, float]] = []
+
+    class Told(LeastSlack):
+        def took(self, request: Waiting, decision: Decision, took_us: float, expected_us: float) -> None:
+            told.append((request.done, decision, took_us, expected_us))
+
+    board = setting(("cpu", "npu"), TWO, borders={"net": (1,)})
+    play(board, scenario(at("net", 0)), Adaptive(Told()))
+    assert told == [(0, Decision(0, 1, 1), 1_000, 1_000), (1, Decision(0, 2, 0), 1_000, 1_000)]
 
 
 def test_one_slow_request_is_no_drift() -> None:
