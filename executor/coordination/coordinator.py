@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -552,6 +552,16 @@ class Coordinator:
         loop = self._loop
         names = [network.held.name for network in loop.networks]
         return loop.call(lambda: setting_of(self.platform, names, loop.dispatcher.times).ideal).result()
+
+    def count_again(self, names: Iterable[str]) -> None:
+        """Count requests of models from zero: those so far were of nobody who uses them.
+
+        Parameters
+        ----------
+        names
+            The models.
+        """
+        self._loop.requests.tally.restart(names)
 
     def statistics(self) -> Statistics:
         """Return what has happened so far."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import monotonic_ns, time_ns
@@ -155,15 +156,19 @@ class Tally:
 
     def begin(self, name: str) -> None:
         """Count for a model from now on, or further on."""
+        if name not in self._fates:
+            self.restart([name])
+
+    def restart(self, names: Iterable[str]) -> None:
+        """Count for models from zero."""
         with self._lock:
-            if name in self._fates:
-                return
-            self._spent[name] = Spent()
-            self._last_ms[name] = 0
-            self._fates[name] = dict.fromkeys(map(str, Fate), 0)
-            self._buckets[name] = [0] * (len(BUCKETS_US) + 1)
-            self._total_us[name] = 0.0
-            self._latencies[name] = deque(maxlen=RECENT)
+            for name in names:
+                self._spent[name] = Spent()
+                self._last_ms[name] = 0
+                self._fates[name] = dict.fromkeys(map(str, Fate), 0)
+                self._buckets[name] = [0] * (len(BUCKETS_US) + 1)
+                self._total_us[name] = 0.0
+                self._latencies[name] = deque(maxlen=RECENT)
 
     def count(self, name: str, fate: Fate, *, took_ns: int = 0) -> None:
         """Count a request that has no outputs, and how long it was there."""

@@ -140,6 +140,7 @@ class Service:
                     f"{name!r} keeps states (--state): it cannot run in batches (--max-batch)"
                 )
             found = worthwhile(coordinator, name, sizes)
+            coordinator.count_again([name, *sizes.values()])  # nobody has asked for what was measured
             self.batches |= {key: (name, size) for size, key in sizes.items()}
             if len(found.used) == 1:
                 continue  # to gather requests would only keep them from units that become free
