@@ -177,6 +177,12 @@ def _check(tensor: Mapping[str, Any], spec: TensorSpec) -> None:
 def _from_bytes(data: memoryview, spec: TensorSpec) -> NDArray[Any]:
     import numpy as np
 
+    if spec.dtype == "bool" and (values := np.frombuffer(data, np.uint8)).max(initial=0) > 1:
+        at = int((values > 1).argmax())
+        raise InvalidInputError(
+            f"input {spec.name!r} has the byte {values[at]} at {_place(at, spec)}, which BOOL in binary form "
+            "does not have: 0 is false, 1 is true"
+        )
     return (
         np.frombuffer(data, dtype=np.dtype(spec.dtype).newbyteorder("<"))
         .reshape(spec.shape)
@@ -229,9 +235,15 @@ def _misfit(values: Sequence[Any], spec: TensorSpec) -> str:
     import numpy as np
 
     at = next(index for index, value in enumerate(values) if not _fits(value, np.dtype(spec.dtype)))
-    where = [int(index) for index in np.unravel_index(at, spec.shape)] if spec.shape else []
-    value = values[at]
-    return f"has {written(value)} at {where}, which {DATATYPES[spec.dtype]} in JSON does not have"
+    where, datatype = _place(at, spec), DATATYPES[spec.dtype]
+    return f"has {written(values[at])} at {where}, which {datatype} in JSON does not have"
+
+
+def _place(at: int, spec: TensorSpec) -> list[int]:
+    """Return the indices of a value, given its place in row-major order."""
+    import numpy as np
+
+    return [int(index) for index in np.unravel_index(at, spec.shape)] if spec.shape else []
 
 
 def _fits(value: Any, wanted: np.dtype[Any]) -> bool:

@@ -291,6 +291,16 @@ def test_a_server_that_stops_says_so(app: App) -> None:
     assert ask(app, "GET", "/v2/health/live").code == 200
 
 
+def test_bytes_that_no_truth_value_has_are_named() -> None:
+    """Engines disagree on what 2 is: one takes it for true, and for the opposite of false all the same."""
+    spec = TensorSpec(name="x", shape=(2, 2), dtype="bool")
+    given = [{"name": "x", "shape": [2, 2], "datatype": "BOOL", "parameters": {"binary_data_size": 4}}]
+    found = parse_inputs([spec], given, memoryview(b"\0\1\1\0"))["x"]
+    assert found.tolist() == [[False, True], [True, False]]
+    with pytest.raises(InvalidInputError, match=r"input 'x' has the byte 255 at \[1, 0\], which BOOL"):
+        parse_inputs([spec], given, memoryview(b"\0\1\xff\2"))
+
+
 @pytest.mark.parametrize("dtype", DATATYPES)
 def test_all_types_go_both_ways(dtype: str) -> None:
     spec = TensorSpec(name="x", shape=(2, 3), dtype=dtype)
