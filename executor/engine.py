@@ -34,6 +34,8 @@ class Artifact(FileContent):
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     """As in the piece, in the order in which a session takes and gives them."""
+    most: tuple[int | None, ...] = ()
+    """As in the piece: with larger inputs, an engine that computes in 32 bits would be wrong."""
 
 
 def artifact_of(piece: Piece, *, engine: str, path: Path) -> Artifact:
@@ -45,6 +47,7 @@ def artifact_of(piece: Piece, *, engine: str, path: Path) -> Artifact:
         path=str(path),
         inputs=piece.inputs,
         outputs=piece.outputs,
+        most=piece.most,
     )
 
 
@@ -67,7 +70,7 @@ def parse_artifact(data: Mapping[str, Any]) -> Artifact:
         side: tuple(TensorSpec(**{**spec, "shape": tuple(spec["shape"])}) for spec in data[side])
         for side in ("inputs", "outputs")
     }
-    return Artifact(**{**data, **specs})
+    return Artifact(**{**data, **specs, "most": tuple(data["most"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

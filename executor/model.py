@@ -133,6 +133,9 @@ class Piece:
     each other."""
     parts: tuple[TensorPart, ...] = ()
     """Of a tile: which part of which tensor each input, then each output is; empty: they are whole."""
+    most: tuple[int | None, ...] = ()
+    """Of each input, the largest number with which an engine of 32 bits is right about whole numbers (see
+    `executor.graph.magnitudes`), or None; empty: it is about whatever fits."""
 
 
 class Model(Protocol):

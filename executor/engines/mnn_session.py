@@ -15,7 +15,7 @@ from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
 from ..model import TensorSpec
 from .mnn_engine import WORDS, backend_name
-from .narrowing import ELSEWHERE, check_fits
+from .narrowing import ELSEWHERE, check_fits, check_most
 from .placement import receipt_of, require_match
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ class MnnSession:
 
     def copy_in(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Copy the inputs into MNN."""
-        for tensor, array in zip(self._inputs, arrays, strict=True):
+        limits = self.artifact.most or (None,) * len(arrays)
+        for spec, tensor, array, most in zip(self.artifact.inputs, self._inputs, arrays, limits, strict=True):
+            check_most(array, most, tensor=spec.name, engine="MNN")
             if tensor is not None:
                 tensor.take(array)
         self._fresh = True

@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 ELSEWHERE = "run this piece with engine 'onnxruntime'"
 
 
+def check_most(array: NDArray[Any], most: int | None, *, tensor: str, engine: str) -> None:
+    """Refuse numbers of which an engine would compute others that it cannot hold; `most`: None: none is."""
+    if most is None or array.size == 0:
+        return
+    least, greatest = int(array.min()), int(array.max())
+    if max(-least, greatest) > most:
+        raise ExecutionError(
+            f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}, the integers that "
+            f"{engine} computes from them may be wrong, because it has 32 bits for each; {ELSEWHERE}"
+        )
+
+
 def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine: str) -> None:
     """Refuse an array whose numbers an engine would change silently.
 

@@ -13,7 +13,7 @@ from ...formulations.errors import ExecutionError, PlacementError
 from ...formulations.hardware import Precision, ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
 from ..model import TensorSpec
-from .narrowing import check_fits
+from .narrowing import check_fits, check_most
 from .openvino_engine import DEVICES, backend_name
 from .placement import receipt_of, require_match
 
@@ -96,7 +96,9 @@ class OpenVinoSession:
 
         Raises ExecutionError: numbers of 64 bits do not fit into the 32 bits with which OpenVINO computes.
         """
-        for (name, own), array in zip(self._inputs.items(), arrays, strict=True):
+        limits = self.artifact.most or (None,) * len(arrays)
+        for (name, own), array, most in zip(self._inputs.items(), arrays, limits, strict=True):
+            check_most(array, most, tensor=name, engine="OpenVINO")
             if narrow := _COMPUTED_AS.get(array.dtype.name):
                 check_fits(array, np.dtype(narrow), tensor=name, engine="OpenVINO")
             np.copyto(own, array, casting="no")

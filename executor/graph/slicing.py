@@ -11,6 +11,7 @@ from onnx import ModelProto, ValueInfoProto
 from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
 
 from ..model import Piece, TensorSpec
+from .magnitudes import largest_inputs
 from .operators import Operator, OperatorGraph
 
 
@@ -78,12 +79,14 @@ class Cutter:
         digest = hashlib.sha256(self._skeleton(start, stop).SerializeToString(deterministic=True))
         for weight in _weights(operators):
             digest.update(self.weight_digests[weight])
+        taken, most = _inputs(operators), largest_inputs(self.graph, operators)
         return Piece(
             name=f"{self.name}{_ranges(self.numbers[start:stop])}",
             digest=digest.hexdigest(),
-            inputs=self.specs(_inputs(operators)),
+            inputs=self.specs(taken),
             outputs=self.specs(self.outputs(start, stop)),
             content=OnnxContent(cutter=self, start=start, stop=stop),
+            most=tuple(most.get(name) for name in taken) if most else (),
         )
 
     def extract(self, start: int, stop: int, *, also: Collection[str] = ()) -> ModelProto:

@@ -1,0 +1,214 @@
+"""Up to which numbers engines that compute in 32 bits are right about whole numbers.
+
+MNN and OpenVINO compute whole numbers of 64 bits in 32, and many operators on them in float32, which is exact
+up to 2**24 only. Inputs of a piece that fit may give what does not: identifiers that are hashed, say.
+Verification tries small numbers, so that nothing told of it. Here ranges are followed through the operators
+of a piece, and the largest numbers of its inputs are looked for with which all results are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from onnx import NodeProto, TensorProto, numpy_helper
+
+from ..model import TensorSpec
+from .op_types import MOVING
+from .operators import Operator, OperatorGraph
+
+LIMIT = 2**31 - 1
+"""Largest number of 32 bits."""
+
+LIMIT_OF_FLOATS = 2**24
+"""Up to there float32 has all whole numbers."""
+
+_EXACT = frozenset(("Add", "Sub", "Sum", "Neg", "ReduceSum", "CumSum"))
+"""Types that both engines compute in integers; of the others they compute one or another in floats."""
+
+_INTEGERS = (
+    *(TensorProto.INT64, TensorProto.INT32, TensorProto.INT16, TensorProto.INT8),
+    *(TensorProto.UINT64, TensorProto.UINT32, TensorProto.UINT16, TensorProto.UINT8),
+)
+_WIDE = ("int64", "uint64", "uint32")
+_MOST = 2**200
+"""Beyond it, ranges are not told apart any more."""
+
+
+class _Range(NamedTuple):
+    low: int
+    high: int
+
+
+def largest_inputs(graph: OperatorGraph, operators: Sequence[Operator]) -> dict[str, int]:
+    """Return, by input of a piece, the largest magnitude with which all whole numbers inside are exact.
+
+    Only inputs are named on which a result depends that could be wrong. Where constants alone are too large,
+    a verification sees it: nothing is named.
+    """
+    if not any(o.op_type in _COMPUTING and _are_whole(graph, o.outputs) for o in operators):
+        return {}
+    made = {name for operator in operators for name in operator.outputs}
+    taken = {name for operator in operators for name in operator.inputs if name not in made}
+    inputs = {name for name in taken if name in graph.specs and "int" in graph.specs[name].dtype}
+    constants = {name: found for o in operators for name in o.weights if (found := _constant(graph, name))}
+
+    def wrong_with(most: int) -> set[str]:
+        return _too_large(graph, operators, constants | {name: _taken(graph, name, most) for name in inputs})
+
+    wrong = wrong_with(LIMIT)
+    if not inputs or not wrong or wrong_with(1):
+        return {}
+    good, bad = 1, LIMIT
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if wrong_with(middle) else (middle, bad)
+    return dict.fromkeys(sorted(inputs & _behind(operators, wrong)), good)
+
+
+def _are_whole(graph: OperatorGraph, names: Sequence[str]) -> bool:
+    return any(name in graph.specs and "int" in graph.specs[name].dtype for name in names)
+
+
+def _taken(graph: OperatorGraph, name: str, most: int) -> _Range:
+    ends = np.iinfo(graph.specs[name].dtype)
+    return _Range(max(int(ends.min), -most), min(int(ends.max), most))
+
+
+def _behind(operators: Sequence[Operator], wrong: set[str]) -> set[str]:
+    """Return all tensors on which some depend."""
+    found = set(wrong)
+    for operator in reversed(operators):
+        if not found.isdisjoint(operator.outputs):
+            found.update(operator.inputs)
+    return found
+
+
+def _too_large(graph: OperatorGraph, operators: Sequence[Operator], ranges: dict[str, _Range]) -> set[str]:
+    """Return the tensors that may be wrong if inputs and constants are in some ranges."""
+    wrong = set()
+    for operator in operators:
+        for name in operator.outputs:
+            spec = graph.specs.get(name)
+            if spec is None or "int" not in spec.dtype:
+                continue
+            found = _result(graph, operator, spec, ranges)
+            if found is None:
+                continue
+            seen = [found, *(ranges[each] for each in operator.inputs if each in ranges)]
+            limit = LIMIT if operator.op_type in _EXACT else LIMIT_OF_FLOATS
+            computes = operator.op_type in _COMPUTING and (spec.dtype in _WIDE or limit < LIMIT)
+            if computes and max(max(-each.low, each.high) for each in seen) > limit:
+                wrong.add(name)
+            most = _MOST if spec.dtype in _WIDE else LIMIT
+            ranges[name] = _Range(max(found.low, -most), min(found.high, most))
+    return wrong
+
+
+def _result(
+    graph: OperatorGraph, operator: Operator, spec: TensorSpec, ranges: Mapping[str, _Range]
+) -> _Range | None:
+    """Return the range of what an operator makes; None: it does not come from whole numbers of the inputs."""
+    node, kind = operator.node, operator.op_type
+    given = [ranges.get(name) for name in node.input]
+    if operator.domain or not given:
+        return None
+    if kind == "Clip":
+        return _clipped(given)
+    if kind == "Where":
+        return _union(given[1:])
+    shifted_down = any(each.s == b"RIGHT" for each in node.attribute)
+    if kind in _FIRST or (kind == "BitShift" and shifted_down):
+        return given[0]
+    terms = _terms(graph, node, spec)
+    if kind in _REDUCING and given[0] is not None:
+        return _REDUCING[kind](given[0], terms)
+    known = [each for each in given if each is not None]
+    return _RULES[kind](known, terms) if kind in _RULES and len(known) == len(given) else None
+
+
+def _constant(graph: OperatorGraph, name: str) -> _Range | None:
+    weight = graph.weights[name]
+    if weight.data_type not in _INTEGERS or not prod(weight.dims):
+        return None
+    numbers = numpy_helper.to_array(weight)
+    return _Range(int(numbers.min()), int(numbers.max()))
+
+
+def _terms(graph: OperatorGraph, node: NodeProto, spec: TensorSpec) -> int:
+    """Return how many numbers may come together in one of a result."""
+    first = graph.specs.get(node.input[0])
+    if node.op_type in ("MatMul", "Gemm", "CumSum"):
+        return max(first.shape, default=1) if first is not None else 1
+    return prod(first.shape) // max(1, prod(spec.shape)) if first is not None else 1
+
+
+def _union(ranges: Sequence[_Range | None]) -> _Range | None:
+    known = [each for each in ranges if each is not None]
+    return _Range(min(each.low for each in known), max(each.high for each in known)) if known else None
+
+
+def _clipped(given: Sequence[_Range | None]) -> _Range | None:
+    number, *ends = given
+    least, most = (*ends, None, None)[:2]
+    if number is None:
+        return None
+    low = number.low if least is None else max(number.low, least.low)
+    high = number.high if most is None else min(number.high, most.high)
+    return _Range(min(low, high), max(low, high))
+
+
+def _product(one: _Range, other: _Range) -> _Range:
+    ends = [a * b for a in one for b in other]
+    return _Range(min(ends), max(ends))
+
+
+def _power(one: _Range, count: int) -> _Range:
+    most = max(abs(one.low), abs(one.high)) ** min(count, 64)
+    return _Range(-most if one.low < 0 else 0, most)
+
+
+def _added(given: Sequence[_Range], _: int) -> _Range:
+    return _Range(sum(each.low for each in given), sum(each.high for each in given))
+
+
+def _times(one: _Range, count: int) -> _Range:
+    return _Range(min(one.low, one.low * count), max(one.high, one.high * count))
+
+
+_RULES: Mapping[str, Callable[[Sequence[_Range], int], _Range | None]] = {
+    "Add": _added,
+    "Sum": _added,
+    "Sub": lambda given, _: _Range(given[0].low - given[1].high, given[0].high - given[1].low),
+    "Mul": lambda given, _: _product(given[0], given[1]),
+    "Pow": lambda given, _: _power(given[0], max(0, given[1].high)),
+    "Neg": lambda given, _: _Range(-given[0].high, -given[0].low),
+    "Abs": lambda given, _: _power(given[0], 1)._replace(low=0),
+    "Div": lambda given, _: _union([given[0], _Range(-given[0].high, -given[0].low)]),
+    "Mod": lambda given, _: _power(given[1], 1),
+    "Max": lambda given, _: _Range(max(e.low for e in given), max(e.high for e in given)),
+    "Min": lambda given, _: _Range(min(e.low for e in given), min(e.high for e in given)),
+    "Concat": lambda given, _: _union(given),
+    "BitShift": lambda given, _: _product(given[0], _Range(1, 2 ** min(64, max(0, given[1].high)))),
+    "MatMul": lambda given, terms: _times(_product(given[0], given[1]), terms),
+}
+"""By type, the range of a result from those of what is taken, and from how many numbers come together."""
+
+_REDUCING: Mapping[str, Callable[[_Range, int], _Range]] = {
+    "ReduceSum": _times,
+    "ReduceSumSquare": lambda taken, terms: _times(_power(taken, 2), terms),
+    "ReduceProd": _power,
+    "CumSum": _times,
+}
+"""The same, of those of which the further inputs are no numbers of the result."""
+
+_FIRST = (
+    MOVING - {"Concat", "Shape", "Size", "OneHot", "NonZero", "ConstantOfShape", "Range", "EyeLike"}
+) | {
+    *("ReduceMax", "ReduceMin", "Relu", "TopK"),
+}
+"""Types of which the result has no other numbers than the first input, or smaller ones."""
+
+_COMPUTING = {*_RULES, *_REDUCING, "Clip", "ReduceMax", "ReduceMin"} - {"Concat"}

@@ -1,0 +1,111 @@
+"""Up to which numbers engines that compute whole numbers in 32 bits, or in floats, are right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto
+
+from gapless.executor.engine import Artifact, artifact_of, parse_artifact
+from gapless.executor.engines.registry import get_engine
+from gapless.executor.model import Piece
+from gapless.formulations.errors import ExecutionError
+from gapless.formulations.hardware import ProcessingUnit
+
+from .models import constant, load, model, node, value
+
+FLOATS = 2**24
+"""Up to there float32 holds all whole numbers."""
+
+
+def whole(nodes: Sequence[NodeProto], folder: Path, kind: int = TensorProto.INT64, **constants: Any) -> Piece:
+    """Return one piece that makes "y" of "x" (2, 8)."""
+    parts = [constant(name, numbers) for name, numbers in constants.items()]
+    opened = load(model(nodes, [value("x", [2, 8], kind)], [value("y", None)], parts), folder)
+    (piece,) = opened.pieces(0, len(opened.network.layers))
+    return piece
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "most"),
+    [
+        ([node("Add", "x k", "y")], {"k": 100}, 2**31 - 1 - 100),
+        ([node("Sub", "k x", "y")], {"k": -100}, 2**31 - 1 - 100),
+        ([node("ReduceSum", "x axes", "y")], {"axes": [1]}, (2**31 - 1) // 8),
+        ([node("CumSum", "x axis", "y")], {"axis": 1}, (2**31 - 1) // 8),
+        ([node("Mul", "x k", "y")], {"k": [3, -5, 2, 1, 1, 1, 1, 1]}, FLOATS // 5),
+        ([node("Mul", "x x", "y")], {}, 4096),
+        ([node("Pow", "x k", "y")], {"k": 3}, 256),
+        ([node("Mod", "x k", "y")], {"k": 10}, FLOATS),
+        ([node("Div", "x k", "y")], {"k": 10}, FLOATS),
+        ([node("Reshape", "x s", "h"), node("Mul", "h k", "y")], {"s": [4, 4], "k": 2**20}, 16),
+        ([node("Where", "b x k", "h"), node("Mul", "h h", "y")], {"k": 5}, 4096),
+        ([node("Concat", "x x", "h", axis=0), node("Max", "h k", "y")], {"k": 5}, FLOATS),
+        ([node("Clip", "x low high", "h"), node("Mul", "h k", "y")], {"low": 0, "high": 9, "k": 100}, FLOATS),
+        ([node("Mod", "x m", "h"), node("Mul", "h k", "y")], {"m": 9, "k": 100}, FLOATS),
+    ],
+)
+def test_results_stay_exact_up_to_there(
+    nodes: Sequence[NodeProto], constants: dict[str, Any], most: int, tmp_path: Path
+) -> None:
+    booleans = [node("Greater", "x zero", "b")] if "b" in nodes[0].input else []
+    more = {"zero": 0} if booleans else {}
+    assert whole([*booleans, *nodes], tmp_path, **constants, **more).most == (most,)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        ([node("Gather", "table x", "y")], {"table": [2**40] * 9}),  # nothing is computed
+        ([node("Cast", "x", "h", to=TensorProto.FLOAT), node("Mul", "h h", "y")], {}),
+        ([node("Mul", "x k", "y")], {"k": 2**40}),  # a sample shows it
+    ],
+)
+def test_no_limit_where_nothing_is_computed_or_samples_show_it(
+    nodes: Sequence[NodeProto], constants: dict[str, Any], tmp_path: Path
+) -> None:
+    assert whole(nodes, tmp_path, **constants).most == ()
+
+
+def test_what_fits_its_type_needs_no_limit(tmp_path: Path) -> None:
+    nodes = [node("Cast", "x", "h", to=TensorProto.INT64), node("Mul", "h k", "y")]
+    assert whole(nodes, tmp_path, TensorProto.INT8, k=1000).most == ()
+    assert whole(nodes, tmp_path, TensorProto.INT16, k=1000).most == (FLOATS // 1000,)
+
+
+def test_an_artifact_keeps_it_on_its_way_to_a_worker(tmp_path: Path) -> None:
+    artifact = artifact_of(whole([node("Mul", "x x", "y")], tmp_path), engine="mnn", path=tmp_path)
+    assert parse_artifact(json.loads(json.dumps(asdict(artifact)))) == artifact
+    assert artifact.most == (4096,)
+
+
+def _run(artifact: Artifact, numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> object:
+    unit = ProcessingUnit(name="u", threads=1)
+    session = get_engine(artifact.engine).open(artifact, unit)
+    found = [spec.empty() for spec in artifact.outputs]
+    try:
+        session.copy_in([numbers])
+        session.run()
+        session.copy_out(found)
+    finally:
+        session.close()
+    return found[0].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["mnn", "openvino"])
+def test_an_engine_refuses_numbers_of_which_it_would_compute_wrong_ones(engine: str, tmp_path: Path) -> None:
+    """They are hashed: with 32 bits, or in floats, other numbers come out, and nothing told of it."""
+    pytest.importorskip({"mnn": "MNN"}.get(engine, engine))
+    piece = whole([node("Mul", "x k", "h"), node("Mod", "h m", "y")], tmp_path, k=100_003, m=50)
+    (artifact,) = get_engine(engine).prepare([piece])
+    small = np.full((2, 8), 167)
+    assert _run(artifact, small) == (small * 100_003 % 50).tolist()
+    with pytest.raises(ExecutionError, match="'x' holds numbers from 168 to 168: beyond 167"):
+        _run(artifact, np.full((2, 8), 168))
