@@ -74,7 +74,14 @@ def serve(
     from ..tasks import serving
 
     with kept(sys.stderr, level=log_level, as_json=log_json) as log, ExitStack() as stack:
-        find = partial(serving.subject, subjects, opening, service.problem, service.max_batch)
+        find = partial(
+            serving.subject,
+            subjects,
+            opening,
+            service.problem,
+            service.max_batch,
+            about_units=() if place else machine.options("device", "units", "emulate", "precision"),
+        )
         cluster = serving.ClusterPlace(place, stack) if place else None
         server, asked = serving.opened(find, machine, hosting, service, check=check, cluster=cluster)
         found, notes = serving.serve_until(server, service, trace=trace, log=log, metered=not place)

@@ -189,10 +189,24 @@ def _delay_us(service: Service) -> int | None:
 
 
 def subject(
-    names: Sequence[str], opening: Opening, problem: str | None, max_batch: int | None = None
+    names: Sequence[str],
+    opening: Opening,
+    problem: str | None,
+    max_batch: int | None = None,
+    *,
+    about_units: Sequence[str] = (),
 ) -> Subject:
-    """Return what the arguments name: models, in batches up to a size if there is one, or one plan."""
+    """Return what the arguments name: models, in batches up to a size if there is one, or one plan.
+
+    `about_units`: options about units of this machine; those of a problem or a plan are not chosen here.
+    """
     plans = [name for name in names if name.endswith(".json") or Path(name).is_dir()]
+    known_by = plans[0] if plans else problem
+    if known_by is not None and about_units:
+        raise InvalidInputError(
+            f"{about_units[0]}: the units of {known_by} were chosen when it was profiled; leave it out, or "
+            f"profile again (`gapless profile ... {about_units[0]} ...`)"
+        )
     if not plans:
         known = None if problem is None else load_problem(problem)
         if max_batch is not None:

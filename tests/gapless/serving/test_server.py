@@ -337,6 +337,19 @@ def test_bad_words_exit_with_2_before_models_are_opened(
     assert why in " ".join(said.split())
 
 
+@pytest.mark.parametrize("named", ["plan.json", "net --problem problem.json"])
+@pytest.mark.parametrize(
+    "words", ["--units core0", "--emulate core0=50%", "--precision low", "--device d.json"]
+)
+def test_units_of_a_plan_or_a_problem_are_not_chosen_again(
+    named: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They had been ignored."""
+    assert main(["serve", *named.split(), *words.split(), "--port", "0"]) == 2
+    option, file = words.split(maxsplit=1)[0], named.rsplit(maxsplit=1)[-1]
+    assert f"{option}: the units of {file} were chosen when it was profiled" in capsys.readouterr().err
+
+
 PROGRAM = """
 import gapless
 
