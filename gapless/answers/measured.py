@@ -96,28 +96,28 @@ def profile_blocks(profile: Profile) -> Iterator[Block]:
     yield from notes(profile.warnings)
 
 
-_PAYS = "this many pay"
-"""What stands beside the number of workers that is written into the problem."""
+_PAYS, _UNKNOWN = "this many pay", "not known"
+"""What stands beside the number of workers that is written into the problem, and where none is."""
 
 
 def _shared(profile: Profile) -> Table:
     """Return what each unit does with one worker and with several, and how many of them pay."""
-    told = {one.unit: one.is_told for one in profile.shared}
-    pays = {unit.name: unit.workers for unit in profile.platform.units if told.get(unit.name)}
-    rows: list[tuple[str, int, float, float]] = []
+    pays = {unit.name: unit.workers for unit in profile.platform.units}
+    rows: list[tuple[str, int, float, float | None, str]] = []
     for one in profile.shared:
         first = one.workers == min(other.workers for other in profile.shared if other.unit == one.unit)
-        rows += [(one.unit, 1, one.alone_us, 1.0)] if first else []
-        rows.append((one.unit, one.workers, one.beside_us, one.gain))
-    columns: list[Column[tuple[str, int, float, float]]] = [
+        paying = {pays[one.unit]: _PAYS} if one.is_told else {one.workers: _UNKNOWN}
+        rows += [(one.unit, 1, one.alone_us, None, paying.get(1, ""))] if first else []
+        gain = one.gain - 1 if one.is_told else None
+        rows.append((one.unit, one.workers, one.beside_us, gain, paying.get(one.workers, "")))
+    columns: list[Column[tuple[str, int, float, float | None, str]]] = [
         Column("unit", Unit.NAME, lambda row: row[0]),
         Column("workers", Unit.COUNT, lambda row: row[1]),
         Column("latency", Unit.MEASURED, lambda row: row[2]),
         Column("results/s", Unit.FACTOR, lambda row: row[1] * 1e6 / row[2], digits=1),
-        Column("over one", Unit.CHANGE, lambda row: row[3] - 1 if row[1] > 1 else None),
+        Column("over one", Unit.CHANGE, lambda row: row[3]),
+        Column("", Unit.TEXT, lambda row: row[4]),
     ]
-    if pays:
-        columns.append(Column("", Unit.TEXT, lambda row: _PAYS if row[1] == pays.get(row[0]) else ""))
     return table("Workers", columns, rows, most=len(rows))
 
 

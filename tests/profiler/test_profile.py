@@ -355,7 +355,12 @@ def test_beside_other_programs_it_is_not_known_how_many_workers_pay() -> None:
     console.print(blocks_view(profile_blocks(shown)))
     said = console.export_text()
     assert "this many pay" not in said
-    assert len([line for line in said.splitlines() if line.split()[:1] == [unit]]) == 2  # none is cut in two
+    one, two = (
+        line.split() for line in said.splitlines() if line.split()[:1] == [unit]
+    )  # none is cut
+    assert one[1] == "1"
+    assert two[-2:] == ["not", "known"]
+    assert not any(word.endswith("%") for word in two)  # no gain of which it is not known whether it is one
 
 
 def test_networks_that_were_profiled_each_have_the_workers_that_pay_for_all() -> None:
