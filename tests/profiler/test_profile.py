@@ -355,9 +355,7 @@ def test_beside_other_programs_it_is_not_known_how_many_workers_pay() -> None:
     console.print(blocks_view(profile_blocks(shown)))
     said = console.export_text()
     assert "this many pay" not in said
-    one, two = (
-        line.split() for line in said.splitlines() if line.split()[:1] == [unit]
-    )  # none is cut
+    one, two = (line.split() for line in said.splitlines() if line.split()[:1] == [unit])  # none is cut
     assert one[1] == "1"
     assert two[-2:] == ["not", "known"]
     assert not any(word.endswith("%") for word in two)  # no gain of which it is not known whether it is one
