@@ -63,9 +63,6 @@ STREAMS = (
 LOADS = (0.7, 0.9, 1.1)
 SECONDS = 6
 
-THROTTLED_PERMILLE = 300
-"""What is left of the core that is held back."""
-
 
 def main() -> None:
     """Print one of the two tables."""
@@ -76,6 +73,9 @@ def main() -> None:
     parser.add_argument("--model", default="squeezenet")
     parser.add_argument("--load", type=float, default=0.8, help="of the rate that the plan predicts")
     parser.add_argument("--seconds", type=float, default=18.0, help="for each row")
+    parser.add_argument(
+        "--left", type=int, default=300, help="permille of the time of the core that is held back"
+    )
     options = parser.parse_args()
     console = Console(width=150)
     if options.here:
@@ -159,7 +159,9 @@ def _here(console: Console, options: argparse.Namespace) -> None:
         with open_coordinator(
             [options.model], problem=problem, plan=held, policy=policy, check=False
         ) as coordinator:
-            begun_us, served, asked = stream(coordinator, options.model, rate, options.seconds)
+            begun_us, served, asked = stream(
+                coordinator, options.model, rate, options.seconds, left=options.left
+            )
             thirds: list[list[float]] = [[], [], []]
             for answer in served:
                 place = int(3 * (answer.arrival_ns / 1000 - begun_us) / 1e6 / options.seconds)
@@ -177,13 +179,13 @@ def _here(console: Console, options: argparse.Namespace) -> None:
                     console.print(f"  {(change.at_us - begun_us) / 1e6:6.2f} s: {change}")
     console.print(table)
     third = options.seconds / 3
-    console.print(f"core1 had {THROTTLED_PERMILLE / 10:g} % of its time from {third:g} to {2 * third:g} s")
+    console.print(f"core1 had {options.left / 10:g} % of its time from {third:g} to {2 * third:g} s")
 
 
 def stream(
-    coordinator: Coordinator, name: str, rate: float, seconds: float, *, throttled: bool = True
+    coordinator: Coordinator, name: str, rate: float, seconds: float, *, left: int | None = None
 ) -> tuple[int, list[Served], int]:
-    """Send requests at random times; hold core1 back in the middle third.
+    """Send requests at random times; hold core1 back in the middle third, to `left` permille.
 
     Returns when that began, in microseconds, the answers, and how many requests there were.
     """
@@ -197,8 +199,8 @@ def stream(
             due += draw.expovariate(rate)
             time.sleep(max(0.0, begun + due - time.monotonic()))
             phase = int(3 * due / seconds)
-            if throttled and phase != len(held) and phase < 3:
-                permille = THROTTLED_PERMILLE if phase == 1 else 1000
+            if left is not None and phase != len(held) and phase < 3:
+                permille = left if phase == 1 else 1000
                 quota = CpuQuota.create(permille, cores=1)
                 quotas.callback(quota.close)
                 quota.add(worker)

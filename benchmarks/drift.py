@@ -142,7 +142,7 @@ def main() -> None:
 def _recorded(model: str, load: float, seconds: float) -> Noise:
     problem, plan, full = planned_here(model)
     with open_coordinator([model], problem=problem, plan=plan, check=False) as coordinator:
-        _, served, _ = stream(coordinator, model, load * full, seconds, throttled=False)
+        _, served, _ = stream(coordinator, model, load * full, seconds)
     chunks = sorted((chunk for answer in served for chunk in answer.chunks), key=lambda one: one.times_ns)
     names = sorted({chunk.unit for chunk in chunks})
     return {
