@@ -11,7 +11,7 @@ from ..executor.tuning.result import TuningResult
 from ..formulations.errors import InvalidInputError
 from ..formulations.json_files import format_of
 from .formats import file_format
-from .run_document import RUN_FILE, RunDocument, RunState, read_run, run_file
+from .run_document import RUN_FILE, SWEEP_STORE_FILE, RunDocument, RunState, read_run, run_file
 from .runs import tuning_of
 
 MAX_ENTRIES = 60
@@ -43,6 +43,16 @@ class Folder:
     following: tuple[tuple[str, str], ...]  # commands that make sense now, and what for
 
 
+def refuse_sweep(folder: Path) -> None:
+    """Refuse a folder of many plans, with what can be looked at in it."""
+    if (folder / SWEEP_STORE_FILE).exists():
+        shown = [str(path) for ending in ("html", "csv") for path in sorted(folder.glob(f"*.{ending}"))]
+        raise InvalidInputError(
+            f"{folder} is a folder of `gapless sweep` or `gapless compare --instances`, whose page and table "
+            f"are there already: {' and '.join(shown) or 'go on with it by --resume, which writes them'}"
+        )
+
+
 def read_folder(path: Path) -> Folder:
     """Return what is in a folder."""
     try:
@@ -52,6 +62,7 @@ def read_folder(path: Path) -> Folder:
     entries = [_entry(item) for item in files[:MAX_ENTRIES]]
     known = {entry.name: entry for entry in entries if entry.kind is not None and not entry.broken}
     if not known and "store.sqlite" not in {entry.name for entry in entries}:
+        refuse_sweep(path)
         raise InvalidInputError(
             f"{path} holds no file of gapless; `gapless tune` and `gapless profile` write run folders"
         )

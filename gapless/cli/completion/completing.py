@@ -27,7 +27,7 @@ TEXT = "COMP_TEXT"
 BASH = "bash"
 HELP = "help"
 _BLANKS = " \t\n"
-_ESCAPED = re.compile(r"[^\w./,:=@%+-]", re.ASCII)
+_ESCAPED = re.compile(r"[^\w./,:=@%+-]")
 _ESCAPED_IN_QUOTES = re.compile(r'["$`\\]')
 
 _END = re.compile(r"(?<=[a-z`)])(?<!e\.g)[.;] ")

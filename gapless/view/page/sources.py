@@ -23,6 +23,7 @@ from ...files.plans import (
     on_problem,
     require_valid,
 )
+from ...files.run_folder import refuse_sweep
 from ...formulations.canonical import may_be
 from ...formulations.deployment import Deployment
 from ...formulations.errors import InvalidInputError
@@ -148,6 +149,7 @@ class _Reader:
         if "deployment.json" not in names and (folder / "plan.json").exists():
             names.insert(names.index("problem.json") + 1 if "problem.json" in names else 0, "plan.json")
         if not names:
+            refuse_sweep(folder)
             raise InvalidInputError(
                 f"{folder} is no folder of `gapless tune` or `gapless profile`: it holds none of "
                 f"{', '.join(FOLDER_FILES)}, plan.json"

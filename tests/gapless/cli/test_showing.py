@@ -367,3 +367,12 @@ def test_scenarios_and_how_units_behave(cli: Cli) -> None:
     units = cli("show", shipped / "phones" / "pixel4" / "behaviour.json").out
     for text in ("Units of pixel4 at work", "x 1.418", "x 2.61 after", "back at"):
         assert text in units
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_a_folder_of_many_plans_is_told_with_its_page(cli: Cli, tmp_path: Path, command: str) -> None:
+    for name in ("sweep.sqlite", "sweep.html", "sweep.csv"):
+        (tmp_path / name).touch()
+    run = cli(command, str(tmp_path))
+    assert run.code == 2
+    assert f"already: {tmp_path}/sweep.html and {tmp_path}/sweep.csv" in run.err
