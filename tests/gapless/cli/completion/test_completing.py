@@ -105,7 +105,14 @@ def test_units_of_this_machine(bash: Complete) -> None:
 @pytest.mark.slow
 def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     (tmp_path / "gapless-out").mkdir()
-    for name in ("plan.json", "net.onnx", "my_rules.py", ".hidden.json", "gapless-out/plan.json"):
+    for name in (
+        "plan.json",
+        "net.onnx",
+        "my_rules.py",
+        ".hidden.json",
+        "gapless-out/plan.json",
+        "größe.onnx",
+    ):
         (tmp_path / name).write_text("")
     assert bash("gapless tools check ")[-2:] == ["gapless-out/", "plan.json"]
     assert bash("gapless tools check pl") == ["plan.json"]
@@ -116,6 +123,7 @@ def test_files_that_fit(bash: Complete, tmp_path: Path) -> None:
     assert bash("gapless plan --backend my") == bash("gapless tune --engine my") == ["my_rules.py"]
     assert bash("gapless compare --backends native,my") == ["native,my_rules.py"]
     assert bash("gapless tools inspect ne") == ["net.onnx"]
+    assert bash("gapless tools inspect gr") == ["größe.onnx"]
     assert bash("gapless show nowhere/") == []
 
 
