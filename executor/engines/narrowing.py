@@ -21,8 +21,8 @@ def check_most(array: NDArray[Any], most: int | None, *, tensor: str, engine: st
     least, greatest = int(array.min()), int(array.max())
     if max(-least, greatest) > most:
         raise ExecutionError(
-            f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}, the integers that "
-            f"{engine} computes from them may be wrong, because it has 32 bits for each; {ELSEWHERE}"
+            f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}, what {engine} makes "
+            f"of them may be wrong: it has 32 bits for an integer and checks no index; {ELSEWHERE}"
         )
 
 

@@ -3,7 +3,8 @@
 MNN and OpenVINO compute whole numbers of 64 bits in 32, and many operators on them in float32, which is exact
 up to 2**24 only. Inputs of a piece that fit may give what does not: identifiers that are hashed, say.
 Verification tries small numbers, so that nothing told of it. Here ranges are followed through the operators
-of a piece, and the largest numbers of its inputs are looked for with which all results are exact.
+of a piece, and the largest numbers of its inputs are looked for with which all results are exact. Neither of
+them refuses an index beyond a table, as ONNX Runtime does: that is a limit, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ LIMIT_OF_FLOATS = 2**24
 _EXACT = frozenset(("Add", "Sub", "Sum", "Neg", "ReduceSum", "CumSum"))
 """Types that both engines compute in integers; of the others they compute one or another in floats."""
 
+_INDEXING = frozenset(("Gather", "GatherElements"))
+"""Types that look entries up: beyond the last one, MNN reads other memory, and OpenVINO gives zeros."""
+
 _INTEGERS = (
     *(TensorProto.INT64, TensorProto.INT32, TensorProto.INT16, TensorProto.INT8),
     *(TensorProto.UINT64, TensorProto.UINT32, TensorProto.UINT16, TensorProto.UINT8),
@@ -43,33 +47,48 @@ class _Range(NamedTuple):
 
 
 def largest_inputs(graph: OperatorGraph, operators: Sequence[Operator]) -> dict[str, int]:
-    """Return, by input of a piece, the largest magnitude with which all whole numbers inside are exact.
+    """Return, by input of a piece, the largest magnitude with which all whole numbers inside are right.
 
     Only inputs are named on which a result depends that could be wrong. Where constants alone are too large,
     a verification sees it: nothing is named.
     """
-    if not any(o.op_type in _COMPUTING and _are_whole(graph, o.outputs) for o in operators):
+    if not any(_matters(graph, operator) for operator in operators):
         return {}
     made = {name for operator in operators for name in operator.outputs}
     taken = {name for operator in operators for name in operator.inputs if name not in made}
     inputs = {name for name in taken if name in graph.specs and "int" in graph.specs[name].dtype}
     constants = {name: found for o in operators for name in o.weights if (found := _constant(graph, name))}
 
-    def wrong_with(most: int) -> set[str]:
-        return _too_large(graph, operators, constants | {name: _taken(graph, name, most) for name in inputs})
+    def wrong_with(most: int, members: Sequence[Operator] = operators) -> set[str]:
+        return _too_large(graph, members, constants | {name: _taken(graph, name, most) for name in inputs})
 
-    wrong = wrong_with(LIMIT)
-    if not inputs or not wrong or wrong_with(1):
-        return {}
-    good, bad = 1, LIMIT
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        good, bad = (good, middle) if wrong_with(middle) else (middle, bad)
-    return dict.fromkeys(sorted(inputs & _behind(operators, wrong)), good)
+    limits: dict[str, int] = {}
+    for name in sorted(wrong_with(LIMIT) - wrong_with(1)):
+        needed = _behind(operators, name)
+        members = [operator for operator in operators if not needed.isdisjoint(operator.outputs)]
+        good, bad = 1, LIMIT
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (good, middle) if name in wrong_with(middle, members) else (middle, bad)
+        limits |= {each: min(good, limits.get(each, good)) for each in inputs & needed}
+    return limits
 
 
-def _are_whole(graph: OperatorGraph, names: Sequence[str]) -> bool:
-    return any(name in graph.specs and "int" in graph.specs[name].dtype for name in names)
+def _matters(graph: OperatorGraph, operator: Operator) -> bool:
+    """Return whether an operator computes whole numbers, or looks up what is not known yet."""
+    if operator.op_type in _INDEXING:
+        return operator.node.input[1] not in graph.weights
+    whole = (name in graph.specs and "int" in graph.specs[name].dtype for name in operator.outputs)
+    return operator.op_type in _COMPUTING and any(whole)
+
+
+def _rows(graph: OperatorGraph, node: NodeProto) -> int | None:
+    """Return how many entries an operator has to choose from; None: it is not known."""
+    name = node.input[0]
+    found = graph.weights.get(name)
+    shape = tuple(found.dims) if found is not None else getattr(graph.specs.get(name), "shape", ())
+    axis = next((each.i for each in node.attribute if each.name == "axis"), 0)
+    return shape[axis] if shape else None
 
 
 def _taken(graph: OperatorGraph, name: str, most: int) -> _Range:
@@ -77,9 +96,9 @@ def _taken(graph: OperatorGraph, name: str, most: int) -> _Range:
     return _Range(max(int(ends.min), -most), min(int(ends.max), most))
 
 
-def _behind(operators: Sequence[Operator], wrong: set[str]) -> set[str]:
-    """Return all tensors on which some depend."""
-    found = set(wrong)
+def _behind(operators: Sequence[Operator], name: str) -> set[str]:
+    """Return all tensors on which one depends, and itself."""
+    found = {name}
     for operator in reversed(operators):
         if not found.isdisjoint(operator.outputs):
             found.update(operator.inputs)
@@ -88,8 +107,12 @@ def _behind(operators: Sequence[Operator], wrong: set[str]) -> set[str]:
 
 def _too_large(graph: OperatorGraph, operators: Sequence[Operator], ranges: dict[str, _Range]) -> set[str]:
     """Return the tensors that may be wrong if inputs and constants are in some ranges."""
-    wrong = set()
+    wrong: set[str] = set()
     for operator in operators:
+        if operator.op_type in _INDEXING and (index := ranges.get(operator.node.input[1])) is not None:
+            rows = _rows(graph, operator.node)
+            if rows is not None and max(-index.low - 1, index.high) >= rows:
+                wrong.update(operator.outputs)
         for name in operator.outputs:
             spec = graph.specs.get(name)
             if spec is None or "int" not in spec.dtype:
@@ -170,6 +193,11 @@ def _power(one: _Range, count: int) -> _Range:
     return _Range(-most if one.low < 0 else 0, most)
 
 
+def _remainder(divisor: _Range) -> _Range:
+    most = max(-divisor.low, divisor.high, 1) - 1
+    return _Range(-most if divisor.low < 0 else 0, most)
+
+
 def _added(given: Sequence[_Range], _: int) -> _Range:
     return _Range(sum(each.low for each in given), sum(each.high for each in given))
 
@@ -187,7 +215,7 @@ _RULES: Mapping[str, Callable[[Sequence[_Range], int], _Range | None]] = {
     "Neg": lambda given, _: _Range(-given[0].high, -given[0].low),
     "Abs": lambda given, _: _power(given[0], 1)._replace(low=0),
     "Div": lambda given, _: _union([given[0], _Range(-given[0].high, -given[0].low)]),
-    "Mod": lambda given, _: _power(given[1], 1),
+    "Mod": lambda given, _: _remainder(given[1]),
     "Max": lambda given, _: _Range(max(e.low for e in given), max(e.high for e in given)),
     "Min": lambda given, _: _Range(min(e.low for e in given), min(e.high for e in given)),
     "Concat": lambda given, _: _union(given),

@@ -49,6 +49,11 @@ def whole(nodes: Sequence[NodeProto], folder: Path, kind: int = TensorProto.INT6
         ([node("Concat", "x x", "h", axis=0), node("Max", "h k", "y")], {"k": 5}, FLOATS),
         ([node("Clip", "x low high", "h"), node("Mul", "h k", "y")], {"low": 0, "high": 9, "k": 100}, FLOATS),
         ([node("Mod", "x m", "h"), node("Mul", "h k", "y")], {"m": 9, "k": 100}, FLOATS),
+        ([node("Gather", "table x", "y")], {"table": [2**40] * 9}, 8),
+        ([node("Gather", "x x", "y", axis=1)], {}, 7),
+        ([node("GatherElements", "x x", "y", axis=-1)], {}, 7),
+        ([node("Add", "x k", "h"), node("Gather", "table h", "y")], {"k": 3, "table": [0] * 9}, 5),
+        ([node("Mod", "x k", "h"), node("Gather", "table h", "y")], {"k": 9, "table": [0] * 9}, FLOATS),
     ],
 )
 def test_results_stay_exact_up_to_there(
@@ -62,7 +67,7 @@ def test_results_stay_exact_up_to_there(
 @pytest.mark.parametrize(
     ("nodes", "constants"),
     [
-        ([node("Gather", "table x", "y")], {"table": [2**40] * 9}),  # nothing is computed
+        ([node("Gather", "x two", "y")], {"two": [1, 0]}),  # nothing is computed
         ([node("Cast", "x", "h", to=TensorProto.FLOAT), node("Mul", "h h", "y")], {}),
         ([node("Mul", "x k", "y")], {"k": 2**40}),  # a sample shows it
     ],
@@ -71,6 +76,18 @@ def test_no_limit_where_nothing_is_computed_or_samples_show_it(
     nodes: Sequence[NodeProto], constants: dict[str, Any], tmp_path: Path
 ) -> None:
     assert whole(nodes, tmp_path, **constants).most == ()
+
+
+def test_each_input_has_the_limit_of_what_is_made_of_it(tmp_path: Path) -> None:
+    """Tokens of two segments: the small table says nothing of the large one."""
+    nodes = [node("Gather", "words ids", "a"), node("Gather", "segments kinds", "b"), node("Add", "a b", "y")]
+    nodes += [node("Mul", "ids scale", "z")]
+    kinds = [value(name, [2, 8], TensorProto.INT64) for name in ("ids", "kinds", "scale")]
+    parts = [constant("words", [[0.5]] * 30_000, "float32"), constant("segments", [[0.5]] * 2, "float32")]
+    opened = load(model(nodes, kinds, [value("y", None), value("z", None)], parts), tmp_path)
+    (piece,) = opened.pieces(0, len(opened.network.layers))
+    found = dict(zip((spec.name for spec in piece.inputs), piece.most, strict=True))
+    assert found == {"ids": 4096, "kinds": 1, "scale": 4096}
 
 
 def test_what_fits_its_type_needs_no_limit(tmp_path: Path) -> None:
