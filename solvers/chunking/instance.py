@@ -106,7 +106,7 @@ def build_instance(problem: Problem, rules: tuple[Rule, ...], facts: Facts) -> I
         ranking=Ranking(
             terms=terms,
             limits=problem.limits,
-            unit_count=chain.unit_count,
+            resources=chain.unit_count,
             device_memory=chain.device_memory,
             idle_mw=idle_mw,
         ),

@@ -13,8 +13,10 @@ points, and the verdict is exact.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from ...formulations.terms import Quantity
 from .facts import Facts
 from .graph import SINK, START, StateGraph
 from .lattice import Lattice
-from .ranking import CompletionBounds, Flags, Ints, runs
+from .ranking import CompletionBounds, Flags, Ints, PlanBounds, runs
 
 FIELDS = 8
 STATE, MASK, MOST, LEAST, TOTAL, MEMORY, DRAIN, DEPTH = range(-FIELDS, 0)
@@ -212,6 +214,58 @@ def forbid_ends(lattice: Lattice, facts: Facts) -> None:
         lattice.terminal[: lattice.size] &= interval(part, domain)[1] >= 1
 
 
+def keeping(facts: Facts, placed: Callable[[Variable], ArrayInterval], count: int) -> Flags:
+    """Return which of some plans that have begun may still keep all rules."""
+    keep = np.ones(count, dtype=np.bool_)
+    for part in facts.open:
+        keep &= interval(part, placed)[1] >= 1
+    return keep
+
+
+class Placed(ABC):
+    """Intervals of the variables on plans that have begun: from what is placed, and from bounds on the rest.
+
+    `whole`: which of them are whole plans, where all intervals are points.
+    """
+
+    latencies: ClassVar[tuple[str, ...]] = (Quantity.LATENCY,)
+    """Quantities that are at most the largest latency."""
+
+    def __init__(self, facts: Facts, bounds: PlanBounds, whole: Flags, count: int) -> None:
+        self._facts, self._bounds, self._whole, self._count = facts, bounds, whole, count
+
+    def __call__(self, variable: Variable) -> ArrayInterval:
+        """Return the interval of a quantity."""
+        known = self._facts.value(variable.key)
+        if known is not None:
+            value = np.full(self._count, known)
+            return value, value
+        high = 1 if isinstance(variable, BoolVar) else variable.high
+        match variable.name:
+            case Quantity.CUT:
+                return self._cut(variable.args[0])
+            case Quantity.ON:
+                return self._on(*variable.args)
+            case Quantity.USES | Quantity.BUSY | Quantity.MEMORY | Quantity.CHUNKS:
+                return self._of_unit(variable.name, variable.args[0], high)
+        least: Ints = getattr(self._bounds, variable.name)
+        latency = variable.name in self.latencies
+        most = np.minimum(self._bounds.most_latency_us, high) if latency else high
+        return least, np.where(self._whole, least, most)
+
+    @abstractmethod
+    def _cut(self, boundary: int) -> ArrayInterval:
+        """Return whether a chunk ends at a layer."""
+
+    @abstractmethod
+    def _on(self, layer: int, unit: int) -> ArrayInterval:
+        """Return whether a unit runs a layer."""
+
+    @abstractmethod
+    def _of_unit(self, name: str, unit: int, high: int) -> ArrayInterval:
+        """Return another quantity of a unit, which is at most `high`."""
+
+
 class RulePruner:
     """Which prefixes may still keep all rules.
 
@@ -224,22 +278,19 @@ class RulePruner:
 
     def __call__(self, nodes: Ints, outlook: CompletionBounds) -> Flags | None:
         """Return the verdicts, one a prefix."""
-        placed = _Placed(self, nodes, outlook)
-        keep = np.ones(nodes.shape[1], dtype=np.bool_)
-        for part in self.facts.open:
-            keep &= interval(part, placed)[1] >= 1
-        return keep
+        return keeping(self.facts, _Prefixes(self, nodes, outlook), nodes.shape[1])
 
 
-class _Placed:
+class _Prefixes(Placed):
     """Intervals of the variables on prefixes."""
 
+    latencies: ClassVar[tuple[str, ...]] = (Quantity.LATENCY, Quantity.STREAM_LATENCY)
+
     def __init__(self, rules: RulePruner, nodes: Ints, outlook: CompletionBounds) -> None:
-        chain, cuts = rules.chain, rules.cuts
-        self._chain, self._facts, self._outlook = chain, rules.facts, outlook
-        self._whole = complete(nodes)
+        chain, cuts, count = rules.chain, rules.cuts, nodes.shape[1]
+        super().__init__(rules.facts, outlook, complete(nodes), count)
+        self._chain = chain
         stops, units = rules.layout.chunks(nodes)
-        count = nodes.shape[1]
         columns = np.arange(count)
         self._start = np.zeros((chain.unit_count, count), dtype=np.int64)
         self._stop = np.zeros_like(self._start)
@@ -251,43 +302,28 @@ class _Placed:
             self._stop[unit[there], columns[there]] = end[there]
             self._at = end
 
-    def __call__(self, variable: Variable) -> ArrayInterval:
-        known = self._facts.value(variable.key)
-        if known is not None:
-            value = np.full(len(self._at), known)
-            return value, value
-        match variable.name:
-            case Quantity.CUT:
-                return self._cut(variable.args[0])
-            case Quantity.ON | Quantity.USES | Quantity.BUSY | Quantity.MEMORY:
-                return self._of_unit(variable)
-            case _:
-                return self._of_plan(variable)
-
     def _cut(self, boundary: int) -> ArrayInterval:
         there = (self._start == boundary).any(axis=0) | ((self._at == boundary) & ~self._whole)
         return there.astype(np.int64), (there | (self._at < boundary)).astype(np.int64)
 
-    def _of_unit(self, variable: Variable) -> ArrayInterval:
-        unit = variable.args[-1]
+    def _on(self, layer: int, unit: int) -> ArrayInterval:
         start, stop = self._start[unit], self._stop[unit]
-        used = stop > 0
-        high = 1 if isinstance(variable, BoolVar) else variable.high
-        later = np.where(used | self._whole, 0, high)
-        match variable.name:
+        value = ((start <= layer) & (layer < stop)).astype(np.int64)
+        placed = (stop > 0) | self._whole | (self._at > layer)
+        return value, value + np.where(placed, 0, 1)
+
+    def _of_unit(self, name: str, unit: int, high: int) -> ArrayInterval:
+        used = self._stop[unit] > 0
+        match name:
             case Quantity.USES:
                 value = used.astype(np.int64)
-            case Quantity.ON:
-                layer = variable.args[0]
-                value = ((start <= layer) & (layer < stop)).astype(np.int64)
-                later = np.where(self._at > layer, 0, later)
             case Quantity.BUSY:
                 value = self._on_used(unit, used, self._chain.busy_us)
             case Quantity.MEMORY:
                 value = self._on_used(unit, used, lambda a, b, _: self._chain.memory_bytes(a, b))
             case _:
-                raise ValueError(f"no interval is known for {variable.name}")
-        return value, value + later
+                raise ValueError(f"no interval is known for {name}")
+        return value, value + np.where(used | self._whole, 0, high)
 
     def _on_used(self, unit: int, used: Flags, measure: Callable[[int, int, int], int]) -> Ints:
         """Return a measure of the unit's chunk; prefixes share few distinct chunks."""
@@ -295,11 +331,3 @@ class _Placed:
         codes, where = np.unique(self._start[unit] * size + self._stop[unit], return_inverse=True)
         values = [measure(c // size, c % size, unit) if c % size else 0 for c in codes.tolist()]
         return np.where(used, np.array(values, dtype=np.int64)[where], 0)
-
-    def _of_plan(self, variable: Variable) -> ArrayInterval:
-        outlook = self._outlook
-        least: Ints = getattr(outlook, variable.name)
-        high = 1 if isinstance(variable, BoolVar) else variable.high
-        latency = variable.name in (Quantity.LATENCY, Quantity.STREAM_LATENCY)
-        most = np.minimum(outlook.most_latency_us, high) if latency else high
-        return least, np.where(self._whole, least, most)

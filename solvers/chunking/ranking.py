@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -75,40 +75,51 @@ def smallest(rows: Ints, count: int) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionBounds:
-    """The best that the completions of some prefixes can reach, quantity by quantity; arrays of one length.
+class PlanBounds:
+    """The best that plans can reach, quantity by quantity; arrays of one length, exact for whole plans.
 
-    What is called like a quantity of plans (`QUANTITIES`) is a lower bound on it. For complete plans (of at
-    least two chunks) these are the exact quantities.
+    What is called like a quantity of plans (`QUANTITIES`) is a lower bound on it.
     """
 
     period_us: Ints
-    least: Ints  # largest least busy time
+    least: Ints  # largest least load of those in use
     latency_us: Ints
     most_latency_us: Ints
     bubbles_us: Ints
     peak_bytes: Ints
     energy_nj: Ints
     units: Ints
+    lonely: Flags | None = None
+    """Whether it is a whole plan on one resource of several; None: not all of them are whole, or none is."""
+
+    @property
+    def paper_gapness_us(self) -> Ints:
+        """Least gapness, where a plan on one resource has none."""
+        found: Ints = np.maximum(self.period_us - self.least, 0)
+        return found
+
+    @property
+    def gapness_us(self) -> Ints:
+        """Least gapness."""
+        found = self.paper_gapness_us
+        return found if self.lonely is None else np.where(self.lonely, self.period_us, found)
+
+    @property
+    def stream_latency_us(self) -> Ints:
+        """Least latency in the stream: nobody waits."""
+        return self.latency_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionBounds(PlanBounds):
+    """The best that the completions of some prefixes can reach; exact for plans of at least two chunks."""
+
     most_period: Ints  # largest period
 
     @property
     def hops(self) -> Ints:
         """Fewest borders: one fewer than units."""
         return self.units - 1
-
-    @property
-    def gapness_us(self) -> Ints:
-        """Least gapness."""
-        found: Ints = np.maximum(self.period_us - self.least, 0)
-        return found
-
-    paper_gapness_us = gapness_us
-
-    @property
-    def stream_latency_us(self) -> Ints:
-        """Least latency in the stream: nobody waits."""
-        return self.latency_us
 
     @property
     def in_flight(self) -> Ints:
@@ -119,64 +130,52 @@ class CompletionBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The terms that order plans, and the filters, on arrays of outlooks.
+    """The terms that order plans, and the filters, on arrays of bounds.
 
-    Every term is monotone in the quantities of the outlook (a larger period with the same least
-    busy time has a larger gapness, and so on), so that the value at the best of each quantity is a
-    lower bound of the term over all completions, and exact on complete plans.
+    Every term is monotone in the bounds (a larger period with the same least busy time has a larger gapness,
+    and so on), so that its value at the best of each is a lower bound of the term over all completions, and
+    exact on whole plans; but for those that know waits, which are as if nobody waited.
     """
 
     terms: tuple[str, ...]  # the terms, most important first
     limits: Limits  # the filters
-    unit_count: int  # number of units of the platform
+    resources: int  # number of units, or of resources, of the platform
     device_memory: int | None  # capacity of the platform in bytes, or None
-    idle_mw: int  # idle power of all units; 0 where energy does not matter
+    idle_mw: int = 0  # idle power of all units; 0 where energy does not matter
+    in_flight: bool = True  # whether plans that are not whole are asked how many requests are in flight
 
-    def keys(self, outlook: CompletionBounds) -> Ints:
+    def keys(self, bounds: PlanBounds) -> Ints:
         """Return the values (or bounds) of the terms, by [term][column]."""
-        return values_of(self.terms, outlook, lambda: self._idle(outlook))
+        return np.array(
+            [
+                self._idle(bounds) if term == Term.IDLE else getattr(bounds, TERMS[term].field)
+                for term in self.terms
+            ]
+        )
 
-    def _idle(self, outlook: CompletionBounds) -> Ints:
-        whole = self.unit_count * outlook.period_us
-        idle: Ints = np.maximum(-(-1000 * (whole - outlook.most_latency_us) // whole), 0)
+    def _idle(self, bounds: PlanBounds) -> Ints:
+        whole = np.maximum(self.resources * bounds.period_us, 1)
+        idle: Ints = np.maximum(-(-1000 * (whole - bounds.most_latency_us) // whole), 0)
         return idle
 
-    def passing(self, outlook: CompletionBounds) -> Flags | None:
+    def passing(self, bounds: Any) -> Flags | None:
         """Return which columns may pass the filters and the device memory; None when all do."""
-        period = outlook.period_us
+        period, whole = bounds.period_us, bounds.lonely is not None
         others: dict[str, Callable[[int], Flags | None]] = {
-            "min_units": lambda least: None,  # the lattice lets no plan end with fewer
-            "min_balance_permille": lambda least: 1000 * outlook.least >= least * period,
-            "min_utilisation_permille": lambda least: (
-                1000 * outlook.most_latency_us >= least * self.unit_count * period
-            ),
+            # a lattice lets no plan end with fewer, and others are asked when they are whole
+            "min_units": lambda least: bounds.units >= least if whole else None,
+            "min_balance_permille": lambda least: 1000 * (period - bounds.gapness_us) >= least * period,
+            "min_utilisation_permille": lambda least: 1000 - self._idle(bounds) >= least,
+            "max_in_flight": lambda most: bounds.in_flight <= most if whole or self.in_flight else None,
         }
-        return passing(self.limits, outlook, self.device_memory, others)
+        tests = [row for _, row in limit_rows(self.limits, partial(getattr, bounds), bounds.units, others)]
+        if self.device_memory is not None:
+            tests.append(bounds.peak_bytes <= self.device_memory)
+        return np.logical_and.reduce(tests) if tests else None
 
     def needs(self, *terms: str) -> bool:
         """Return whether one of these terms orders plans."""
         return any(term in self.terms for term in terms)
-
-
-def values_of(terms: Sequence[str], bounds: Any, idle: Callable[[], Ints]) -> Ints:
-    """Return the values of terms by bounds that have the names of quantities, and of the idle share."""
-    return np.array([idle() if term == Term.IDLE else getattr(bounds, TERMS[term].field) for term in terms])
-
-
-def passing(
-    limits: Limits,
-    bounds: Any,
-    device_memory: int | None,
-    others: Mapping[str, Callable[[int], Flags | None]],
-) -> Flags | None:
-    """Return which plans may pass filters and the device memory by such bounds; None when all do.
-
-    `others`: filters on what the bounds have no quantity of, as for `limit_rows`.
-    """
-    tests = [row for _, row in limit_rows(limits, partial(getattr, bounds), bounds.units, others)]
-    if device_memory is not None:
-        tests.append(bounds.peak_bytes <= device_memory)
-    return np.logical_and.reduce(tests) if tests else None
 
 
 class Pool:

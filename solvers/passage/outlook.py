@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ...formulations.limits import Limits
 from ...formulations.terms import Term
-from ..chunking.ranking import Flags, Ints, passing, values_of
+from ..chunking.ranking import Flags, Ints, PlanBounds, Ranking
 from .table import Floats, Table
 
 _SAFE = 1 - 1e-12
@@ -45,41 +44,11 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The best that plans can reach, quantity by quantity; arrays of one length, exact for whole plans.
+class Bounds(PlanBounds):
+    """The best that plans can reach: `lonely` is None where none of them is whole."""
 
-    What is called like a quantity of plans (`QUANTITIES`) is a lower bound on it.
-    """
-
-    period_us: Ints
-    latency_us: Ints
     hops: Ints
-    units: Ints
     resources: Ints
-    peak_bytes: Ints
-    energy_nj: Ints
-    bubbles_us: Ints
-    least: Ints  # largest least load of the resources in use
-    most_latency_us: Ints
-    lonely: Flags | None = None
-    """Whether it is a whole plan on one resource of several; None: none of them is whole."""
-
-    @property
-    def paper_gapness_us(self) -> Ints:
-        """Least gapness, where a plan on one resource has none."""
-        found: Ints = np.maximum(self.period_us - self.least, 0)
-        return found
-
-    @property
-    def gapness_us(self) -> Ints:
-        """Least gapness."""
-        found = self.paper_gapness_us
-        return found if self.lonely is None else np.where(self.lonely, self.period_us, found)
-
-    @property
-    def stream_latency_us(self) -> Ints:
-        """Least latency in the stream: nobody waits."""
-        return self.latency_us
 
     @property
     def in_flight(self) -> Ints:
@@ -275,41 +244,6 @@ class Outlook:
             most_latency_us=total,
             lonely=(resources == 1) & (len(self.table.chain.pools) > 1),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """What orders plans, and the filters; `resources`: how many there are.
-
-    Every term is monotone in the bounds, so that its value at the best of each is a lower bound of the term,
-    and exact for whole plans; but for those that know waits, which are as if nobody waited (`calm.py`).
-    """
-
-    terms: tuple[str, ...]
-    limits: Limits
-    resources: int
-    device_memory: int | None
-
-    def keys(self, bounds: Bounds) -> Ints:
-        """Return the values (or bounds) of the terms, by [term][plan]."""
-        return values_of(self.terms, bounds, lambda: self._idle(bounds))
-
-    def _idle(self, bounds: Bounds) -> Ints:
-        whole = np.maximum(self.resources * bounds.period_us, 1)
-        return np.maximum(-(-1000 * (whole - bounds.most_latency_us) // whole), 0)
-
-    def passing(self, bounds: Bounds) -> Flags | None:
-        """Return which plans may pass the filters and the device memory; None when all do."""
-        period, whole = bounds.period_us, bounds.lonely is not None
-        others: dict[str, Callable[[int], Flags | None]] = {
-            "min_units": lambda least: bounds.units >= least if whole else None,
-            "min_balance_permille": lambda least: 1000 * (period - bounds.gapness_us) >= least * period,
-            "min_utilisation_permille": lambda least: 1000 - self._idle(bounds) >= least,
-            "max_in_flight": lambda most: (
-                bounds.latency_us <= min(most, self.resources) * period if whole else None
-            ),
-        }
-        return passing(self.limits, bounds, self.device_memory, others)
 
 
 def needs_of(ranking: Ranking, spoken: frozenset[str], *, memory: bool) -> Needs:

@@ -35,7 +35,7 @@ from ...formulations.limits import Limits
 from ...formulations.problem import Problem
 from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts, is_known
-from ..chunking.ranking import Ints, Pool
+from ..chunking.ranking import Ints, Pool, Ranking
 from ..chunking.search import StopSearch
 from ..chunking.solving import native_starts, solve_chunking
 from ..chunking.verdicts import Verdicts, claim_of, nothing
@@ -44,7 +44,7 @@ from ..protocol import EXACT, Claim, Deadline, SolveOptions, SolveStatus, Statis
 from .calm import WAIT_LIMITS, WAITS, Calm, allowed_us, judged_claim, least_values
 from .descent import Annealing
 from .dominance import Dominance
-from .outlook import Needs, Outlook, Ranking, needs_of
+from .outlook import Needs, Outlook, needs_of
 from .prices import Paths, Pricing, price, price_latency, price_set
 from .sweep import Growth, RulePruner, Setting, Sweep, path_rows
 from .table import Table, build_table
@@ -303,6 +303,7 @@ class Search:
             limits=problem.limits,
             resources=len(table.chain.pools),
             device_memory=table.chain.device_memory,
+            in_flight=False,
         )
         self._spoken = frozenset(key[0] for part in facts.open for key in variables(part))
         self._memory = self._weighs()

@@ -23,13 +23,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formulations.expr import BoolVar, Variable
 from ...formulations.terms import Quantity, Term
 from ..chunking.facts import Facts
-from ..chunking.propagation import ArrayInterval, interval
-from ..chunking.ranking import Flags, Ints, Pool, less, smallest
+from ..chunking.propagation import ArrayInterval, Placed, keeping
+from ..chunking.ranking import Flags, Ints, Pool, Ranking, less, smallest
 from .dominance import Dominance, undominated
-from .outlook import Bounds, Outlook, Ranking, State
+from .outlook import Bounds, Outlook, State
 from .table import Floats, Table, Units
 
 Prune = Callable[[int, "Labels", Bounds], Flags | None]
@@ -398,22 +397,14 @@ def path_rows(paths: Ints, units: int) -> Ints:
 
 
 class RulePruner:
-    """Which labels may still keep all rules.
-
-    The open rules are evaluated on many labels at once, with intervals from what is placed and from bounds on
-    the rest. On whole plans all intervals are points, and the verdict is exact.
-    """
+    """Which labels may still keep all rules."""
 
     def __init__(self, table: Table, facts: Facts) -> None:
         self.table, self.facts = table, facts
 
     def __call__(self, at: int, labels: Labels, bounds: Bounds) -> Flags | None:
         """Return the verdicts, one per label."""
-        placed = _Placed(self, at, labels, bounds)
-        keep = np.ones(len(labels), dtype=np.bool_)
-        for part in self.facts.open:
-            keep &= interval(part, placed)[1] >= 1
-        return keep
+        return keeping(self.facts, _Labelled(self, at, labels, bounds), len(labels))
 
     @cached_property
     def piece(self) -> Ints:
@@ -427,30 +418,13 @@ class RulePruner:
         return {cut: place for place, cut in enumerate(self.table.cuts.tolist())}
 
 
-class _Placed:
+class _Labelled(Placed):
     """Intervals of the variables on labels."""
 
     def __init__(self, rules: RulePruner, at: int, labels: Labels, bounds: Bounds) -> None:
-        self._rules, self._at, self._labels, self._bounds = rules, at, labels, bounds
-        self._whole = bounds.lonely is not None
-
-    def __call__(self, variable: Variable) -> ArrayInterval:
-        known = self._rules.facts.value(variable.key)
-        if known is not None:
-            value = np.full(len(self._labels), known)
-            return value, value
-        high = 1 if isinstance(variable, BoolVar) else variable.high
-        match variable.name:
-            case Quantity.CUT:
-                least, most = self._cut(variable.args[0])
-            case Quantity.ON:
-                least, most = self._on(*variable.args)
-            case Quantity.USES | Quantity.BUSY | Quantity.MEMORY | Quantity.CHUNKS:
-                least = self._of_unit(variable.name, variable.args[0])
-                most = least if self._whole else np.full_like(least, high)
-            case _:
-                return self._of_plan(variable.name, high)
-        return least, most
+        self._ended = bounds.lonely is not None
+        super().__init__(rules.facts, bounds, np.full(len(labels), self._ended), len(labels))
+        self._rules, self._at, self._labels = rules, at, labels
 
     def _cut(self, layer: int) -> ArrayInterval:
         place, path = self._rules.boundary.get(layer), self._labels.path
@@ -468,29 +442,21 @@ class _Placed:
         there = (self._labels.path[piece] == unit).astype(np.int64)
         return there, there
 
-    def _of_unit(self, name: str, unit: int) -> Ints:
+    def _of_unit(self, name: str, unit: int, high: int) -> ArrayInterval:
         state, path = self._labels.state, self._labels.path
         found: Ints
         match name:
             case Quantity.USES:
                 found = (state.mask >> unit) & 1
             case Quantity.BUSY:
-                leave = self._rules.table.leave[-1][unit] if self._whole else 0
+                leave = self._rules.table.leave[-1][unit] if self._ended else 0
                 found = state.loads[unit] + np.where(self._labels.unit == unit, leave, 0)
             case Quantity.MEMORY:
                 found = state.bytes[unit]
             case _:
                 own = path == unit
                 found = own[0] + (own[1:] & ~own[:-1]).sum(axis=0)
-        return found
-
-    def _of_plan(self, name: str, high: int) -> ArrayInterval:
-        bounds = self._bounds
-        least: Ints = getattr(bounds, name)
-        if self._whole:
-            return least, least
-        most = self._constant(high)
-        return least, np.minimum(bounds.most_latency_us, high) if name == Quantity.LATENCY else most
+        return found, found if self._ended else self._constant(high)
 
     def _constant(self, value: int) -> Ints:
-        return np.full(len(self._labels), value, dtype=np.int64)
+        return np.full(self._count, value, dtype=np.int64)
