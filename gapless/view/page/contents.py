@@ -24,9 +24,8 @@ from ...formulations.history import is_message, link_name
 from ...formulations.reordering import order_words
 from ...formulations.rules import AnyRule
 from ..presenter import presenter_of
-from .answers import standing
-from .execution import achieved, predicted_pace_us, race_row
-from .headline import difference, headline, utilised
+from .headline import difference, headline, standing, utilised
+from .played import achieved, predicted_pace_us, race_row
 from .subject import Subject
 from .texts import clipped
 from .timeline import timeline

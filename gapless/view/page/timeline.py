@@ -14,8 +14,7 @@ from ...answers.charts import Block, Gantt, Row, Span, Tick, span, time_ticks
 from ...answers.traces import headings, unit_rows
 from ...answers.words import capital, counted, microseconds
 from ...formulations.history import Interval, is_message
-from .execution import unlike
-from .played import Lane, Played, lanes_of, played, together
+from .played import Lane, Played, lanes_of, played, together, unlike
 from .subject import Subject
 from .ways import Step, script_data, steps_of
 

@@ -18,7 +18,7 @@ from ...formulations.shares import shares_of
 from ...formulations.streams import Stream
 from ...formulations.terms import Dimension
 from ..presenter import presenter_of
-from .execution import Achieved, achieved, predicted_pace_us, race_row
+from .played import Achieved, achieved, predicted_pace_us, race_row
 from .subject import Subject
 
 _MOST_CHUNKS = 48

@@ -17,8 +17,8 @@ from gapless.formulations.terms import Objective
 from gapless.solvers.protocol import Deadline, SolveStatus
 from gapless.solvers.result import Candidate, SolveResult
 from gapless.view.explaining.explain import Inquiry
-from gapless.view.page.answers import standing
 from gapless.view.page.contents import reasoning
+from gapless.view.page.headline import standing
 from gapless.view.page.subject import Subject
 from gapless.view.page.subjects import subject
 

@@ -17,10 +17,9 @@ from gapless.executor.tuning.candidates import CandidateKind
 from gapless.formulations.history import Usage
 from gapless.formulations.scores import Violation
 from gapless.solvers.sources import StartMode
-from gapless.view.page.answers import standing
 from gapless.view.page.contents import answers, heat_maps, memory, origin, race, reasoning, receipts
-from gapless.view.page.execution import achieved, predicted_pace_us, trace_account
-from gapless.view.page.headline import headline
+from gapless.view.page.headline import headline, standing
+from gapless.view.page.played import achieved, predicted_pace_us, trace_account
 from gapless.view.page.subject import Subject
 from gapless.view.page.utilisation import chunk_table, utilisation
 from gapless.view.presenter import presenter_of

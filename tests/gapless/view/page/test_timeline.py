@@ -13,9 +13,8 @@ from gapless.answers.charts import Block, Span
 from gapless.answers.words import millis
 from gapless.formulations.flow_shop.tables import workload_of
 from gapless.formulations.history import Interval
-from gapless.view.page.execution import unlike
 from gapless.view.page.page import report_page
-from gapless.view.page.played import Lane, lanes_of, played, together
+from gapless.view.page.played import Lane, lanes_of, played, together, unlike
 from gapless.view.page.subject import Subject
 from gapless.view.page.timeline import Timeline, covered, timeline
 from tests.gapless.view.page import samples
