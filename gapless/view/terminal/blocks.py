@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -64,11 +65,13 @@ def _parts(blocks: Iterable[Block], place: Shown) -> Iterator[RenderableType]:
 
 
 def _inside(block: Block, place: Shown) -> Iterator[RenderableType]:
-    """Yield a block of a section: nothing stands between its title and its table."""
+    """Yield a block of a section: nothing stands between its title and its table; titles go in."""
     if isinstance(block, Table):
         yield from table_view(block, place)
-    else:
-        yield from _parts([block], place)
+        return
+    if isinstance(block, Section) and block.title:
+        block = replace(block, title=f"  {block.title}")
+    yield from _parts([block], place)
 
 
 def sentence_view(one: Sentence) -> Text:

@@ -26,6 +26,7 @@ from gapless.answers.blocks import (
     Table,
     Tone,
     Unit,
+    grid,
     kept,
     said,
     table,
@@ -319,6 +320,33 @@ def test_folded_sections_are_details() -> None:
         "why",
         "because",
     ]
+
+
+def test_a_section_says_where_it_is_shown_and_titles_inside_go_in() -> None:
+    inner = Section("inner", (Sentence("both"),))
+    blocks: list[Block] = [
+        Section("outer", (inner, Section("", (Sentence("untitled"),))), place="outer"),
+        Section("pages", (Sentence("pages only"),), place="pages", shown=Shown.PAGES),
+        Sentence(""),
+        Sentence("last"),
+    ]
+    assert told(blocks, details=True) == ["outer", "  inner", "both", "untitled", "", "last"]
+    page = blocks_page("", "", blocks)
+    assert page.count("<p>") == 4, "no blank one, and one of the footer"
+    assert page.index("last</p>") < page.index(">inner<") < page.index("pages only"), "the summary is first"
+    assert Markup(page).references >= {"outer", "pages"}
+
+
+def test_a_table_in_a_summary_is_figures_and_a_section_an_alert() -> None:
+    figures = grid("Figures", [("period", Unit.TEXT)], [[Cell("7 ms", Tone.WARN, "<b>")]])
+    alert = Section("Not valid.", (Sentence("<i>"),))
+    page = blocks_page("", "", [Sentence("first"), figures, alert, Section("", (), place="none")])
+    assert '<p class="lead">first</p>' in page
+    assert '<div class="warn"><dt>period</dt><dd><span class="value">7 ms</span>' in page
+    assert '<span class="note">&lt;b&gt;</span>' in page
+    assert "<strong>Not valid.</strong>" in page
+    assert "<li>&lt;i&gt;</li>" in page
+    assert 'id="none"' not in page, "nothing is in it"
 
 
 def told(blocks: list[Block], *, details: bool) -> list[str]:

@@ -145,6 +145,7 @@ def test_a_line_for_each_candidate_and_the_rest_on_request(
     assert heads == ["#", "candidate", "chunks", "predicted", "simulated", "outcome"]
     assert "serial on Big failed: it is too hot" in flat(run)
     assert "What trust is based on" not in run.out
+    assert "Predicted against" not in run.out
     details = cli("show", tmp_path / "run" / "tuning.json").out
     assert "What trust is based on" in details
     again = cli(*WORDS, "--details", "--overwrite", "--out", tmp_path / "run").out

@@ -145,7 +145,8 @@ def test_heat_maps_of_several_networks_have_one_legend() -> None:
 
 def test_several_subjects_are_compared_first() -> None:
     found = Markup(several())
-    assert {"s1", "s2", "s3", "s4"} <= found.references
+    assert found.errors == [], "no two places are called the same"
+    assert {"s1", "s2", "s3", "s4", "s1-busy", "s4-busy"} <= found.references
     assert found.text.index("What is compared") < found.text.index("Who runs when")
     assert "Compared" not in Markup(page("small")).text
 

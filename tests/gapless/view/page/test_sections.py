@@ -85,6 +85,9 @@ def test_the_sentence_names_who_runs_where_and_how_fast() -> None:
     words = sentence(samples.measured())
     assert words.startswith("alexnet-sparse in 4 chunks on Big, GPU, Little and Medium of pixel7a gives")
     assert "7.648 ms (predicted)" in words
+    assert "sets the pace" not in words, "the explanation says it"
+    alone = sentence(replace(samples.measured(), explanation=None))
+    assert "Little sets the pace with 7.648 ms; the other 3 units in use are busy for 68.3 %" in alone
     assert sentence(samples.workload()).startswith("A workload of 5 requests (yolov4, bert and")
     assert "ends after" in sentence(samples.workload())
     assert sentence(samples.side_by_side()).startswith("3 replicas of alexnet-sparse on Little")
@@ -178,6 +181,9 @@ def test_the_race_as_scatter_and_table() -> None:
     )
     assert len(candidates.rows) == len(result.rows)
     assert [row.tone is Tone.STRONG for row in candidates.rows] == [True] + [False] * (len(result.rows) - 1)
+    second = replace(subject, deployment=result.rows[1].candidate.deployment)
+    *_, candidates, _ = among(race(second), Table)
+    assert [row.tone is Tone.STRONG for row in candidates.rows[:3]] == [False, True, False]
     pearson = [entry.pearson for entry in result.quality]
     assert column(quality, "Pearson") == ["-" if r is None else f"{r:.3f}" for r in pearson]
     of_one = predicted_chart(result, ["isolated"])
