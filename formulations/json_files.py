@@ -271,6 +271,8 @@ def json_tree(data: bytes, name: str) -> dict[str, Any]:
     def whole(digits: str) -> int:
         return int(digits) if len(digits) <= _MOST_DIGITS else refuse(digits)
 
+    if not data.strip():
+        raise InvalidInputError(f"{name} is not valid JSON: it is empty")
     try:
         tree = json.loads(
             data,

@@ -147,9 +147,16 @@ def cannot_listen(where: str, error: Exception) -> ExecutionError:
 
 def read_token(path: Path) -> str:
     """Return the token of a file, which nobody else may read."""
-    if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        raise InvalidInputError(f"{path} can be read by others: chmod 600 {path}")
-    return path.read_text(encoding="utf-8").strip()
+    try:
+        if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            raise InvalidInputError(f"{path} can be read by others: chmod 600 {path}")
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise InvalidInputError(f"cannot read the token in {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"the token in {path} is no ASCII text: `openssl rand -hex 32 > {path}` writes one"
+        ) from None
 
 
 def _check_token(token: str, headers: Headers) -> None:

@@ -150,8 +150,11 @@ def check_writable(path: Path | None) -> None:
     """Refuse a place for a result before the work is done, not after it."""
     if path is None:
         return
-    if path.is_dir():
-        raise InvalidInputError(f"cannot write {path}: it is a folder")
+    try:
+        if path.is_dir():
+            raise InvalidInputError(f"cannot write {path}: it is a folder")
+    except OSError as error:  # e.g. its name is too long
+        raise InvalidInputError(f"cannot write {path}: {error.strerror or error}") from None
     if not os.access(path.parent, os.W_OK):
         reason = "may not be written to" if path.parent.is_dir() else "does not exist"
         raise InvalidInputError(f"cannot write {path}: the folder {path.parent} {reason}")

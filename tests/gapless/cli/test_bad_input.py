@@ -72,8 +72,8 @@ def expect(run: Run, code: int, *words: str) -> None:
 
 
 DOCUMENTS: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "empty file": (b"", ("not valid JSON", "line 1, column 1")),
-    "blank file": (b" \n \n", ("not valid JSON",)),
+    "empty file": (b"", ("not valid JSON: it is empty",)),
+    "blank file": (b" \n \n", ("not valid JSON: it is empty",)),
     "cut off": (json.dumps(base()).encode()[:-30], ("not valid JSON", "line 1")),
     "trailing comma": (b'{"format": "gapless.problem",}', ("not valid JSON", "line 1, column")),
     "two documents": (b"{} {}", ("not valid JSON", "Extra data")),
@@ -412,6 +412,11 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_is_done(cli: Cli,
     assert run.code == 2
     assert run.err.startswith("error: cannot write no/where")
     assert "the folder no does not exist" in run.err
+
+
+def test_a_name_that_no_file_can_have_is_said_before_anything_is_done(cli: Cli) -> None:
+    run = cli("plan", SPARSE, "--out", "x" * 300)
+    assert (run.code, run.err) == (2, f"error: cannot write {'x' * 300}: File name too long\n")
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x"])

@@ -188,6 +188,13 @@ def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="can be read by others: chmod 600"):
         read_token(file)
     file.chmod(0o600)
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff" * 32)
+    binary.chmod(0o600)
+    with pytest.raises(InvalidInputError, match="binary is no ASCII text: `openssl rand"):
+        read_token(binary)
+    with pytest.raises(InvalidInputError, match=r"cannot read the token in .*: No such file or directory"):
+        read_token(tmp_path / "nowhere")
     with gapless.serve(opened, host="0.0.0.0", port=0, token=read_token(file)) as server:
         port = port_of(server)
         assert over_socket(port, "POST", INFER, json_body(vector(1.0))).code == 401
