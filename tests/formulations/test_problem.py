@@ -94,7 +94,7 @@ def test_limits_join_the_number_of_units() -> None:
     assert some.unit_counts == (2, 3)
     assert some.using(3).limits == Limits(min_units=3, max_units=3, max_gapness_us=9)
     # Nothing is left: the parts say so themselves, so that it is proved.
-    for limits in ({"min_units": 5}, {"min_units": 3, "max_units": 2}, {"max_units": 0}):
+    for limits in ({"min_units": 5}, {"min_units": 3, "max_units": 2}):
         none = problem.with_limits(**limits)
         assert none.unit_counts == (1, 2, 3, 4)
         for used in none.unit_counts:

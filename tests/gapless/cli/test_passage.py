@@ -120,7 +120,7 @@ def test_an_explanation_speaks_of_loads(cli: Cli, plan_file: Path) -> None:
 
 def test_an_explanation_has_periods_by_requests_in_flight(cli: Cli, plan_file: Path) -> None:
     found = cli("explain", plan_file)
-    assert "requests in flight: The period needs 2 requests in flight, each for 7.500 ms." in found.out
+    assert "The period needs 2 requests in flight, each for 7.500 ms." in found.out
     rows = [line.split() for line in found.out.splitlines()]
     assert ["1", "7.500", "ms", "+66.7", "%"] in rows
     assert ["2", "(planned)", "4.500", "ms", "-"] in rows

@@ -114,7 +114,7 @@ def test_an_explanation_says_what_other_sets_bring(cli: Cli, on_board: Path, tmp
     assert cli("plan", on_board, "--backend", "exhaustive", "--out", out).code == 0
     shown = cli("explain", out)
     assert shown.code == 0
-    assert "sets of units: the best plan on each" in shown.out
+    assert "Sets of units: the best plan on each" in shown.out
     document = cli("explain", out, "--json").document
     assert [entry["text"] for entry in document["sets"]] == ["at most 1 unit", "at most 2 units"]
 
