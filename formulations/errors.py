@@ -193,5 +193,9 @@ class StoreError(ExecutionError):
     """A store of measurements, or a cache, that cannot be used (locked, full, damaged)."""
 
 
+ENDING = (UnitLostError, StoreError)
+"""Errors that end whatever is measured: they say nothing of whether a unit can run it."""
+
+
 class BoardError(ExecutionError):
     """A board that cannot be reached or used, or whose connection was lost; it says at which step."""

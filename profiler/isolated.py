@@ -20,7 +20,7 @@ from math import sqrt
 from statistics import median
 
 from ..executor.engine import OperatorTime
-from ..formulations.errors import ExecutionError, LayerNotRunnableError, ProfilingError, UnitLostError
+from ..formulations.errors import ENDING, ExecutionError, LayerNotRunnableError, ProfilingError
 from ..formulations.hardware import ProcessingUnit
 from ..formulations.network import Network
 from ..formulations.operators import excluded
@@ -197,7 +197,7 @@ def time_by_chunks(
             continue
         try:
             runs[span] = sum(bench.timing(unit, probe).run.typical_us for probe in preparer.probes(span))
-        except UnitLostError:
+        except ENDING:
             raise
         except ExecutionError as error:
             refused[span] = error

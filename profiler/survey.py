@@ -18,12 +18,12 @@ from ..executor.progress import Ledger, Report
 from ..formulations.costs import CostTable, NetworkCosts, Provenance
 from ..formulations.deployment import Deployment
 from ..formulations.errors import (
+    ENDING,
     ConversionError,
     ExecutionError,
     GaplessError,
     NoisyMeasurementError,
     PlacementError,
-    UnitLostError,
 )
 from ..formulations.hardware import Platform, ProcessingUnit
 from ..formulations.history import History
@@ -113,7 +113,7 @@ class _Checked:
                 found[span] = max(
                     self._bench.error(self._unit, probe.prepared, allowed=self.allowed) for probe in probes
                 )
-            except UnitLostError:
+            except ENDING:
                 raise
             except ExecutionError:  # it is met again when times are measured, on every unit
                 continue
@@ -319,7 +319,7 @@ class Survey:
                     return RawTimes(layer_us=times, wholes=runs)
         try:
             times, notes = time_by_chunks(self.bench, unit, self.network, preparer, runs)
-        except (PlacementError, UnitLostError):
+        except (PlacementError, *ENDING):
             raise
         except ExecutionError as error:
             if len(self.preparers.each) == 1:
@@ -334,7 +334,7 @@ class Survey:
         """Return the times of the uncut models; nothing where they cannot run on a unit."""
         try:
             return tuple(self._time(unit, whole) for whole in wholes)
-        except UnitLostError:
+        except ENDING:
             raise
         except ExecutionError as error:
             self.bench.start(unit)  # fails where it is the unit that is wrong, not the model
@@ -432,7 +432,7 @@ class Survey:
         for unit in self.able(raws, span):
             try:
                 timed[unit].shortest += [self._time(unit, probe) for probe in self.probes(unit, span)]
-            except UnitLostError:
+            except ENDING:
                 raise
             except ExecutionError:
                 continue

@@ -9,7 +9,7 @@ from datetime import datetime
 from ...executor.engine import Engine
 from ...executor.model import Model
 from ...executor.progress import Forgetful, Report, silent
-from ...formulations.errors import ConversionError, ExecutionError, LayerNotRunnableError, UnitLostError
+from ...formulations.errors import ENDING, ConversionError, ExecutionError, LayerNotRunnableError
 from ...formulations.hardware import Platform
 from ...formulations.network import Network
 from ..isolated import ProbeTiming, RawTimes, probe_timing, time_by_chunks, time_by_operators, unit_costs
@@ -160,7 +160,7 @@ class _Measured:
     def _timed(self, unit: str, probe: Probe) -> list[ProbeTiming]:
         try:
             return [probe_timing(probe, self._taken.bench.timing(unit, probe))]
-        except UnitLostError:
+        except ENDING:
             raise
         except ExecutionError as error:
             self._taken.bench.start(unit)  # fails where it is the unit that is wrong, not the model

@@ -17,6 +17,7 @@ from gapless.formulations.errors import (
     InvalidInputError,
     LayerNotRunnableError,
     NoisyMeasurementError,
+    StoreError,
 )
 from gapless.formulations.files import dump, parse
 from gapless.formulations.hardware import Platform, ProcessingUnit
@@ -205,6 +206,28 @@ def test_an_interrupted_profile_goes_on_where_it_stopped() -> None:
     again = bench()
     take(again, ledger=shelf)
     assert again.asked == []
+
+
+@pytest.mark.parametrize("operator_factor", [0.95, None])
+def test_a_disk_that_is_full_for_a_moment_is_no_layer_that_a_unit_cannot_run(
+    operator_factor: float | None,
+) -> None:
+    class Full(Shelf):
+        def __init__(self, at: int) -> None:
+            super().__init__()
+            self.at = at
+
+        def keep(self, kind: str, key: str, text: str) -> None:
+            self.at -= 1
+            if self.at == 0:
+                raise StoreError("the disk is full")
+            super().keep(kind, key, text)
+
+    whole = Shelf()
+    take(bench(operator_factor=operator_factor), ledger=whole)
+    for at in range(1, len(whole.entries) + 1):
+        with pytest.raises(StoreError, match="the disk is full"):
+            take(bench(operator_factor=operator_factor), ledger=Full(at))
 
 
 def test_other_settings_are_measured_anew() -> None:

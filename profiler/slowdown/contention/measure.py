@@ -22,7 +22,7 @@ from ....executor.joined import join
 from ....executor.machine.counters import counters_availability
 from ....executor.model import Model
 from ....executor.progress import Forgetful, Ledger, Report, silent
-from ....formulations.errors import ExecutionError, InvalidInputError, ProfilingError, UnitLostError
+from ....formulations.errors import ENDING, ExecutionError, InvalidInputError, ProfilingError
 from ....formulations.hardware import Platform
 from ...probes import Probe
 from ...sampling import Effort, TimeBase
@@ -231,7 +231,7 @@ class ContentionSurvey:
     def _runs(self, name: str, unit: str) -> bool:
         try:
             self.profiling.bench.bench.timing(unit, self.pieces[name].prepared, effort=_TRIAL)
-        except UnitLostError:
+        except ENDING:
             raise
         except ExecutionError as error:
             self.warnings.append(f"unit {unit!r} cannot run {name!r}: {error}")
