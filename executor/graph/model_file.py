@@ -6,13 +6,23 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path, PurePosixPath
 
 import onnx
 import onnx.inliner
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+)
 
 from ...formulations.errors import InvalidModelError
 from ..names import distinct, safe_name
@@ -360,8 +370,34 @@ def checked(file: ModelFile, *, watch: Watch | None = None) -> ModelFile:
     """
     watch = watch or Watch()
     watch.step("the check")
+    file.model.ir_version = max(file.model.ir_version, 4)  # before, initializers had to be inputs, too
+    for graph in all_graphs(file.model):
+        if isinstance(graph, GraphProto):
+            _put_in_order(graph)
     _raise(file.path, filter(None, [checker_complaint(file.model)]))
     return ModelFile(path=file.path, digest=file.digest, model=_normal_form(file.path, file.model, watch))
+
+
+def _put_in_order(graph: GraphProto) -> None:
+    """Put nodes, in place, behind those that make what they need, as runtimes do; a cycle is left alone."""
+    made = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
+    needed = [{made[name] for name in named_in(node) if name in made} for node in graph.node]
+    if all(max(places, default=-1) < place for place, places in enumerate(needed)):
+        return
+    with suppress(CycleError):
+        order = list(TopologicalSorter(dict(enumerate(needed))).static_order())
+        ordered = GraphProto(node=[graph.node[place] for place in order])
+        del graph.node[:]
+        graph.node.extend(ordered.node)
+
+
+def named_in(node: NodeProto) -> Iterator[str]:
+    """Yield the names that a node takes, and all that are named inside it."""
+    yield from node.input
+    for graph in subgraphs(node.attribute):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from named_in(inner)
 
 
 def external_files(path: str | Path, *, materialize: bool = False) -> tuple[str, ...]:
@@ -472,7 +508,6 @@ def _normal_form(path: Path, model: ModelProto, watch: Watch) -> ModelProto:
     inputs = [value for value in model.graph.input if value.name not in weights]
     del model.graph.input[:]  # IR versions up to 3 repeat the initializers here
     model.graph.input.extend(inputs)
-    model.ir_version = max(model.ir_version, 4)
     if model.functions:
         watch.step("inlining its functions")
         model = _inlined(path, model)
@@ -509,11 +544,12 @@ def _raise(path: Path, defects: Iterable[str]) -> None:
 def checker_complaint(model: ModelProto) -> str | None:
     """Return what the ONNX checker has against a model, or None.
 
-    Outputs without a shape are accepted, as every runtime does: shapes are inferred anyway.
+    Inputs and outputs without a shape are accepted, as every runtime does: a user gives those of inputs, the
+    others are inferred anyway.
     """
     bare = [
         value.type.tensor_type
-        for value in model.graph.output
+        for value in (*model.graph.input, *model.graph.output)
         if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
     ]
     for tensor in bare:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import helper, numpy_helper
 
-from ...formulations.errors import InvalidModelError
+from ...formulations.errors import ExecutionError, InvalidModelError
 from ...formulations.network import ModelRef, Network
 from ...formulations.spatial import SpatialNetwork
 from ..comparing import RANDOM, Decision
@@ -227,7 +227,14 @@ class OnnxModel:
         of_file = [name for name in also if name in made and name not in outputs]
         file.model.graph.output.extend(map(value_info, self.cutter.specs(of_file)))
         content = file.model.SerializeToString()
-        right = reference_outputs(content, {**_zeros(file), **inputs}, quantised=quantised)
+        try:
+            right = reference_outputs(content, {**_zeros(file), **inputs}, quantised=quantised)
+        except ExecutionError as error:
+            raise InvalidModelError(
+                f"the model file {self.path}, as it stands, gives no numbers to compare with: {error}. Look "
+                "at the inputs that it is tried with, export it again, or leave the comparison out where "
+                "that is offered (--unchecked, check=False)"
+            ) from error
         wanted = [name for name in also if name not in right]
         if wanted:  # what simplification has made; it was compared with the file
             whole = self.cutter.extract(0, len(self.network.layers), also=wanted)

@@ -10,7 +10,7 @@ then, as when a detector finds as many boxes as it may in both.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -19,7 +19,7 @@ from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
 from ...formulations.errors import ExecutionError, InvalidInputError, InvalidModelError, OpenShapesError
 from ..model import ITEM_BYTES, TensorSpec
 from ..samples import random_inputs
-from .model_file import subgraphs
+from .model_file import named_in, subgraphs
 from .operators import tensor_spec
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def _doubtful(graph: GraphProto, varying: Set[str]) -> set[str]:
     """Return what follows from operators sized by data of which no output has differed."""
     found: set[str] = set()
     for node in graph.node:
-        taken = {*node.input, *_names_inside(node)}
+        taken = set(named_in(node))
         sized = _is_sized_by_data(node) and varying.isdisjoint(node.output)
         if sized or not found.isdisjoint(taken):
             found.update(node.output)
@@ -269,14 +269,6 @@ def _doubtful(graph: GraphProto, varying: Set[str]) -> set[str]:
 def _is_sized_by_data(node: NodeProto) -> bool:
     inner = (each for graph in subgraphs(node.attribute) for each in graph.node)
     return node.op_type in _SIZED_BY_DATA or any(map(_is_sized_by_data, inner))
-
-
-def _names_inside(node: NodeProto) -> Iterator[str]:
-    for graph in subgraphs(node.attribute):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from inner.input
-            yield from _names_inside(inner)
 
 
 def _write_observed(graph: GraphProto, observed: Mapping[str, NDArray[Any]]) -> None:

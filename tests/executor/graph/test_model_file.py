@@ -288,3 +288,33 @@ def test_a_file_with_another_digest_is_refused_before_it_is_checked(tmp_path: Pa
     assert read_model_file(path, digest=digest).digest == digest
     with pytest.raises(InvalidModelError, match="has changed since it was loaded"):
         read_model_file(written(tmp_path, ModelProto.FromString(exploding_functions(31))), digest=digest)
+
+
+def test_operators_in_any_order_are_put_in_order(tmp_path: Path) -> None:
+    """As runtimes do; also where one needs a tensor inside a branch only, and inside a branch."""
+    branch = helper.make_graph(
+        [node("Neg", "s", "t"), node("Add", "h h", "s")], "branch", [], [value("t", [1, 4])]
+    )
+    nodes = [
+        node("If", "c", "y", then_branch=branch, else_branch=branch),
+        node("Cast", "m", "c", to=TensorProto.BOOL),
+        node("ReduceMax", "x", "m", keepdims=0),
+        node("MatMul", "x w", "h"),
+    ]
+    file = read_model_file(written(tmp_path, tiny(nodes=nodes)))
+    order = [entry.op_type for entry in file.model.graph.node]
+    assert order[-1] == "If"
+    assert order.index("ReduceMax") < order.index("Cast")
+    inner = file.model.graph.node[-1].attribute[0].g
+    assert [entry.op_type for entry in inner.node] == ["Add", "Neg"]
+
+
+def test_operators_in_a_circle_are_refused(tmp_path: Path) -> None:
+    nodes = [node("Add", "x y", "h"), node("Relu", "h", "y")]
+    refused(written(tmp_path, tiny(nodes=nodes)), "must be topologically sorted")
+
+
+def test_old_files_need_not_repeat_their_weights_among_the_inputs(tmp_path: Path) -> None:
+    old = tiny()
+    old.ir_version = 3
+    assert [entry.name for entry in read_model_file(written(tmp_path, old)).model.graph.input] == ["x"]

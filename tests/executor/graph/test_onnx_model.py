@@ -220,3 +220,25 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     loaded.reference(loaded.sample_inputs(0))
     assert list(scratch.iterdir()) == []
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.onnx", "scratch"]
+
+
+def test_a_file_that_does_not_run_is_bad_input(tmp_path: Path) -> None:
+    """No engine is to blame for it."""
+    opened = load(
+        tiny(
+            nodes=[node("Gather", "w three", "h"), node("Add", "x h", "y")],
+            initializers=[*weights(w=(3, 4)), constant("three", 3)],
+        ),
+        tmp_path,
+    )
+    with pytest.raises(
+        InvalidModelError, match=r"model\.onnx, as it stands, gives no numbers.*out of data bounds"
+    ):
+        opened.reference(opened.sample_inputs(1))
+
+
+def test_an_input_without_a_shape_can_be_given_one(tmp_path: Path) -> None:
+    proto = tiny(inputs=[value("x", None)])
+    with pytest.raises(InvalidModelError, match="input 'x' has no shape at all: give it with --shape x="):
+        load(proto, tmp_path)
+    assert load(proto, tmp_path, shapes={"x": (1, 4)}).inputs[0].shape == (1, 4)
