@@ -22,7 +22,7 @@ from ..engine import PlacementReceipt, parse_receipt
 from ..model import Piece
 from ..progress import Report, Step, silent
 from ..workers import name_of
-from .device import DRIVER, Task
+from .device import DRIVER, WORKER, Task
 from .endpoint import Endpoint, Frame, LinkRate, Outlet
 from .routes import Route
 
@@ -118,11 +118,13 @@ class Cluster(Closing):
         self._numbers, self._tasks = count(), count(1)
         self._outlets: dict[str, Outlet] = {}
         self._takers: dict[int, Callable[[Frame], None]] = {}
+        self._served: dict[int, str] = {}  # the device of a route that ends with a link
         self._pongs: SimpleQueue[Frame] = SimpleQueue()
         self._lock = threading.Lock()
         self._reviving = {name: threading.Lock() for name in members.hosts}
+        self._connecting = {name: threading.Lock() for name in members.hosts}
         self.devices: dict[str, Member] = {}
-        self._endpoint = Endpoint(DRIVER, members.own_host, self._key, self._handle)
+        self._endpoint = Endpoint(DRIVER, members.own_host, self._key, self._handle, gone=self._sender_gone)
         try:
             self._start()
         except BaseException:
@@ -195,12 +197,19 @@ class Cluster(Closing):
         except ExecutionError as error:
             raise UnitLostError(str(error)) from None
 
-    def take(self, route: int, taker: Callable[[Frame], None] | None) -> None:
-        """Have messages of a route taken by a function, which threads of the cluster call; None: by none."""
+    def take(self, route: int, taker: Callable[[Frame], None] | None, *, device: str = "") -> None:
+        """Have messages of a route taken by a function, which threads of the cluster call; None: by none.
+
+        `device`: where it is there alone, with a link of its own (`Device.serve`); the taker gets an "error"
+        then when a link there or back is gone.
+        """
         if taker is None:
             self._takers.pop(route, None)
+            self._served.pop(route, None)
         else:
             self._takers[route] = taker
+            if device:
+                self._served[route] = device
 
     def next_number(self) -> int:
         """Return a number that no route has had."""
@@ -321,17 +330,39 @@ class Cluster(Closing):
         return [parse_receipt(receipt) for receipt in found["receipts"]]
 
     def _outlet(self, name: str) -> Outlet:
-        with self._lock:
-            if name not in self._outlets:
-                self._outlets[name] = Outlet(
-                    DRIVER, name, self.member(name).address, self._key, failed=self._link_failed
-                )
-            return self._outlets[name]
+        """Return the link to a device; only those who want the same one wait while it is made."""
+        if known := self._outlets.get(name):
+            return known
+        member = self.member(name)
+        with self._connecting[name]:
+            if known := self._outlets.get(name):
+                return known
+            made = Outlet(DRIVER, name, member.address, self._key, failed=self._link_failed)
+            with self._lock:
+                if self.devices.get(name) is member:
+                    self._outlets[name] = made
+                    return made
+        made.close()
+        raise UnitLostError(f"device {name!r} was lost while it was connected to")
 
     def _link_failed(self, target: str, words: str) -> None:
         """Forget a link that is gone; that its device is gone shows in `losses`."""
         with self._lock:
             self._outlets.pop(target, None)
+        for route, device in list(self._served.items()):
+            if device == target:
+                self._cut(route, f"the link to device {device!r} broke: {words}")
+
+    def _sender_gone(self, sender: str) -> None:
+        """Tell whoever waits for a worker of a device (`Device.serve`) that its link is gone."""
+        device, _, route = sender.partition(WORKER)
+        if route:
+            self._cut(int(route), f"the link from device {device!r} broke")
+
+    def _cut(self, route: int, words: str) -> None:
+        if taker := self._takers.get(route):
+            now_ns, head = monotonic_ns(), {"kind": "error", "type": "", "text": words}
+            taker(Frame(sender="", head=head, tensors={}, sent_ns=now_ns, arrived_ns=now_ns))
 
     def _ping(self, name: str) -> Clock:
         sent_ns = monotonic_ns()

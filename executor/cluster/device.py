@@ -30,6 +30,9 @@ from .unit import ServedNetwork, ServedUnit
 DRIVER = ""
 """Name of the process that uses the cluster, among its devices."""
 
+WORKER = "\n"
+"""Between the name of a device and the number of a worker there, where one of them is who sends."""
+
 Task = Callable[[str, Callable[[str], bytes]], str]
 """What a device can be asked to do: from settings, and what returns the content of a piece by its digest."""
 
@@ -116,7 +119,19 @@ class Device:
         `settings`: JSON: unit (`unit_data`), engines that it will load.
         """
         given = json.loads(settings)
-        unit = ServedUnit(number, parse_unit(given["unit"]), given["engines"], self._outlet(DRIVER))
+        # A link of its own: when it ends, the other side knows which worker cannot answer any more.
+        link = Outlet(
+            f"{self._name}{WORKER}{number}",
+            DRIVER,
+            self._addresses[DRIVER],
+            self._key,
+            failed=lambda *_: None,
+        )
+        try:
+            unit = ServedUnit(number, parse_unit(given["unit"]), given["engines"], link)
+        except BaseException:
+            link.close()
+            raise
         with self._lock:
             self._stations[number] = unit
         return {"pid": unit.pids[0]}

@@ -44,6 +44,9 @@ MOST_STRANGERS = 64
 _AGAIN_S = 0.1
 """Until the next connection is taken, where none could be: all files may be open."""
 
+_SILENT_S, _PROBED_AFTER_S, _PROBES = 15, 5, 3
+"""A connection has ended when nothing came through for so long; when one at rest is probed, and how often."""
+
 _MOST_HEAD_BYTES = 1 << 20
 _MOST_TENSOR_BYTES = 1 << 34
 _NS = 10**9
@@ -89,12 +92,22 @@ class Endpoint:
     """Where messages for one device come in; each connection has a thread that reads it.
 
     `handler`: called with each message, by the thread of its connection: the messages of one sender in order.
+    `gone`: called by the same thread, with the name of the sender, when its connection has ended.
     """
 
-    def __init__(self, name: str, host: str, key: bytes, handler: Handler) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        key: bytes,
+        handler: Handler,
+        *,
+        gone: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.name = name
         self._key = key
         self._handler = handler
+        self._gone = gone
         self._listening = socket.create_server((host, 0))
         self._listening.settimeout(1.0)
         self._open: set[Connection] = set()
@@ -157,6 +170,7 @@ class Endpoint:
                 connection.close()
                 return
             self._open.add(connection)
+        sender = None
         try:
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
@@ -173,6 +187,8 @@ class Endpoint:
                 self._open.discard(connection)
                 self._strangers.pop(connection, None)
                 connection.close()
+            if sender is not None:
+                self._gone(sender)
 
 
 class Outlet:
@@ -257,6 +273,11 @@ def _connect(sender: str, target: str, address: Address, key: bytes) -> Connecti
 def _connection(opened: socket.socket) -> Connection:
     opened.settimeout(None)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBED_AFTER_S)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, (_SILENT_S - _PROBED_AFTER_S) // _PROBES)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _SILENT_S)
     connection = Connection(opened.detach())
     # A listener that closes while it is connected to can leave a connection that nobody ever answers.
     _limit_waiting(connection, CONNECT_LIMIT_S)

@@ -136,7 +136,7 @@ class _RemoteWorker:
     def _begin(self) -> Message:
         """Start the worker, where its device is there."""
         self._member = self._cluster.revived(self._device)
-        self._cluster.take(self._number, self._take)
+        self._cluster.take(self._number, self._take, device=self._device)
         unit = replace(self._member.unit, name=self._unit.name)
         settings = {"unit": unit_data(unit), "engines": self._engines}
         self.pid = answer(self._member, "serve", self._number, json.dumps(settings))["pid"]
@@ -183,8 +183,9 @@ class _RemoteWorker:
         frame = self._next(self._frames, _LOOK_S)
         if frame is None:
             raise UnitLostError(f"the worker of unit {self._unit.name!r} was ended")
-        if frame.head["kind"] == "error":  # the worker has ended
-            raise UnitLostError(frame.head["text"])
+        if frame.head["kind"] == "error":  # the worker, or a link, has ended
+            words = self._member.actor.loss()
+            raise UnitLostError(f"device {self._device!r} is gone: {words}" if words else frame.head["text"])
         if frame.head["kind"] != "done":
             raise rebuild_error(frame.head["type"], frame.head["text"])
         with self._lock:

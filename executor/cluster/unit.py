@@ -58,7 +58,7 @@ class ServedUnit:
     """The worker of a unit on its device, and a task slot of each network; a thread of its own runs chunks.
 
     `number`: what messages to and from it say. Calls and messages come one after the other: whoever asks
-    waits for the answer.
+    waits for the answer. `outlet`: the link back, which ends with it.
     """
 
     def __init__(self, number: int, unit: ProcessingUnit, engines: list[str], outlet: Outlet) -> None:
@@ -120,6 +120,7 @@ class ServedUnit:
         self._inbox.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join()
+        self._outlet.close()
 
     def _work(self) -> None:
         try:

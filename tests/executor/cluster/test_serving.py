@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,10 +19,11 @@ import numpy as np
 import pytest
 
 from gapless.api.coordinators import open_coordinator
+from gapless.executor.cluster import endpoint
 from gapless.executor.cluster.actors import RayMembers, local_cluster
 from gapless.executor.cluster.cluster import Cluster
 from gapless.executor.cluster.device import Device
-from gapless.executor.cluster.endpoint import Frame, LinkRate
+from gapless.executor.cluster.endpoint import Frame, LinkRate, _hang_up
 from gapless.executor.cluster.serving import ClusterWorkers, _RemoteWorker
 from gapless.executor.cluster.unit import ServedUnit
 from gapless.executor.coordination.coordinator import Coordinator
@@ -127,6 +129,72 @@ def test_a_killed_worker_of_a_device_is_replaced_while_its_actor_stays() -> None
         opened.close()
         assert soon(lambda: not any(each.device._stations for each in members.actors.values()))
         assert soon(lambda: not cluster._takers)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_a_link_that_breaks_while_its_actor_lives_is_made_again(way: str, busy: bool) -> None:
+    """Not only when the worker counts as one that hangs, after a minute."""
+    with own_cluster("a", "b") as (cluster, members), coordinator(cluster) as opened:
+        actor = members.actors["a"]
+
+        def cut() -> None:
+            (unit,) = actor.device._stations.values()
+            assert isinstance(unit, ServedUnit)
+            _hang_up((cluster._outlets["a"] if way == "there" else unit._outlet)._connection)
+
+        if not busy:
+            check(opened.run("net", MODEL.sample_inputs(0)), 0)
+            cut()
+        opened.withdraw("b")
+        futures = [opened.submit("net", MODEL.sample_inputs(seed)) for seed in range(20)]
+        if busy:
+            check(futures[3].result(timeout=30), 3)
+            cut()
+        for seed, future in enumerate(futures):
+            check(future.result(timeout=30), seed)
+        statistics = opened.statistics()
+        assert (statistics.units[0].losses, statistics.units[0].restarts) == (1, 1)
+        assert statistics.total(Fate.ANSWERED) == 20 + (not busy)
+        assert members.actors["a"] is actor
+        assert soon(lambda: len(actor.device._stations) == 1)
+
+
+def test_a_device_that_cannot_be_reached_holds_up_no_requests_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goes_on, connect = threading.Event(), endpoint._connect
+
+    def slow(sender: str, target: str, *arguments: Any) -> Any:
+        if target == "a":
+            goes_on.wait(60)
+        return connect(sender, target, *arguments)
+
+    with own_cluster("a", "b") as (cluster, _):
+        for name in ("a", "b"):
+            cluster._link_failed(name, "it was cut")
+        monkeypatch.setattr(endpoint, "_connect", slow)
+        asking = [threading.Thread(target=cluster._outlet, args=("a",), daemon=True) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        other = threading.Thread(target=cluster._outlet, args=("b",), daemon=True)
+        other.start()
+        other.join(30)
+        assert not other.is_alive()
+        assert list(cluster._outlets) == ["b"]
+        goes_on.set()
+        for thread in asking:
+            thread.join(30)
+        assert sorted(cluster._outlets) == ["a", "b"]
+        cluster._link_failed("a", "it was cut")
+        goes_on.clear()
+        with ThreadPoolExecutor() as pool:
+            late = pool.submit(cluster.send, "a", {"kind": "clock"})
+            cluster.drop("a")
+            goes_on.set()
+            with pytest.raises(UnitLostError, match="device 'a' is not|'a' was lost while|cannot connect"):
+                late.result(30)
+        assert "a" not in cluster._outlets  # it would lead to the device that was
 
 
 def test_a_device_that_does_not_come_back_is_lost_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
