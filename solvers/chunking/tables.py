@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...formulations.chain import Chain
-from ..weights import weights_between
+from ..weights import bytes_between
 from .ranking import Flags, Ints, runs
 
 _GROUP = 1_500_000
@@ -108,7 +108,7 @@ class Tables:
         self._paid: Ints = self._prefix + np.array(chain.transfer_out_us, dtype=np.int64)[self.cuts].T
         self._gain: Ints = self._prefix - np.array(chain.transfer_in_us, dtype=np.int64)[self.cuts].T
         capacities = self._capacities()
-        self._bytes = _bytes_between(chain, self.cuts) if weigh_memory or capacities else None
+        self._bytes = bytes_between(chain, self.cuts) if weigh_memory or capacities else None
         self._limit = self._limits(capacities)
         self._least_before = self._least_sums()
         self._later_paid: Ints = np.minimum.accumulate(self._paid[:, ::-1], axis=1)[:, ::-1]
@@ -265,16 +265,6 @@ class Tables:
                 keep &= memory + table[0, start] + table[stop, -1] <= window.most_memory
         found = np.array((start, unit, stop, busy, memory))
         return found if keep.all() else found[:, keep]
-
-
-def _bytes_between(chain: Chain, cuts: Ints) -> Ints:
-    """Return the bytes of a chunk by [start][stop] boundary; 0 where stop <= start."""
-    working = np.array(chain.working_bytes, dtype=np.int64)
-    peaks = np.maximum.reduceat(working, cuts[:-1])
-    size = len(cuts)
-    live = np.zeros((size, size), dtype=np.int64)
-    live[:-1, 1:] = np.maximum.accumulate(np.triu(np.broadcast_to(peaks, (size - 1, size - 1))), axis=1)
-    return np.triu(weights_between(chain.weights, cuts) + live, 1)
 
 
 def _groups(sizes: Ints) -> Iterable[tuple[int, int]]:

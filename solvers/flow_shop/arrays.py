@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...formulations.chain import Chain
 from ...formulations.flow_shop.tables import Cuts
+from ..weights import reaches
 
 Ints = NDArray[np.int64]
 
@@ -89,20 +90,5 @@ def build_arrays(chain: Chain) -> ChainArrays:
     into, out = (
         np.array(rows, dtype=np.int64)[cuts].T for rows in (chain.transfer_in_us, chain.transfer_out_us)
     )
-    last = np.array([_reaches(chain, unit, cuts) for unit in range(chain.unit_count)], dtype=np.int64)
+    last = np.array([reaches(chain, unit, cuts) for unit in range(chain.unit_count)], dtype=np.int64)
     return ChainArrays(cuts=cuts, head=into - prefix, tail=prefix + out, last=last)
-
-
-def _reaches(chain: Chain, unit: int, cuts: Ints) -> Ints:
-    """Return for each legal boundary the last one that a chunk from there can end at."""
-    blocked = np.array(chain.blocked[unit], dtype=np.int64)[cuts]
-    supported: Ints = np.searchsorted(blocked, blocked, side="right") - 1
-    if chain.unit_memory[unit] is None:
-        return supported
-    found, reach = [], 0
-    for place, start in enumerate(chain.cuts):
-        reach = max(reach, place)
-        while reach < supported[place] and chain.fits(start, chain.cuts[reach + 1], unit):
-            reach += 1
-        found.append(reach)
-    return np.array(found, dtype=np.int64)

@@ -19,6 +19,7 @@ from ...formulations.losses import Losses, Mark
 from ...formulations.problem import Feature, Problem
 from ..contention import Company, Runnable
 from ..repairing import breach, missed_by
+from ..weights import reaches
 
 Part = tuple[int, int, int]
 """A chunk: first border, last border, unit."""
@@ -49,11 +50,12 @@ class Passages:
 
         `visits`: which units may follow each other; None: any.
         """
-        until, since, reach = [], [], []
+        until, since, reach, at = [], [], [], np.array(borders, dtype=np.int64)
         for unit, prefix in enumerate(chain.prefix_us):
-            until.append(tuple(prefix[at] + chain.transfer_out_us[at][unit] for at in borders))
-            since.append(tuple(prefix[at] - chain.transfer_in_us[at][unit] for at in borders))
-            reach.append(_reach(chain, borders, unit) if unit in units else tuple(range(len(borders))))
+            until.append(tuple(prefix[b] + chain.transfer_out_us[b][unit] for b in borders))
+            since.append(tuple(prefix[b] - chain.transfer_in_us[b][unit] for b in borders))
+            far = reaches(chain, unit, at).tolist() if unit in units else range(len(borders))
+            reach.append(tuple(far))
         steps = tuple(_steps(units, visits or Visits(once=False, rank=None)))
         return Passages(tuple(until), tuple(since), tuple(reach), steps)
 
@@ -159,19 +161,6 @@ def _steps(units: Collection[int], visits: Visits) -> Iterator[Step]:
                 if after not in seen:
                     seen.add(after)
                     open_.append(after)
-
-
-def _reach(chain: Chain, borders: Sequence[int], unit: int) -> tuple[int, ...]:
-    """Return how far chunks come on a unit, limited by layers that it cannot run and by its memory."""
-    found = [len(borders) - 1]
-    for border in reversed(range(len(borders) - 1)):
-        start, stop = borders[border], found[-1]
-        if not chain.runs(start, borders[border + 1], unit):
-            stop = border
-        while stop > border and not chain.fits(start, borders[stop], unit):
-            stop -= 1
-        found.append(stop)
-    return tuple(reversed(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

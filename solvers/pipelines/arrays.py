@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formulations.pipelines.tables import Cluster
-from ..weights import weights_between
+from ..weights import bytes_between
 
 Ints = npt.NDArray[np.integer]
 
@@ -95,7 +95,7 @@ def build_arrays(cluster: Cluster, kinds: tuple[int, ...] | None = None) -> Kind
     """Return the tables of a problem by kind of device; the kinds are those of the cluster, or narrower."""
     kinds, cuts = cluster.kinds if kinds is None else kinds, np.asarray(cluster.chain.cuts)
     firsts = [kinds.index(kind) for kind in range(max(kinds) + 1)]
-    memory = _memory_bytes(cluster)[np.ix_(cuts, cuts)]
+    memory = _memory_bytes(cluster, cuts)
     power = cluster.data.power_mw or (0,) * cluster.device_count
     sizes = np.asarray(cluster.boundary_bytes if cluster.data.links else (0,) * len(cluster.boundary_bytes))
     return KindArrays(
@@ -149,15 +149,11 @@ def _compute_us(cluster: Cluster, device: int, memory: Ints, cuts: Ints) -> Ints
     return np.where(np.triu(possible, 1), times, NEVER)
 
 
-def _memory_bytes(cluster: Cluster) -> Ints:
-    """Return the bytes of each chunk by [start][stop] (`Cluster.memory_bytes`); of empty ones nothing."""
-    chain, data = cluster.chain, cluster.data
-    sizes, count = np.asarray(cluster.boundary_bytes, np.int64), chain.layer_count
-    live = np.zeros((count + 1, count + 1), np.int64)
-    live[:, 1:] = np.where(np.triu(np.ones((count + 1, count), bool)), np.asarray(chain.working_bytes), 0)
-    np.maximum.accumulate(live, axis=1, out=live)
+def _memory_bytes(cluster: Cluster, cuts: npt.NDArray[np.int64]) -> Ints:
+    """Return the bytes of each chunk by [start][stop] place (`Cluster.memory_bytes`), start before stop."""
+    data, sizes = cluster.data, np.asarray(cluster.boundary_bytes, np.int64)[cuts]
     waiting = data.in_slots * sizes[:, None] + data.out_slots * sizes[None, :]
-    return weights_between(chain.weights, np.arange(count + 1)) + live + waiting + data.resident_bytes
+    return bytes_between(cluster.chain, cuts) + waiting + data.resident_bytes
 
 
 def merged(arrays: KindArrays, most_states: int, most_cells: int, most_work: int) -> KindArrays:
