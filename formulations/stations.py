@@ -66,16 +66,16 @@ def intervals(stations: Sequence[Station], visits: Sequence[Visit], stream: int)
     """Return what was at work during visits of stations."""
     return [
         Interval(
-            start_ns=1000 * (visit.start_us + work.start_us),
-            end_ns=1000 * (visit.start_us + work.end_us),
+            start_ns=1000 * (at + work.start_us),
+            end_ns=1000 * (at + work.end_us),
             stream=stream,
-            request=visit.request,
+            request=request,
             chunk=work.chunk,
             unit=work.row,
-            engine_ns=tuple(1000 * (visit.start_us + at) for at in work.engine_us),
+            engine_ns=tuple([1000 * (at + engine) for engine in work.engine_us]),
         )
-        for visit in visits
-        for work in stations[visit.station].works
+        for at, _, request, station in visits
+        for work in stations[station].works
     ]
 
 
@@ -118,6 +118,8 @@ def deal(lines: Sequence[Sequence[Station]], count: int, *, from_start: bool = F
 
     `from_start`: give them to the line that can begin first instead: none of them waits for its first item.
     """
+    if len(lines) == 1:
+        return [0] * count
     times = [[station.time_us for station in line] for line in lines]
     latency = [0 if from_start else sum(own) for own in times]
     taken = [0] * len(lines)
@@ -233,7 +235,7 @@ class StationsOperation(Operation):
         plan, streams = formulation.plan(problem, code), self.streams(problem, plan, task_slots)
         lines = [self.stations(problem, stream) for stream in streams]
         dealt = deal(lines, count, from_start=interval_us is None)
-        arrivals: dict[tuple[int, int], int] = {}
+        arrivals: list[tuple[int, int, int]] = []  # place in its stream, stream, time
         events: list[Interval] = []
         for index, (stream, line) in enumerate(zip(streams, lines, strict=True)):
             own_us = [station.time_us for station in line]
@@ -244,22 +246,21 @@ class StationsOperation(Operation):
                 if interval_us is None
                 else [number * interval_us for number in own]
             )
-            arrivals |= {(place, index): time for place, time in enumerate(times)}
+            arrivals += [(place, index, time) for place, time in enumerate(times)]
             visits = visited(own_us, times, slots, turns_of(problem, stream))
-            events += self.shown(problem, plan, stream, intervals(line, visits, index))
+            shown = [replace(s, works=tuple(self.shown(problem, plan, stream, s.works))) for s in line]
+            events += intervals(shown, visits, index)
         return simulated(
             plan,
             events,
             units=problem.platform.unit_names,
-            arrivals_us=tuple(arrivals[key] for key in sorted(arrivals)),
+            arrivals_us=tuple([time for *_, time in sorted(arrivals)]),
             streams=tuple(replace(s, task_slots=None) for s in streams if s.order),
         )
 
-    def shown(
-        self, problem: Problem, plan: Plan, stream: Stream, events: Sequence[Interval]
-    ) -> list[Interval]:
-        """Return what a stream did in the chunks of the plan: without what its engines did of it."""
-        return [replace(event, engine_ns=()) for event in events]
+    def shown(self, problem: Problem, plan: Plan, stream: Stream, works: Sequence[Work]) -> list[Work]:
+        """Return what a station of a stream does as histories of plans have it: without its engines."""
+        return [replace(work, engine_us=()) for work in works]
 
     def play(self, problem: Problem, deployment: Deployment, rounds: int) -> History:
         """Play requests of each stream, which wait for task slots."""

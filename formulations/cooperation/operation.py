@@ -9,7 +9,7 @@ from ..chain import Chain
 from ..cluster import Pipelines, refuse_devices
 from ..deployment import Deployment, replicas
 from ..groups import Cooperation
-from ..history import History, Interval, Usage, is_message, usage_of
+from ..history import History, Usage, is_message, usage_of
 from ..operation import ServerKind
 from ..plan import Chunk, Plan
 from ..problem import Problem
@@ -99,11 +99,9 @@ class CooperationOperation(DevicesOperation):
         groups = groups_of(problem)
         return stations_of(groups, _services(groups, stream))
 
-    def shown(
-        self, problem: Problem, plan: Plan, stream: Stream, events: Sequence[Interval]
-    ) -> list[Interval]:
+    def shown(self, problem: Problem, plan: Plan, stream: Stream, works: Sequence[Work]) -> list[Work]:
         """Return the same: a plan lists the devices of a group by name, a stream by their tiles."""
-        shown = [replace(event, chunk=plan.chunks.index(stream.chunks[event.chunk])) for event in events]
+        shown = [replace(work, chunk=plan.chunks.index(stream.chunks[work.chunk])) for work in works]
         return shown if groups_of(problem).data.steps else super().shown(problem, plan, stream, shown)
 
     def check_executable(self, problem: Problem) -> None:
