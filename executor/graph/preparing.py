@@ -16,6 +16,7 @@ from onnx import ModelProto, TensorProto
 
 from ...formulations.errors import StoreError
 from ..engines.cache import Cache, cache_key
+from ..names import safe_name
 from .choices import Simplification
 from .model_file import Watch, checked, read_contents
 from .shapes import Shape, Shapes, fix_shapes
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..engines.cache import Cache
 
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same file would be simplified otherwise."""
 
 SUFFIX = ".simplified"
@@ -161,11 +162,12 @@ def prepare(
     if kept is None:
         places = weight_places(read.model) if cache is not None else {}
         started = time.monotonic()
+        settled = _settled_words(read.model)
         file = checked(read, watch=watch)
         inputs = tuple(value.name for value in file.model.graph.input)
         given = fix_shapes(file.model, shapes)
         made = rewritten(file.model, how=simplification, compared=compared, watch=watch)
-        kept = Kept(model=made.model, inputs=inputs, shapes=given, warnings=made.warnings)
+        kept = Kept(model=made.model, inputs=inputs, shapes=given, warnings=(*made.warnings, *settled))
         if cache is not None and time.monotonic() - started >= LEAST_S:
             watch.step("keeping the simplified model")
             keep(cache, key, kept, places)
@@ -177,3 +179,13 @@ def prepare(
         model=kept.model,
         warnings=kept.warnings,
     )
+
+
+def _settled_words(model: ModelProto) -> list[str]:
+    """Say which inputs keep a value of the file; nothing where its weights have to be inputs, or all are."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    settled = [value.name for value in model.graph.input if value.name in weights]
+    if model.ir_version < 4 or not settled or len(settled) == len(weights) > 1:
+        return []
+    names = ", ".join(repr(safe_name(name)) for name in settled)
+    return [f"the file has a value for the input {names}, which is kept: no other one can be given"]

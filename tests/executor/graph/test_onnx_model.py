@@ -242,3 +242,13 @@ def test_an_input_without_a_shape_can_be_given_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidModelError, match="input 'x' has no shape at all: give it with --shape x="):
         load(proto, tmp_path)
     assert load(proto, tmp_path, shapes={"x": (1, 4)}).inputs[0].shape == (1, 4)
+
+
+def test_an_input_with_a_value_in_the_file_keeps_it_and_that_is_said(tmp_path: Path) -> None:
+    inputs, parts = [value("x", [1, 4]), value("w", [4, 4])], weights(w=(4, 4), v=(4, 4))
+    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h v", "y")]
+    opened = load(tiny(nodes=nodes, inputs=inputs, initializers=parts), tmp_path)
+    assert [spec.name for spec in opened.inputs] == ["x"]
+    assert any("a value for the input 'w', which is kept" in warning for warning in opened.warnings)
+    inputs.append(value("v", [4, 4]))  # an exporter's habit
+    assert not load(tiny(nodes=nodes, inputs=inputs, initializers=parts), tmp_path).warnings
