@@ -8,9 +8,9 @@ CPUs, which have no limit and send at no cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, floor, isclose, isfinite
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,12 +103,15 @@ def import_placement(path: str | Path) -> Problem:
         defects.add("maxFPGAs and maxCPUs are 0: there is nothing to run on")
     defects.check_unique("ids of nodes", [node.id for node in file.nodes])
     names = _names(file)
-    nodes = [_node(file, node, names[node.id], sends_us.get(node.id, 0), defects) for node in file.nodes]
+    parts, sizes, room = _sizes(file, defects)
+    nodes = [
+        _node(file, node, defects, name=names[node.id], sends_us=sends_us.get(node.id, 0), size=size)
+        for node, size in zip(file.nodes, sizes, strict=True)
+    ]
     for edge in file.edges:
         for end in (edge.sourceId, edge.destId):
             if end not in names:
                 defects.add(f"an edge names node {end}, which is not there")
-    room = _count(file.maxSizePerFPGA, "maxSizePerFPGA", defects)
     defects.raise_as(InvalidInputError)
     accelerators = [
         ProcessingUnit(name=f"accelerator{number}", memory_bytes=room) for number in range(file.maxFPGAs)
@@ -123,7 +126,8 @@ def import_placement(path: str | Path) -> Problem:
         provenance=Provenance(
             source=Path(path).name[:MAX_NAME_LENGTH],
             method="JSON of device placement",
-            notes=f"times are read as seconds{_short(file)}",
+            notes=f"times are read as seconds{_short(file)}"
+            + f"; bytes are 1/{parts} of those of the file" * (parts > 1),
         ),
     )
 
@@ -142,17 +146,20 @@ def _names(file: PlacementFile) -> dict[int, str]:
     }
 
 
-def _node(file: PlacementFile, node: PlacementNode, name: str, sends_us: int, defects: Defects) -> GraphNode:
+def _node(
+    file: PlacementFile, node: PlacementNode, defects: Defects, *, name: str, sends_us: int, size: int
+) -> GraphNode:
     cpu, accelerator = (
         _time_us(value, f"{field} of node {node.id}", defects)
         for field, value in (("cpuLatency", node.cpuLatency), ("fpgaLatency", node.fpgaLatency))
     )
     on_accelerator = accelerator if node.supportedOnFpga else None
+    accelerators, cpus = (max(0, min(count, _MOST_UNITS)) for count in (file.maxFPGAs, file.maxCPUs))
     return GraphNode(
         name=name,
-        times_us=(on_accelerator,) * file.maxFPGAs + (cpu,) * file.maxCPUs,
-        sends_us=(sends_us,) * file.maxFPGAs + (0,) * file.maxCPUs,
-        bytes=_count(node.size, f"size of node {node.id}", defects),
+        times_us=(on_accelerator,) * accelerators + (cpu,) * cpus,
+        sends_us=(sends_us,) * accelerators + (0,) * cpus,
+        bytes=size,
         colour=node.colorClass,
         backward=node.isBackwardNode,
     )
@@ -175,11 +182,28 @@ def _time_us(value: float, field: str, defects: Defects) -> int:
     return max(1, round(value * _MICROSECONDS)) if value else 0
 
 
-def _count(value: float, field: str, defects: Defects) -> int:
-    if not isfinite(value) or not 0 <= value <= MAX_COUNT:
+def _sizes(file: PlacementFile, defects: Defects) -> tuple[int, list[int], int]:
+    """Return into how many parts bytes are divided, the sizes of all nodes, and the room of an accelerator.
+
+    Where memory may be short and sizes are fractions they count: no node needs less than what is written.
+    """
+    sizes, room = [node.size for node in file.nodes], file.maxSizePerFPGA
+    fields = {f"size of node {node.id}": node.size for node in file.nodes} | {"maxSizePerFPGA": room}
+    wrong = {name: value for name, value in fields.items() if not 0 <= value <= MAX_COUNT}
+    for field, value in wrong.items():
         defects.add(f"{field} is {value!r}, must be between 0 and {MAX_COUNT} bytes")
-        return 0
-    return int(value)
+    if wrong:
+        return 1, [0] * len(sizes), 0
+    whole = sum(sizes)
+    if whole <= room or all(size == int(size) for size in sizes):
+        return 1, list(map(int, sizes)), int(room)
+    parts = max((10**k for k in range(7) if max(whole, room) * 10**k < MAX_COUNT), default=1)
+    return parts, [_rounded(size * parts, ceil) for size in sizes], _rounded(room * parts, floor)
+
+
+def _rounded(value: float, way: Callable[[float], int]) -> int:
+    """Return a number that is nearly whole as a whole one, others rounded in a way."""
+    return round(value) if isclose(value, round(value), rel_tol=1e-12) else way(value)
 
 
 def _short(file: PlacementFile) -> str:

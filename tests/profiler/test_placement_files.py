@@ -64,6 +64,21 @@ def test_a_file_is_a_problem(tmp_path: Path) -> None:
     assert gapless.plan(problem).objective == 140_000
 
 
+@pytest.mark.parametrize(
+    ("size", "room", "fits"), [(1.9, 3.0, False), (0.3, 0.6, True), (1.5, 2.9999, False)]
+)
+def test_fractions_of_sizes_count_where_memory_is_short(
+    tmp_path: Path, size: float, room: float, fits: bool
+) -> None:
+    nodes = [
+        {"id": number, "supportedOnFpga": True, "cpuLatency": 1, "fpgaLatency": 1, "size": size}
+        for number in range(2)
+    ]
+    changes = {"nodes": nodes, "edges": [], "maxSizePerFPGA": room, "maxFPGAs": 1, "maxCPUs": 0}
+    found = gapless.plan(import_placement(write(tmp_path, **changes)))
+    assert found.status == ("optimal" if fits else "infeasible")
+
+
 def test_other_files_are_not_taken_for_it(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"maxFPGAs": 2, "nodes": []}))
@@ -76,6 +91,7 @@ def test_other_files_are_not_taken_for_it(tmp_path: Path) -> None:
     [
         ({"maxFPGAs": 0, "maxCPUs": 0}, "nothing to run on"),
         ({"maxFPGAs": -1}, "maxFPGAs is -1"),
+        ({"maxFPGAs": 10**15}, "maxFPGAs is 1000000000000000, must be between 0 and 64"),
         ({"maxSizePerFPGA": -5}, "maxSizePerFPGA is -5"),
         ({"nodes": [FILE["nodes"][0], FILE["nodes"][0]]}, "ids of nodes must be unique"),
         ({"nodes": [{**FILE["nodes"][1], "cpuLatency": -1}]}, "cpuLatency of node 1 is -1"),
