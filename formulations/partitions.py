@@ -56,9 +56,7 @@ class Partition(FileContent):
         defects = Defects("partition")
         for index, row in enumerate(self.tensor_us):
             defects.check_counts(f"tensor_us[{index}]", row)
-        for index, colour in enumerate(self.colours):
-            defects.check_counts(f"colours[{index}]", colour)
-        defects.check_unique("layers with a colour", tuple(chain.from_iterable(self.colours)))
+        defects.check_sets("colours", self.colours, "layers with a colour")
         for field in ("backward", "instant"):
             defects.check_counts(field, getattr(self, field))
             defects.check_unique(field, getattr(self, field))

@@ -59,9 +59,7 @@ class TaskGraph(FileContent):
                     )
         for index, row in enumerate(self.outside_us):
             defects.check_counts(f"outside_us[{index}]", row)
-        for index, segment in enumerate(self.segments):
-            defects.check_counts(f"segments[{index}]", segment)
-        defects.check_unique("layers of segments", tuple(chain.from_iterable(self.segments)))
+        defects.check_sets("segments", self.segments, "layers of segments")
         defects.raise_as(InvalidProblemError)
 
     def mismatches(self, platform: Platform, network: Network) -> Iterator[str]:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import chain
 from math import inf, isfinite
 from typing import Any, ClassVar
 
@@ -217,6 +218,14 @@ class Defects:
         """Require integers >= 0."""
         for position, value in enumerate(values):
             self.check_count(f"{field}[{position}]", value)
+
+    def check_sets(self, field: str, sets: Sequence[Sequence[int]], called: str) -> None:
+        """Require sets of integers >= 0 that have something in them, and nothing in common."""
+        for index, own in enumerate(sets):
+            self.check_counts(f"{field}[{index}]", own)
+            if not own:
+                self.add(f"{field}[{index}] is empty: name its layers, or leave it out")
+        self.check_unique(called, tuple(chain.from_iterable(sets)))
 
     def check_unique(self, field: str, values: Sequence[Hashable]) -> None:
         """Require that no value stands twice."""

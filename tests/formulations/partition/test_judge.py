@@ -11,8 +11,10 @@ from gapless.formulations.errors import InvalidProblemError, MalformedPlanError
 from gapless.formulations.files import dump_problem, parse_problem
 from gapless.formulations.judge import check, score
 from gapless.formulations.partition.tables import chain_of, graph_of
+from gapless.formulations.partitions import Partition
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.problem import Problem
+from gapless.formulations.task_graphs import TaskGraph
 
 
 def diamond(**more: object) -> Problem:
@@ -124,6 +126,10 @@ def test_defects_are_named() -> None:
     with pytest.raises(InvalidProblemError, match="-1 ms"):
         gapless.graphs.layer_graph({"a": [-1]}, [], ["x"])
     problem = diamond()
+    with pytest.raises(InvalidProblemError, match=r"colours\[1\] is empty"):
+        Partition(colours=((0,), ()))
+    with pytest.raises(InvalidProblemError, match=r"segments\[0\] is empty"):
+        TaskGraph(segments=((),))
     with pytest.raises(InvalidProblemError, match=r"colours names 7"):
         replace(problem, data=replace(problem.data, colours=((0, 7),)))
     with pytest.raises(InvalidProblemError, match=r"tensor_us has 1 rows"):
