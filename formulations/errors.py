@@ -193,6 +193,13 @@ class StoreError(ExecutionError):
     """A store of measurements, or a cache, that cannot be used (locked, full, damaged)."""
 
 
+class NoStoreError(StoreError, InvalidInputError):
+    """A file that is named as a store of measurements and is none, or of another version."""
+
+    def __init__(self, message: str) -> None:
+        InvalidInputError.__init__(self, message)
+
+
 ENDING = (UnitLostError, StoreError)
 """Errors that end whatever is measured: they say nothing of whether a unit can run it."""
 

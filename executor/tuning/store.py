@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...formulations.errors import StoreError
+from ...formulations.errors import NoStoreError, StoreError
 from ..closing import Closing
 from ..machine.kernel_files import boot_id, started_at
 from .result import Visit
@@ -116,6 +116,8 @@ _HINTS = {
     "SQLITE_CONSTRAINT": "this was recorded before: two processes work on one tuning run",
 }
 
+_UNFIT = ("SQLITE_NOTADB", "SQLITE_CANTOPEN")
+"""What is wrong with the name of a store, rather than with a disk."""
 
 _APPLICATION_AT = 68
 """Where SQLite keeps the number of the application that a file is of."""
@@ -251,9 +253,9 @@ class Store(Closing):
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
         if self._pragma("application_id") != _APPLICATION:
-            raise StoreError(f"{self.path} is a database, but no store of gapless; name another file")
+            raise NoStoreError(f"{self.path} is a database, but no store of gapless; name another file")
         if self._pragma("user_version") != VERSION:
-            raise StoreError(
+            raise NoStoreError(
                 f"the store {self.path} has version {self._pragma('user_version')}, this gapless uses "
                 f"version {VERSION}; use the gapless that wrote it, or name another store"
             )
@@ -297,9 +299,10 @@ class Store(Closing):
             hint = next(
                 (text for start, text in _HINTS.items() if name.startswith(start)), "it cannot be used"
             )
-            raise StoreError(f"the store {self.path}: {hint} ({error})") from error
+            kind = NoStoreError if name in _UNFIT else StoreError
+            raise kind(f"the store {self.path}: {hint} ({error})") from error
         except OSError as error:
-            raise StoreError(
+            raise NoStoreError(
                 f"the store {self.path}: {_HINTS['SQLITE_CANTOPEN']} ({error.strerror})"
             ) from error
 

@@ -16,7 +16,7 @@ import pytest
 from gapless.executor.progress import Ledger
 from gapless.executor.tuning.result import Visit
 from gapless.executor.tuning.store import Holder, RunDescription, Store, this_process
-from gapless.formulations.errors import StoreError
+from gapless.formulations.errors import NoStoreError, StoreError
 
 ABOUT = RunDescription(candidates="[]", options="{}")
 OTHER = RunDescription(candidates="[1]", options="{}")
@@ -182,22 +182,22 @@ def test_a_damaged_store_says_so(path: Path) -> None:
 def test_other_versions_and_other_databases_are_refused(path: Path, tmp_path: Path) -> None:
     Store(path).close()
     change(path, "PRAGMA user_version = 7")
-    with pytest.raises(StoreError, match=r"has version 7, this gapless uses version 1; use the gapless"):
+    with pytest.raises(NoStoreError, match=r"has version 7, this gapless uses version 1; use the gapless"):
         Store(path)
     foreign = tmp_path / "foreign.db"
     change(foreign, "CREATE TABLE songs (title TEXT)")
     before = foreign.read_bytes()
-    with pytest.raises(StoreError, match="no store of gapless"):
+    with pytest.raises(NoStoreError, match="no store of gapless"):
         Store(foreign)
     assert foreign.read_bytes() == before
 
 
 def test_places_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="it cannot be opened"):
+    with pytest.raises(NoStoreError, match="it cannot be opened"):
         Store(tmp_path)
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(StoreError, match=r"file/tuning.db: it cannot be opened"):
+    with pytest.raises(NoStoreError, match=r"file/tuning.db: it cannot be opened"):
         Store(file / "tuning.db")
 
 

@@ -290,6 +290,7 @@ def test_paths_cannot_colour_the_terminal(cli: Cli, tmp_path: Path) -> None:
         (("plan", SPARSE, "--objective", "slack:-5"), "slack needs a whole number"),
         (("plan", SPARSE, "--objective", "slack:5%"), "slack needs a whole number"),
         (("plan", SPARSE, "--objective", "slack:5:speed"), "'speed' is not known"),
+        (("tune", SPARSE, "--engine", "simulated", "--store", __file__), "it is no store, or it is damaged"),
         (("plan", SPARSE, "--top", "0"), "--top"),
         (("plan", SPARSE, "--top", "-1"), "--top"),
         (("plan", SPARSE, "--top", "many"), "--top"),
