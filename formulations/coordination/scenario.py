@@ -50,6 +50,12 @@ class Arrivals(FileContent):
         defects.check_count("phase_us", self.phase_us)
         defects.raise_as(InvalidProblemError)
 
+    def a_second(self, duration_us: int) -> float:
+        """Return how many requests come a second on average, of those that last so long."""
+        if self.at_us is not None:
+            return len(self.at_us) * 1e6 / duration_us
+        return self.rate_per_s or 1e6 / (self.period_us or 1)
+
 
 MOST_RATE_PER_S = 1e6
 """More requests a second are a mistake."""
@@ -197,6 +203,13 @@ class Workflow(FileContent):
             defects.add(f"crowded_permille is {self.crowded_permille}, must be between 1 and 1000")
         defects.raise_as(InvalidProblemError)
 
+    def asked(self) -> Iterator[tuple[str, float]]:
+        """Yield the network of each step, and how many of its requests a frame has on average."""
+        means = {"": 1.0}
+        for step in self.steps:
+            means[step.name] = means[step.after] * step.mean
+            yield step.network, means[step.name]
+
 
 MOST_CROWDING = 3000
 """Largest deviation of the counts of frames, permille of their mean."""
@@ -272,6 +285,23 @@ class Scenario(FileContent):
             defects.add("events must stand in the order of their times")
         defects.check_count("seed", self.seed)
         defects.raise_as(InvalidProblemError)
+        for name, asked in self._asked():
+            if asked > MOST_REQUESTS:
+                defects.add(
+                    f"{name!r} asks for about {asked:.1e} requests in {self.duration_us / 1e6:g} s, at most "
+                    f"{MOST_REQUESTS:.0e} are played: take a shorter duration, or let fewer come"
+                )
+        defects.raise_as(InvalidProblemError)
+
+    def _asked(self) -> Iterator[tuple[str, float]]:
+        """Yield by name how many requests are to be expected; of frames without times those of one."""
+        seconds = self.duration_us / 1e6
+        for application in self.applications:
+            yield application.name, application.arrivals.a_second(self.duration_us) * seconds
+        for workflow in self.workflows:
+            own = workflow.arrivals
+            frames = 1.0 if own is None else max(1.0, own.a_second(self.duration_us) * seconds)
+            yield workflow.name, frames * sum(mean for _, mean in workflow.asked())
 
     @property
     def names(self) -> Iterator[str]:
@@ -290,6 +320,9 @@ class Scenario(FileContent):
 SCENARIO = Schema(format="gapless.scenario", version=1, content=Scenario)
 BEHAVIOUR = Schema(format="gapless.behaviour", version=1, content=Behaviour)
 
+
+MOST_REQUESTS = 1e7
+"""More requests of one application are not played: that would take hours."""
 
 FRAME_POOL = 1000
 """So many frames are drawn where only the most crowded ones are taken."""
@@ -363,17 +396,10 @@ def demand_of(scenario: Scenario) -> dict[str, float]:
     """Return how many requests of each network come: a second from applications, a frame from workflows."""
     found = dict.fromkeys(scenario.networks, 0.0)
     for application in scenario.applications:
-        arrivals = application.arrivals
-        if arrivals.at_us is not None:
-            rate = len(arrivals.at_us) * 1e6 / scenario.duration_us
-        else:
-            rate = arrivals.rate_per_s or 1e6 / (arrivals.period_us or 1)
-        found[application.network] += rate
+        found[application.network] += application.arrivals.a_second(scenario.duration_us)
     for workflow in scenario.workflows:
-        means = {"": 1.0}
-        for step in workflow.steps:
-            means[step.name] = means[step.after] * step.mean
-            found[step.network] += means[step.name]
+        for network, mean in workflow.asked():
+            found[network] += mean
     return found
 
 

@@ -112,3 +112,20 @@ def test_counts_of_a_crowd_vary_together_around_the_same_mean() -> None:
     for wrong in [*wrongs, {"crowd": (1,), "crowding_permille": 5}]:
         with pytest.raises(InvalidProblemError, match="crowd"):
             replace(alone, **wrong)
+
+
+def test_more_requests_than_anybody_waits_for_are_refused_with_their_number() -> None:
+    def asked(own: Application | Workflow, duration_us: int) -> Scenario:
+        if isinstance(own, Workflow):
+            return Scenario(name="s", duration_us=duration_us, workflows=(own,))
+        return Scenario(name="s", duration_us=duration_us, applications=(own,))
+
+    camera = Application(name="camera", network="n", arrivals=Arrivals(period_us=10_000))
+    assert asked(camera, 10**11).duration_us == 10**11
+    with pytest.raises(InvalidProblemError, match=r"'camera' asks for about 1.0e\+08 requests in 1e\+06 s"):
+        asked(camera, 10**12)
+    steps = [FrameStep(name="a", network="n", mean=1000.0)]
+    steps += [FrameStep(name=name, network="n", mean=1000.0, after=after) for name, after in ("ba", "cb")]
+    assert asked(Workflow(name="w", steps=tuple(steps[:2])), 1).name == "s"
+    with pytest.raises(InvalidProblemError, match=r"'w' asks for about 1.0e\+09 requests"):
+        asked(Workflow(name="w", steps=tuple(steps)), 1)
