@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..executor.engine import SIMULATED, PlacementReceipt
 from ..executor.machine.state import MachineState
@@ -206,16 +206,7 @@ def measurement_blocks(found: Measurement, predicted: Measurement | None = None)
         Column("memory", Unit.BYTES, lambda unit: None if found.simulated else unit.rss_bytes),
     ]
     yield table("Units", units, found.units)
-    links: list[Column[LinkTimes]] = [
-        Column("stream", Unit.NAME, lambda link: link.stream),
-        Column("link", Unit.NAME, lambda link: link_name(link.source, link.target)),
-        Column("bytes", Unit.BYTES, lambda link: link.size),
-        Column("time", Unit.MEASURED, lambda link: link.time_us.median),
-        Column("p95", Unit.MEASURED, lambda link: link.time_us.p95),
-        Column("waited", Unit.MEASURED, lambda link: link.queued_us.median),
-        Column("rate", Unit.COUNT, _rate),
-    ]
-    yield table("Messages", links, found.links, most=len(found.links))
+    yield links_table(found.links, {})
 
 
 def _chunks(found: Measurement, predicted: Measurement | None) -> Table:
@@ -234,6 +225,35 @@ def _chunks(found: Measurement, predicted: Measurement | None) -> Table:
         Column("copy out", Unit.MEASURED, lambda one: one.copy_out_us.median),
     ]
     return table("Chunks", columns, found.chunks, most=len(found.chunks))
+
+
+_FAR = 0.2
+"""Error of a prediction, as a share, from which on it is marked."""
+
+
+def links_table(links: Sequence[LinkTimes], predicted_us: Mapping[str, float]) -> Table:
+    """Return the messages of an execution by link; `predicted_us`: of each link, as far as it is known."""
+
+    def name(link: LinkTimes) -> str:
+        return link_name(link.source, link.target)
+
+    def error(link: LinkTimes) -> Cell:
+        expected = predicted_us.get(name(link))
+        off = None if expected is None else expected / link.time_us.median - 1
+        return Cell(off, Tone.WARN if off is not None and abs(off) > _FAR else Tone.PLAIN)
+
+    columns: list[Column[LinkTimes]] = [
+        Column("pipeline", Unit.NAME, lambda link: link.stream),
+        Column("link", Unit.NAME, name),
+        Column("bytes", Unit.BYTES, lambda link: link.size),
+        Column("predicted", Unit.MEASURED, lambda link: predicted_us.get(name(link)), optional=True),
+        Column("took", Unit.MEASURED, lambda link: link.time_us.median),
+        Column("p95", Unit.MEASURED, lambda link: link.time_us.p95),
+        Column("error", Unit.CHANGE, error, digits=0, optional=True),
+        Column("waited before", Unit.MEASURED, lambda link: link.queued_us.median),
+        Column("rate", Unit.COUNT, _rate),
+    ]
+    return table("Messages between devices (median)", columns, links, most=len(links))
 
 
 def _rate(link: LinkTimes) -> str:

@@ -10,13 +10,12 @@ from ...answers.blocks import Block, Cell, Column, Section, Sentence, Table, Ton
 from ...answers.charts import Bars, HeatMap
 from ...answers.comparing import answers_blocks
 from ...answers.layers import layer_chart
-from ...answers.measured import receipts_table
+from ...answers.measured import links_table, receipts_table
 from ...answers.problems import limits_words, units
 from ...answers.traces import memory_chart
 from ...answers.tuning import tuning_blocks
 from ...answers.words import counted, objective_words, size, term_name, term_value
 from ...executor.engine import PlacementReceipt
-from ...executor.measurement import LinkTimes
 from ...executor.simulated import charged_for
 from ...formulations.costs import Provenance
 from ...formulations.hardware import ProcessingUnit
@@ -147,34 +146,10 @@ def _taken(one: Provenance) -> str | None:
     return "; ".join(filter(None, (one.device, one.engine, one.taken_at))) or None
 
 
-_FAR = 0.2
-"""Error of a prediction, as a share, from which on it is marked."""
-
-
 def messages(subject: Subject) -> Table:
     """Return the messages of an execution by link, as far as they were measured."""
-    predicted_us = _predicted_us(subject)
-
-    def name(link: LinkTimes) -> str:
-        return link_name(link.source, link.target)
-
-    def error(link: LinkTimes) -> Cell:
-        expected = predicted_us.get(name(link))
-        off = None if expected is None else expected / link.time_us.median - 1
-        return Cell(off, Tone.WARN if off is not None and abs(off) > _FAR else Tone.PLAIN)
-
-    titles: list[Column[LinkTimes]] = [
-        Column("pipeline", Unit.NAME, lambda link: link.stream),
-        Column("link", Unit.NAME, name),
-        Column("bytes", Unit.BYTES, lambda link: link.size),
-        Column("predicted", Unit.MEASURED, lambda link: predicted_us.get(name(link))),
-        Column("took", Unit.MEASURED, lambda link: link.time_us.median),
-        Column("p95", Unit.MEASURED, lambda link: link.time_us.p95),
-        Column("error", Unit.CHANGE, error, digits=0),
-        Column("waited before", Unit.MEASURED, lambda link: link.queued_us.median),
-    ]
     links = () if subject.measurement is None else subject.measurement.links
-    return table("Messages between devices: predicted, and measured (median)", titles, links)
+    return links_table(links, _predicted_us(subject))
 
 
 def _predicted_us(subject: Subject) -> Mapping[str, float]:
