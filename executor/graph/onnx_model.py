@@ -47,7 +47,7 @@ _MOVES = {"Identity", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose",
 
 def decision_in(graph: OperatorGraph, tensor: str) -> Decision | None:
     """Return how a tensor is decided from floats of known shape; None: it is not, or in no way known here."""
-    if tensor in graph.at_random():
+    if tensor in graph.at_random:
         return Decision(RANDOM, ())
     made_by = {name: operator for operator in graph.operators for name in operator.outputs}
     undo: list[tuple[str, tuple[int, ...]]] = []

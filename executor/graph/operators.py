@@ -71,6 +71,8 @@ class OperatorGraph:
     obstacles: Mapping[str, str]  # why each of the other tensors cannot
     weights: Mapping[str, TensorProto]  # initializers by name
     header: ModelProto  # versions of the model, without its graph
+    random: tuple[Operator, ...]  # those that give other numbers in every run
+    at_random: frozenset[str]  # the tensors that come from them
 
     def consumers(self) -> dict[str, list[int]]:
         """Return which operators use each tensor, ascending."""
@@ -95,20 +97,6 @@ class OperatorGraph:
     def foreign(self) -> Mapping[str, int]:
         """How many operators there are of each type that is not part of ONNX."""
         return Counter(operator.kind for operator in self.operators if operator.domain not in _ONNX_DOMAINS)
-
-    @property
-    def random(self) -> tuple[Operator, ...]:
-        """Those that give other numbers in every run."""
-        off = switched_off((operator.node for operator in self.operators), self.weights.values())
-        return tuple(operator for operator in self.operators if is_random(operator.node, off))
-
-    def at_random(self) -> set[str]:
-        """Return the tensors that have other numbers in every run."""
-        found = {name for operator in self.random for name in operator.outputs}
-        for operator in self.operators if found else ():
-            if not found.isdisjoint(operator.inputs):
-                found.update(operator.outputs)
-        return found
 
     def producers(self) -> dict[str, int]:
         """Return which operator makes each tensor."""
@@ -135,6 +123,8 @@ def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
     specs = {name: spec for name, spec in found.items() if isinstance(spec, TensorSpec)}
     obstacles = {name: spec for name, spec in found.items() if isinstance(spec, str)}
     _check_borders(graph, operators, specs, obstacles, complaint)
+    off = switched_off((operator.node for operator in operators), weights.values())
+    random = tuple(operator for operator in operators if is_random(operator.node, off))
     return OperatorGraph(
         operators=operators,
         inputs=tuple(specs[value.name] for value in graph.input if value.name in used),
@@ -143,6 +133,8 @@ def read_operators(model: ModelProto, *, complaint: str = "") -> OperatorGraph:
         obstacles=obstacles,
         weights=weights,
         header=_header(model),
+        random=random,
+        at_random=_all_behind(random, operators),
     )
 
 
@@ -203,6 +195,15 @@ def switched_off(nodes: Iterable[NodeProto], weights: Iterable[TensorProto]) -> 
         for name, tensor in named
         if tensor.data_type == TensorProto.BOOL and not numpy_helper.to_array(tensor).any()
     }
+
+
+def _all_behind(first: Iterable[Operator], operators: Iterable[Operator]) -> frozenset[str]:
+    """Return what some operators make, and all that is made of it."""
+    found = {name for operator in first for name in operator.outputs}
+    for operator in operators if found else ():
+        if not found.isdisjoint(operator.inputs):
+            found.update(operator.outputs)
+    return frozenset(found)
 
 
 def alive(operators: Sequence[Operator], outputs: Iterable[ValueInfoProto]) -> tuple[Operator, ...]:
