@@ -39,6 +39,12 @@ class _Usual:
     took: float = 0.0  # logarithm of what it takes, when it is learned
     runs: int = 0
     first: list[float] = field(default_factory=list)  # logarithms, until it is learned
+    late: bool = False  # it was learned when the unit had another pace than at first
+
+    def forget(self) -> None:
+        """Learn it anew."""
+        self.runs = 0
+        self.first.clear()
 
     def learn(self, took: float) -> bool:
         """Take one of its first runs; return whether it is learned now."""
@@ -90,8 +96,8 @@ class _Pace:
         seen = max(_LEAST_NOISE, 1.25 * min(abs(off), _OUTLIER * self.noise))
         self.noise += (seen - self.noise) / self.noise_runs
 
-    def test(self, off: float) -> None:
-        """Take how far a run of a chunk that is learned was from what is usual."""
+    def test(self, off: float) -> bool:
+        """Take how far a run of a chunk that is learned was from what is usual; return whether it changed."""
         z = max(-_OUTLIER, min(_OUTLIER, off / self.noise))
         slower, faster = self.slower.add(z - _ALLOWANCE, off), self.faster.add(-z - _ALLOWANCE, off)
         if slower or faster:
@@ -104,6 +110,7 @@ class _Pace:
             self.value += off / self.runs
         if not self.suspicious:
             self.learn(off)
+        return slower or faster
 
 
 class Paces:
@@ -128,14 +135,20 @@ class Paces:
         if usual.runs < LEARNED:
             if usual.learn(took):
                 self.version += 1
+                usual.late = before != 0
                 for each in usual.first:
                     unit.learn(each - usual.took)
                 usual.first.clear()
             return
         off = took - usual.took
-        unit.test(off)
+        changed = unit.test(off)
         self.version += unit.value != before
-        if usual.runs < _SETTLED and not unit.suspicious:
+        if changed:
+            for other, known in self._chunks.items():
+                # A quota, for one, slows long chunks by another factor than short ones.
+                if other[-1] == chunk[-1] and (known.late or known.runs < LEARNED):
+                    known.forget()
+        elif usual.runs < _SETTLED and not unit.suspicious:
             usual.runs += 1
             usual.took += max(-unit.noise, min(unit.noise, off)) / usual.runs
 

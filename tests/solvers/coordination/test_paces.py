@@ -80,6 +80,33 @@ def test_pace_is_of_the_unit_whichever_chunks_it_runs() -> None:
     assert paces.now(2)[0] == pytest.approx(0, abs=0.05)
 
 
+def test_what_was_learned_while_a_unit_was_slower_is_learned_again_when_it_is_not() -> None:
+    """Chunks need not be slower by the same factor: here one by 4, the other by 8 (or by 2)."""
+    for factor in (8, 2):
+        paces = Paces()
+        for time_us in (1_000, 4_000):
+            for _ in range(2 * LEARNED):
+                paces.took((0, 0, 1, 0), time_us, 1_000)
+        for _ in range(2 * LEARNED):
+            paces.took((0, 1, 2, 0), factor * 1_000, 1_000)
+        for _ in range(LEARNED // 2):
+            paces.took((0, 1, 2, 0), factor * 1_000, 1_000)
+            paces.took((0, 0, 1, 0), 4_000, 1_000)
+        before = paces.version
+        for _ in range(8):
+            paces.took((0, 0, 1, 0), 1_000, 1_000)
+        assert paces.version > before
+        for _ in range(2 * LEARNED):
+            paces.took((0, 1, 2, 0), 1_000, 1_000)
+            paces.took((0, 0, 1, 0), 1_000, 1_000)
+        assert paces.now(1)[0] == pytest.approx(0, abs=0.1)
+        before = paces.version
+        for _ in range(8):
+            paces.took((0, 1, 2, 0), 3_000, 1_000)
+        assert paces.version > before  # such a chunk gives a change away, too
+        assert paces.now(1)[0] == pytest.approx(log(3), abs=0.1)
+
+
 def test_plans_are_charged_with_what_was_measured() -> None:
     chunks = {(0, 1, 0): 1_000, (1, 2, 0): 2_000, (0, 2, 0): 2_500, (0, 1, 1): 700}
     loaded = frozenset({(0, 1, 0), (1, 2, 0), (0, 1, 1)})
