@@ -107,6 +107,22 @@ def test_what_was_learned_while_a_unit_was_slower_is_learned_again_when_it_is_no
         assert paces.now(1)[0] == pytest.approx(log(3), abs=0.1)
 
 
+def test_what_was_half_learned_when_a_pace_changes_is_begun_again() -> None:
+    paces = Paces()
+    for time_us in (1_000, 4_000):
+        for _ in range(2 * LEARNED):
+            paces.took((0, 0, 1, 0), time_us, 1_000)
+    for _ in range(LEARNED - 1):
+        paces.took((0, 1, 2, 0), 8_000, 1_000)
+    for _ in range(8):
+        paces.took((0, 0, 1, 0), 1_000, 1_000)
+    paces.took((0, 1, 2, 0), 1_000, 1_000)
+    assert paces.off((0, 1, 2, 0), 1_000) is None
+    for _ in range(LEARNED - 1):
+        paces.took((0, 1, 2, 0), 1_000, 1_000)
+    assert paces.off((0, 1, 2, 0), 1_000) == pytest.approx(0, abs=0.1)
+
+
 def test_plans_are_charged_with_what_was_measured() -> None:
     chunks = {(0, 1, 0): 1_000, (1, 2, 0): 2_000, (0, 2, 0): 2_500, (0, 1, 1): 700}
     loaded = frozenset({(0, 1, 0), (1, 2, 0), (0, 1, 1)})
