@@ -52,6 +52,9 @@ _EXACT = 2**53
 _FLOAT = 2.0**-50
 """Relative error of larger sums."""
 
+_APART = 2.0**26
+"""CBC denies plans where factors of one row are further apart."""
+
 _LEAST_FACTOR = 1e-9
 """HiGHS and CBC leave out smaller factors."""
 
@@ -70,9 +73,12 @@ class _MilpBackend(ExactBackend):
         """Return what the solver reads where a program has a number."""
         return number
 
+    def check_row(self, factors: Sequence[float]) -> None:
+        """Raise LargeNumbersError if the solver cannot count with the factors of a row."""
+
     def port(self, options: SolveOptions, structure: Structure) -> Port:
         """Return an empty program."""
-        return _MilpPort(options, partial(self.runner(), structure=structure), self.taken)
+        return _MilpPort(self, options, partial(self.runner(), structure=structure))
 
 
 class PulpBackend(_MilpBackend):
@@ -127,6 +133,12 @@ class PulpCbcBackend(_MilpBackend):
         """Return a number with the 13 digits that PuLP writes into the file for CBC."""
         return float(f"{number:.12e}")
 
+    def check_row(self, factors: Sequence[float]) -> None:
+        """Refuse factors that are too far apart."""
+        sizes = [abs(factor) for factor in factors if factor]
+        if sizes and max(sizes) > _APART * min(sizes):
+            raise LargeNumbersError("numbers so far apart that CBC denies plans")
+
 
 class ProgramRunner(Protocol):
     """Solves a program."""
@@ -146,11 +158,11 @@ class _MilpPort:
     """Keeps the rows; every question is a new program of them."""
 
     def __init__(
-        self, options: SolveOptions, run: Callable[..., float | None], taken: Callable[[float], float]
+        self, backend: _MilpBackend, options: SolveOptions, run: Callable[..., float | None]
     ) -> None:
         import pulp
 
-        self._taken = taken
+        self._taken, self._check_row = backend.taken, backend.check_row
         self._pulp = pulp
         self._options = options
         self._run = run
@@ -271,6 +283,7 @@ class _MilpPort:
                     return None
                 if row.terms:
                     expr, unit, lost = total(row.terms)
+                    self._check_row([factor * units[column] for factor, column in row.terms])
                     for way, bound in self._widened(sense, side / unit, lost):
                         program.addConstraint(lp.LpConstraint(expr.copy(), way, rhs=bound))
         derived = sum(abs(factor) * units[c] for factor, c in goal if own[c].derived)

@@ -210,3 +210,15 @@ def test_small_plans_among_large_times_are_found(objective: str, rules: tuple[Ru
         found = solve(problem, "pulp", SolveOptions(top=3, start=start))
         assert (found.status, found.values) == (right.status, right.values)
         assert [c.plan for c in found.candidates] == [c.plan for c in right.candidates]
+
+
+def test_cbc_refuses_numbers_that_are_far_apart_by_name() -> None:
+    """It called 6 the least gapness where the plan on "c" has 0, and so it is not asked."""
+    far = 2**30
+    rows: list[list[int | None]] = [
+        [far - 7, 4, 54], [far, far - 9, 47], [13, 33, 39], [25, 42, far + 5], [59, 12, far - 3],
+    ]  # fmt: skip
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"far apart that CBC denies plans.*native, z3"
+    ):
+        solve(problem_of(rows).with_objective("paper"), "pulp-cbc", SolveOptions(time_limit_s=60))
