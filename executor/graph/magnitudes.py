@@ -59,18 +59,19 @@ def largest_inputs(graph: OperatorGraph, operators: Sequence[Operator]) -> dict[
     inputs = {name for name in taken if name in graph.specs and "int" in graph.specs[name].dtype}
     constants = {name: found for o in operators for name in o.weights if (found := _constant(graph, name))}
 
-    def wrong_with(most: int, members: Sequence[Operator] = operators) -> set[str]:
-        return _too_large(graph, members, constants | {name: _taken(graph, name, most) for name in inputs})
+    def wrong_with(most: int) -> set[str]:
+        return _too_large(graph, operators, constants | {name: _taken(graph, name, most) for name in inputs})
 
+    wrong: dict[frozenset[str], set[str]] = {}
+    for name in wrong_with(LIMIT) - wrong_with(1):
+        wrong.setdefault(frozenset(inputs & _behind(operators, name)), set()).add(name)
     limits: dict[str, int] = {}
-    for name in sorted(wrong_with(LIMIT) - wrong_with(1)):
-        needed = _behind(operators, name)
-        members = [operator for operator in operators if not needed.isdisjoint(operator.outputs)]
+    for origins, names in wrong.items():
         good, bad = 1, LIMIT
         while bad - good > 1:
             middle = (good + bad) // 2
-            good, bad = (good, middle) if name in wrong_with(middle, members) else (middle, bad)
-        limits |= {each: min(good, limits.get(each, good)) for each in inputs & needed}
+            good, bad = (middle, bad) if names.isdisjoint(wrong_with(middle)) else (good, middle)
+        limits |= {each: min(good, limits.get(each, good)) for each in origins}
     return limits
 
 
