@@ -218,7 +218,5 @@ def test_cbc_refuses_numbers_that_are_far_apart_by_name() -> None:
     rows: list[list[int | None]] = [
         [far - 7, 4, 54], [far, far - 9, 47], [13, 33, 39], [25, 42, far + 5], [59, 12, far - 3],
     ]  # fmt: skip
-    with pytest.raises(
-        UnsupportedFeatureError, match=r"far apart that CBC denies plans.*native, z3"
-    ):
+    with pytest.raises(UnsupportedFeatureError, match=r"far apart that CBC denies plans.*native, z3"):
         solve(problem_of(rows).with_objective("paper"), "pulp-cbc", SolveOptions(time_limit_s=60))
