@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import metadata, util
 from types import SimpleNamespace
@@ -29,12 +29,6 @@ _BITS = 20
 
 The tolerances of MILP solvers are absolute: with times of 10 minutes in microseconds HiGHS claimed
 false optima.
-"""
-
-_SMALL = 2**30
-"""Values of an objective that are looked at alone, so that tolerances are those of small numbers.
-
-HiGHS denied that there is a plan of 144 us where another one takes a week.
 """
 
 _PROBING = 1 << 15
@@ -176,21 +170,12 @@ class _MilpPort:
         self._take_definitions()
 
     def minimise(self, query: Query) -> PortAnswer:
-        """Solve: where numbers are large, among small values of the objective first."""
+        """Solve, and ask again for something better while the bound leaves that open."""
         flat = self._flat
         rows = [row for condition in query.conditions for row in flat.require(condition)]
         objective = flat.affine(query.objective, Sense.UPPER)
         self._take_definitions()
-        if flat.bounds(objective)[1] > _SMALL:
-            small = self._least(query, objective, [*rows, objective.row(_SMALL)])
-            if small.verdict is not Verdict.INFEASIBLE:
-                return small
-            query = replace(query, at_least=max(query.at_least or 0, _SMALL + 1))
-        return self._least(query, objective, rows)
-
-    def _least(self, query: Query, objective: Affine, rows: Sequence[Row]) -> PortAnswer:
-        """Solve, and ask again for something better while the bound leaves that open."""
-        hint = None if query.hint is None else self._flat.complete(reader_of(query.hint))
+        hint = None if query.hint is None else flat.complete(reader_of(query.hint))
         answer, most = self._ask(query, objective, rows, hint), None
         while answer.verdict is Verdict.OPTIMAL and answer.values is not None:
             value = query.objective.evaluate(answer.values)
