@@ -82,10 +82,11 @@ def _meant_command(name: str) -> str | None:
     return own[0] if own else None
 
 
-def usage_message(error: Any) -> str:
-    """Return what a usage error says."""
+def usage_message(error: Any, called: list[str]) -> str:
+    """Return what a usage error says; `called`: the words after `gapless`."""
     context = getattr(error, "ctx", None)
-    path = getattr(context, "command_path", "gapless")
+    # Errors of the parser itself do not know their command.
+    path = getattr(context, "command_path", f"gapless {catalog.called(called)}".strip())
     name, param = path.partition(" ")[2], getattr(error, "param", None)
     option = getattr(error, "option_name", None)
     if option and type(error).__name__ == "NoSuchOption":
@@ -302,7 +303,7 @@ def _resumes(words: list[str]) -> bool:
 def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:
     """Say what went wrong, once, where it is looked for."""
     if isinstance(error, UsageError):
-        code, text = ExitCode.USAGE, usage_message(error)
+        code, text = ExitCode.USAGE, usage_message(error, called)
     else:
         code, text = code_of_error(error), _message(error)
     if code is ExitCode.INTERRUPTED and _resumes(called):

@@ -79,8 +79,10 @@ def say(text: str) -> None:
 def _place(said: Hosting) -> dict[str, Any]:
     """Return where a server listens and who may ask it, as `gapless.running.Server` takes it.
 
-    Raises InvalidInputError: others can read a token.
+    Raises InvalidInputError: others can read a token, or a port is given with a socket.
     """
+    if said.socket is not None and said.options("port"):
+        raise InvalidInputError(f"--socket {said.socket} has no port; leave out --port")
     files = {"token": said.token_file, "admin_token": said.admin_token_file}
     files["metrics_token"] = said.metrics_token_file
     return {

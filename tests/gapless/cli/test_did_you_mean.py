@@ -15,6 +15,8 @@ CASES = [
     (("bench",), "did you mean device bench?"),
     (("fly",), "no command 'fly'; `gapless --help` lists the commands"),
     (("plan", SPARSE, "--backnd", "z3"), "no option --backnd; did you mean --backend? See `gapless plan"),
+    (("plan", SPARSE, "--out"), "Option '--out' requires an argument. See `gapless plan --help`."),
+    (("device", "detect", "--out"), "requires an argument. See `gapless device detect --help`."),
     (("plan", SPARSE, "--zzz"), "no option --zzz; it is none of this command. See `gapless plan --help`."),
     (
         ("plan", "--workload", "bert", "--platform", "kirin990", "--mode", "stream"),

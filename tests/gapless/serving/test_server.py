@@ -332,6 +332,7 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
         ("--rest 5K", "--rest needs a heat to stay below"),
         ("--port -1", "--port is -1, must be at least 0"),
         ("--port -x", "--port is '-x', must be a whole number"),
+        ("--socket s --port 99", "--socket s has no port; leave out --port"),
     ],
 )
 def test_bad_words_exit_with_2_before_models_are_opened(
