@@ -9,7 +9,7 @@ them refuses an index beyond a table, as ONNX Runtime does: that is a limit, too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from math import prod
 from typing import NamedTuple
 
@@ -59,19 +59,24 @@ def largest_inputs(graph: OperatorGraph, operators: Sequence[Operator]) -> dict[
     inputs = {name for name in taken if name in graph.specs and "int" in graph.specs[name].dtype}
     constants = {name: found for o in operators for name in o.weights if (found := _constant(graph, name))}
 
-    def wrong_with(most: int) -> set[str]:
-        return _too_large(graph, operators, constants | {name: _taken(graph, name, most) for name in inputs})
+    def ranges_of(most: int) -> dict[str, _Range]:
+        return constants | {name: _taken(graph, name, most) for name in inputs}
 
+    followed = ranges_of(LIMIT)
+    reasons = _too_large(graph, operators, followed)
+    always = _too_large(graph, operators, ranges_of(1))
     wrong: dict[frozenset[str], set[str]] = {}
-    for name in wrong_with(LIMIT) - wrong_with(1):
-        wrong.setdefault(frozenset(inputs & _behind(operators, name)), set()).add(name)
+    for name in reasons.keys() - always:
+        origins = frozenset(inputs & _behind(operators, reasons[name] & followed.keys(), followed))
+        wrong.setdefault(origins, set()).add(name)
     limits: dict[str, int] = {}
-    for origins, names in wrong.items():
+    for behind, names in wrong.items():
         good, bad = 1, LIMIT
         while bad - good > 1:
             middle = (good + bad) // 2
-            good, bad = (middle, bad) if names.isdisjoint(wrong_with(middle)) else (good, middle)
-        limits |= {each: min(good, limits.get(each, good)) for each in origins}
+            right = names.isdisjoint(_too_large(graph, operators, ranges_of(middle)))
+            good, bad = (middle, bad) if right else (good, middle)
+        limits |= {each: min(good, limits.get(each, good)) for each in behind}
     return limits
 
 
@@ -97,35 +102,55 @@ def _taken(graph: OperatorGraph, name: str, most: int) -> _Range:
     return _Range(max(int(ends.min), -most), min(int(ends.max), most))
 
 
-def _behind(operators: Sequence[Operator], name: str) -> set[str]:
-    """Return all tensors on which one depends, and itself."""
-    found = {name}
+def _numbers(node: NodeProto) -> Sequence[str]:
+    """Return the inputs of an operator that its results are made of; the others say which, or where."""
+    names = tuple(node.input)
+    if node.op_type == "Where":
+        return names[1:]
+    if node.op_type in _FILLING:
+        return names[:3:2]
+    return names[:1] if node.op_type in _FIRST or node.op_type in _REDUCING else names
+
+
+def _places(node: NodeProto) -> Sequence[str]:
+    """Return the outputs of an operator that say where its numbers stood."""
+    return tuple(node.output[1:]) if node.op_type == "TopK" else ()
+
+
+def _behind(operators: Sequence[Operator], names: Set[str], followed: Container[str]) -> set[str]:
+    """Return all tensors followed of which the numbers of some are made, and themselves."""
+    found = set(names)
     for operator in reversed(operators):
         if not found.isdisjoint(operator.outputs):
-            found.update(operator.inputs)
+            found.update(name for name in _numbers(operator.node) if name in followed)
     return found
 
 
-def _too_large(graph: OperatorGraph, operators: Sequence[Operator], ranges: dict[str, _Range]) -> set[str]:
-    """Return the tensors that may be wrong if inputs and constants are in some ranges."""
-    wrong: set[str] = set()
+def _too_large(
+    graph: OperatorGraph, operators: Sequence[Operator], ranges: dict[str, _Range]
+) -> dict[str, set[str]]:
+    """Return the tensors that may be wrong if inputs and constants are in some ranges, and because of which.
+
+    The ranges of results are added to those given.
+    """
+    wrong: dict[str, set[str]] = {}
     for operator in operators:
         if operator.op_type in _INDEXING and (index := ranges.get(operator.node.input[1])) is not None:
             rows = _rows(graph, operator.node)
             if rows is not None and max(-index.low - 1, index.high) >= rows:
-                wrong.update(operator.outputs)
+                wrong |= {name: {operator.node.input[1]} for name in operator.outputs}
         for name in operator.outputs:
             spec = graph.specs.get(name)
             if spec is None or "int" not in spec.dtype:
                 continue
-            found = _result(graph, operator, spec, ranges)
+            found = _result(graph, operator, spec, ranges) if name not in _places(operator.node) else None
             if found is None:
                 continue
             seen = [found, *(ranges[each] for each in operator.inputs if each in ranges)]
             limit = LIMIT if operator.op_type in _EXACT else LIMIT_OF_FLOATS
             computes = operator.op_type in _COMPUTING and (spec.dtype in _WIDE or limit < LIMIT)
             if computes and max(max(-each.low, each.high) for each in seen) > limit:
-                wrong.add(name)
+                wrong[name] = set(_numbers(operator.node))
             most = _MOST if spec.dtype in _WIDE else LIMIT
             ranges[name] = _Range(max(found.low, -most), min(found.high, most))
     return wrong
@@ -141,15 +166,17 @@ def _result(
         return None
     if kind == "Clip":
         return _clipped(given)
-    if kind == "Where":
-        return _union(given[1:])
-    shifted_down = any(each.s == b"RIGHT" for each in node.attribute)
-    if kind in _FIRST or (kind == "BitShift" and shifted_down):
+    if kind == "Where" or kind in _FILLING:
+        return _union([ranges.get(name) for name in _numbers(node)])
+    if kind in _FIRST:
         return given[0]
     terms = _terms(graph, node, spec)
     if kind in _REDUCING and given[0] is not None:
         return _REDUCING[kind](given[0], terms)
     known = [each for each in given if each is not None]
+    if kind == "BitShift" and any(each.s == b"RIGHT" for each in node.attribute):
+        kind = "Div"
+        known[1:] = [_Range(2 ** min(64, max(0, each.low)), 2**64) for each in known[1:]]
     return _RULES[kind](known, terms) if kind in _RULES and len(known) == len(given) else None
 
 
@@ -164,8 +191,9 @@ def _constant(graph: OperatorGraph, name: str) -> _Range | None:
 def _terms(graph: OperatorGraph, node: NodeProto, spec: TensorSpec) -> int:
     """Return how many numbers may come together in one of a result."""
     first = graph.specs.get(node.input[0])
-    if node.op_type in ("MatMul", "Gemm", "CumSum"):
-        return max(first.shape, default=1) if first is not None else 1
+    if node.op_type in ("MatMul", "CumSum"):
+        lengths = first.shape if first is not None else ()
+        return max(lengths[-1:] if node.op_type == "MatMul" else lengths, default=1)
     return prod(first.shape) // max(1, prod(spec.shape)) if first is not None else 1
 
 
@@ -199,6 +227,13 @@ def _remainder(divisor: _Range) -> _Range:
     return _Range(-most if divisor.low < 0 else 0, most)
 
 
+def _quotient(number: _Range, divisor: _Range) -> _Range:
+    if divisor.low <= 0 <= divisor.high:
+        divisor = _Range(-1, 1)  # the smallest of them
+    ends = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a in number for b in divisor]
+    return _Range(min(ends), max(ends))
+
+
 def _added(given: Sequence[_Range], _: int) -> _Range:
     return _Range(sum(each.low for each in given), sum(each.high for each in given))
 
@@ -215,7 +250,7 @@ _RULES: Mapping[str, Callable[[Sequence[_Range], int], _Range | None]] = {
     "Pow": lambda given, _: _power(given[0], max(0, given[1].high)),
     "Neg": lambda given, _: _Range(-given[0].high, -given[0].low),
     "Abs": lambda given, _: _power(given[0], 1)._replace(low=0),
-    "Div": lambda given, _: _union([given[0], _Range(-given[0].high, -given[0].low)]),
+    "Div": lambda given, _: _quotient(given[0], given[1]),
     "Mod": lambda given, _: _remainder(given[1]),
     "Max": lambda given, _: _Range(max(e.low for e in given), max(e.high for e in given)),
     "Min": lambda given, _: _Range(min(e.low for e in given), min(e.high for e in given)),
@@ -233,8 +268,13 @@ _REDUCING: Mapping[str, Callable[[_Range, int], _Range]] = {
 }
 """The same, of those of which the further inputs are no numbers of the result."""
 
+_FILLING = frozenset(("Pad", "Scatter", "ScatterElements", "ScatterND"))
+"""Types of which the third input stands in the result, too."""
+
 _FIRST = (
-    MOVING - {"Concat", "Shape", "Size", "OneHot", "NonZero", "ConstantOfShape", "Range", "EyeLike"}
+    MOVING
+    - _FILLING
+    - {"Concat", "Shape", "Size", "OneHot", "NonZero", "ConstantOfShape", "Range", "EyeLike"}
 ) | {
     *("ReduceMax", "ReduceMin", "Relu", "TopK"),
 }

@@ -32,6 +32,9 @@ def whole(nodes: Sequence[NodeProto], folder: Path, kind: int = TensorProto.INT6
     return piece
 
 
+_ZEROS = {"z": [[0] * 8] * 2, "at": [[0] * 8] * 2}
+
+
 @pytest.mark.parametrize(
     ("nodes", "constants", "most"),
     [
@@ -54,6 +57,13 @@ def whole(nodes: Sequence[NodeProto], folder: Path, kind: int = TensorProto.INT6
         ([node("GatherElements", "x x", "y", axis=-1)], {}, 7),
         ([node("Add", "x k", "h"), node("Gather", "table h", "y")], {"k": 3, "table": [0] * 9}, 5),
         ([node("Mod", "x k", "h"), node("Gather", "table h", "y")], {"k": 9, "table": [0] * 9}, FLOATS),
+        (
+            [node("Div", "x k", "h"), node("Gather", "table h", "y")],
+            {"k": 256, "table": [0] * 9},
+            9 * 256 - 1,
+        ),
+        ([node("Pad", "x p k", "h"), node("Mul", "h h", "y")], {"p": [0, 0, 0, 1], "k": 5}, 4096),
+        ([node("ScatterElements", "z at x", "h"), node("Mul", "h h", "y")], _ZEROS, 4096),
     ],
 )
 def test_results_stay_exact_up_to_there(
@@ -88,6 +98,47 @@ def test_each_input_has_the_limit_of_what_is_made_of_it(tmp_path: Path) -> None:
     (piece,) = opened.pieces(0, len(opened.network.layers))
     found = dict(zip((spec.name for spec in piece.inputs), piece.most, strict=True))
     assert found == {"ids": 4096, "kinds": 1, "scale": 4096}
+
+
+def limits(
+    nodes: Sequence[NodeProto], inputs: dict[str, list[int]], folder: Path, table: int
+) -> dict[str, int | None]:
+    """Return what is found for a model with these inputs of whole numbers, an output "y" and a table "t"."""
+    given = [value(name, shape, TensorProto.INT64) for name, shape in inputs.items()]
+    parts = [constant("t", [[0.5]] * table, "float32"), constant("k", [3])]
+    opened = load(model(nodes, given, [value("y", None)], parts), folder)
+    (piece,) = opened.pieces(0, len(opened.network.layers))
+    return dict(zip((spec.name for spec in piece.inputs), piece.most, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["Gather", "GatherElements"])
+def test_an_index_into_hidden_states_says_nothing_of_the_tokens_behind_them(
+    kind: str, tmp_path: Path
+) -> None:
+    """The state of the last token is taken: 16 of them, of 30,000 words."""
+    nodes = [node("Gather", "t ids", "h"), node("Sin", "h", "s"), node(kind, "s last", "y", axis=1)]
+    found = limits(nodes, {"ids": [1, 16], "last": [1] if kind == "Gather" else [1, 1, 1]}, tmp_path, 30_000)
+    assert found == {"ids": 29_999, "last": 15}
+
+
+def test_an_index_into_whole_numbers_is_no_limit_of_these(tmp_path: Path) -> None:
+    nodes = [node("GatherElements", "ids at", "h", axis=1), node("Gather", "t h", "y")]
+    assert limits(nodes, {"ids": [2, 8], "at": [2, 8]}, tmp_path, 100) == {"ids": 99, "at": 7}
+
+
+def test_where_the_largest_numbers_stand_is_not_how_large_they_are(tmp_path: Path) -> None:
+    nodes = [
+        node("TopK", "x k", "numbers at"),
+        node("Gather", "t at", "h"),
+        node("Add", "numbers numbers", "n"),
+    ]
+    nodes += [node("Cast", "n", "f", to=TensorProto.FLOAT), node("ReduceSum", "f", "s", keepdims=0)]
+    assert limits([*nodes, node("Add", "h s", "y")], {"x": [2, 20]}, tmp_path, 20) == {"x": 2**30 - 1}
+
+
+def test_the_terms_of_a_product_of_matrices_are_those_of_a_row(tmp_path: Path) -> None:
+    nodes = [node("MatMul", "x w", "h"), node("Gather", "t h", "y")]
+    assert limits(nodes, {"x": [64, 2], "w": [2, 1]}, tmp_path, 100) == {"x": 7, "w": 7}
 
 
 def test_what_fits_its_type_needs_no_limit(tmp_path: Path) -> None:
