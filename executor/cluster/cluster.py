@@ -337,7 +337,14 @@ class Cluster(Closing):
         with self._connecting[name]:
             if known := self._outlets.get(name):
                 return known
-            made = Outlet(DRIVER, name, member.address, self._key, failed=self._link_failed)
+            made = Outlet(
+                DRIVER,
+                name,
+                member.address,
+                self._key,
+                failed=self._link_failed,
+                ended=self._link_ended,
+            )
             with self._lock:
                 if self.devices.get(name) is member:
                     self._outlets[name] = made
@@ -348,10 +355,20 @@ class Cluster(Closing):
     def _link_failed(self, target: str, words: str) -> None:
         """Forget a link that is gone; that its device is gone shows in `losses`."""
         with self._lock:
-            self._outlets.pop(target, None)
+            outlet = self._outlets.pop(target, None)
+        if outlet is not None:
+            outlet.close()
         for route, device in list(self._served.items()):
             if device == target:
                 self._cut(route, f"the link to device {device!r} broke: {words}")
+
+    def _link_ended(self, target: str, words: str) -> None:
+        """Forget a link whose other side has ended it, if somebody waits for a worker there.
+
+        What was on the way is lost, and nothing may be sent after it that could fail.
+        """
+        if target in list(self._served.values()):
+            self._link_failed(target, words)
 
     def _sender_gone(self, sender: str) -> None:
         """Tell whoever waits for a worker of a device (`Device.serve`) that its link is gone."""

@@ -195,6 +195,8 @@ class Outlet:
     """One link, from here to another device: what is to be sent waits in its queue.
 
     `failed`: called once, by the sending thread, when the target can no longer be reached.
+    `ended`: called by another thread when the target ends the connection, also while nothing is sent; None:
+    nobody looks for that. Neither is called when it was closed.
     """
 
     def __init__(
@@ -206,14 +208,18 @@ class Outlet:
         *,
         rate: LinkRate = LinkRate(),
         failed: Callable[[str, str], None],
+        ended: Callable[[str, str], None] | None = None,
     ) -> None:
         self.target = target
         self.rate = rate
         self._failed = failed
+        self._closed = False
         self._queue: SimpleQueue[tuple[dict[str, Any], Tensors] | None] = SimpleQueue()
         self._sending: tuple[str, int] | None = None
         self._connection = _connect(sender, target, address, key)
         _start_thread(f"send {sender} to {target}", self._send_all)
+        if ended is not None:
+            _start_thread(f"watch {sender} to {target}", self._watch, ended)
 
     def post(self, head: Mapping[str, Any], tensors: Tensors | None = None) -> None:
         """Send a message behind those that wait; returns at once. The tensors must stay as they are."""
@@ -227,6 +233,7 @@ class Outlet:
 
     def close(self) -> None:
         """Send nothing more. Can be called twice."""
+        self._closed = True
         self._queue.put(None)
         _hang_up(self._connection)
 
@@ -237,9 +244,22 @@ class Outlet:
             try:
                 self._send(head, tensors)
             except (OSError, ValueError) as error:
-                self._failed(self.target, str(error))
+                if not self._closed:
+                    self._failed(self.target, str(error))
                 return
             self._sending = None
+
+    def _watch(self, ended: Callable[[str, str], None]) -> None:
+        """Wait until the connection ends: nothing else comes from the other side."""
+        words = "the other side has ended it"
+        try:
+            self._connection.recv_bytes(1)
+        except EOFError:
+            pass
+        except OSError as error:
+            words = str(error)
+        if not self._closed:
+            ended(self.target, words)
 
     def _send(self, head: dict[str, Any], tensors: Tensors) -> None:
         sent_ns = monotonic_ns()

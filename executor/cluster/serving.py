@@ -184,8 +184,8 @@ class _RemoteWorker:
         if frame is None:
             raise UnitLostError(f"the worker of unit {self._unit.name!r} was ended")
         if frame.head["kind"] == "error":  # the worker, or a link, has ended
-            words = self._member.actor.loss()
-            raise UnitLostError(f"device {self._device!r} is gone: {words}" if words else frame.head["text"])
+            self._member.actor.call("status")  # raises, if it has died: links may end before that is known
+            raise UnitLostError(frame.head["text"])
         if frame.head["kind"] != "done":
             raise rebuild_error(frame.head["type"], frame.head["text"])
         with self._lock:

@@ -152,13 +152,63 @@ def test_a_link_that_breaks_while_its_actor_lives_is_made_again(way: str, busy: 
         if busy:
             check(futures[3].result(timeout=30), 3)
             cut()
+            futures.append(opened.submit("net", MODEL.sample_inputs(20)))  # all may have been answered by now
         for seed, future in enumerate(futures):
             check(future.result(timeout=30), seed)
         statistics = opened.statistics()
         assert (statistics.units[0].losses, statistics.units[0].restarts) == (1, 1)
-        assert statistics.total(Fate.ANSWERED) == 20 + (not busy)
+        assert statistics.total(Fate.ANSWERED) == 21
         assert members.actors["a"] is actor
         assert soon(lambda: len(actor.device._stations) == 1)
+
+
+def test_a_request_that_is_lost_with_its_link_runs_again_at_once() -> None:
+    """Nothing is sent after it that could fail."""
+    losing, lost = threading.Event(), threading.Event()
+    with own_cluster("a", "b") as (cluster, members):
+        there = members.actors["a"].device._endpoint
+        handler = there._handler
+
+        def take(frame: Frame) -> None:
+            if not losing.is_set() or lost.is_set():
+                return handler(frame)
+            lost.set()
+            for connection in list(there._open):
+                _hang_up(connection)
+
+        there._handler = take
+        with coordinator(cluster) as opened:
+            opened.withdraw("b")
+            check(opened.run("net", MODEL.sample_inputs(0)), 0)
+            losing.set()
+            check(opened.submit("net", MODEL.sample_inputs(1)).result(timeout=30), 1)
+            assert lost.is_set()
+            assert opened.statistics().units[0].losses == 1
+
+
+def test_a_device_whose_links_end_before_its_death_is_known_is_lost_once() -> None:
+    with own_cluster("a", "b") as (cluster, members), coordinator(cluster) as opened:
+        actor, call = members.actors["a"], members.actors["a"].call
+
+        def dead(method: str, *arguments: Any, **named: Any) -> Any:
+            if method != "close":
+                actor._loss = "its process has died"
+            return call(method, *arguments, **named)
+
+        opened.withdraw("b")
+        futures = [opened.submit("net", MODEL.sample_inputs(seed)) for seed in range(20)]
+        check(futures[3].result(timeout=60), 3)
+        actor.call = dead  # type: ignore[method-assign]
+        actor.device._endpoint.close()
+        for unit in list(actor.device._stations.values()):
+            assert isinstance(unit, ServedUnit)
+            unit._outlet.close()
+        futures.append(opened.submit("net", MODEL.sample_inputs(20)))  # all may have been answered by now
+        for seed, future in enumerate(futures):
+            check(future.result(timeout=60), seed)
+        assert opened.statistics().units[0].losses == 1
+        assert members.actors["a"] is not actor
+        actor.device.shut_down()
 
 
 def test_a_device_that_cannot_be_reached_holds_up_no_requests_to_others(

@@ -412,7 +412,7 @@ def test_a_signal_that_comes_at_once_ends_the_command_in_order(
         process.send_signal(kind)
         out, told = process.communicate(timeout=60)
     assert (process.returncode, told, Path("s").exists()) == (0, "", False)
-    assert out.startswith("0 requests in 0 s")
+    assert out.startswith("0 requests in ")
 
 
 @pytest.mark.slow
