@@ -12,9 +12,8 @@ from ...answers.blocks import Block, Column, Row, Section, Sentence, Shown, Tabl
 from ...answers.charts import Block as Span
 from ...answers.charts import Gantt, HeatMap
 from ...answers.charts import Row as Line
-from ...answers.traces import steady, trace_chart
+from ...answers.traces import steady
 from ...answers.words import counted, millis
-from ...formulations.history import History
 from ..layout import indented, plain_table
 from .heat_map import heat_view
 
@@ -111,18 +110,12 @@ _BLOCK_WIDTH = 3
 _LEGEND_NAMES = 12
 
 
-def gantt(trace: History, width: int) -> list[Text]:
-    """Return the lines of a chart of all of a trace: a unit each, and the time axis.
+class GanttView:
+    """A Gantt chart as wide as the console; what does not fit is cut to steady state.
 
     Each block stands for one chunk of one request and begins with its name: the last digit of the
     request's number, a letter for each request of a workload, or a letter for each stream and the digit.
     """
-    whole = trace_chart(trace)
-    return _lines(whole, *_columns(whole, width))
-
-
-class GanttView:
-    """A Gantt chart as wide as the console; what does not fit is cut to steady state."""
 
     def __init__(self, chart: Gantt) -> None:
         self._whole = chart

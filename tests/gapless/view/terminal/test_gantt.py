@@ -18,7 +18,7 @@ from gapless.formulations.history import History, Interval, executed
 from gapless.formulations.plan import Chunk, Plan
 from gapless.formulations.simulate import simulate, simulate_workload
 from gapless.formulations.streams import Stream
-from gapless.view.terminal.blocks import GanttView, _covered, gantt
+from gapless.view.terminal.blocks import GanttView, _covered
 from tests.executor.pipeline.test_pipeline import stream
 from tests.executor.pipeline.traces import measured_traces
 from tests.workload_instances import workload_problem
@@ -53,16 +53,17 @@ def simulated(requests: int) -> History:
     return simulate(problem, Plan(chunks=stream("net", (1, "a"), (2, "b")).chunks), requests=requests)
 
 
-def shown(trace: History, width: int, **options: object) -> list[str]:
+def shown(trace: History, width: int, *, wrapped: bool = True, **options: object) -> list[str]:
+    """Return what a terminal shows; `wrapped`: with lines that are longer than it broken."""
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, **options)  # type: ignore[arg-type]
-    console.print(GanttView(trace_chart(trace)))
+    console.print(GanttView(trace_chart(trace)), soft_wrap=not wrapped)
     return out.getvalue().splitlines()
 
 
 def test_a_measured_chart_is_to_scale() -> None:
     trace = measured(2, stream("net", (1, "a"), (2, "b")))
-    assert [line.plain for line in gantt(trace, 44)] == [
+    assert shown(trace, 44) == [
         " a 0=========..........1=========..........",
         " b ..........0=========..........1=========",
         "   0 ms            2.000 ms        4.000 ms",
@@ -71,7 +72,7 @@ def test_a_measured_chart_is_to_scale() -> None:
 
 def test_streams_have_letters_and_requests_have_digits() -> None:
     trace = measured(2, stream("one", (1, "a")), stream("two", (1, "b")))
-    assert [line.plain for line in gantt(trace, 24)][:2] == [
+    assert shown(trace, 24)[:2] == [
         " a A0===.....A1===.....",
         " b .....B0===.....B1===",
     ]
@@ -80,7 +81,7 @@ def test_streams_have_letters_and_requests_have_digits() -> None:
 
 def test_one_round_has_letters_alone() -> None:
     one = measured(1, stream("x", (1, "a")), stream("y", (1, "a")), mode=Mode.BATCH)
-    assert next(line.plain for line in gantt(one, 24)) == " a A=========B========="
+    assert shown(one, 24)[0] == " a A=========B========="
     assert traced_words(one) == "1 round of 2 requests, measured"
 
 
@@ -160,7 +161,7 @@ def test_colours_are_an_addition(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(trace=measured_traces(), width=st.integers(1, 120))
 @settings(max_examples=80)
 def test_any_trace_can_be_drawn(trace: History, width: int) -> None:
-    lines = [line.plain for line in gantt(trace, width)]
+    lines = shown(trace, width, wrapped=False)[: 1 + len(trace.units)]
     assert len(lines) == 1 + len(trace.units)
     assert len({len(line) for line in lines}) == 1
     whole = trace_chart(trace)
