@@ -59,7 +59,9 @@ def _looked_words(found: Explanation, *, others: bool) -> str:
     """Return among which plans proofs hold, how long other plans were looked for, and what else is known."""
     words = f"Looked among {found.plan_class}, for {seconds(found.looked_s)} by {found.backend}"
     if found.limit_s is not None:
-        words += f" (limit {found.limit_s:g} s; what is not proved may improve with `explain --time-limit`)"
+        words += (
+            f" (limit {found.limit_s:g} s; more, by explain --time-limit, may improve what is not proved)"
+        )
     if found.told_by:
         return (
             f"{words}. The plans and proofs of {listed(found.told_by)} count here, too: the next best plan "

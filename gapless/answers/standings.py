@@ -58,9 +58,8 @@ def _remarks(found: InstanceComparison) -> Iterator[str]:
 
 def _profiled(profile: Profile) -> Section:
     """Return a profile as a chart, where a line can be drawn, and at a few ratios."""
-    chart = profile_chart(profile)
-    title = f"{profile.title}: on how many problems within a multiple of the best"
-    return Section(title, (*([chart] if chart else []), _profile_table(profile)))
+    chart, told = profile_chart(profile), _profile_table(profile)
+    return Section(told.title, (*([chart] if chart else []), told))
 
 
 def instances_blocks(given: InstanceSet) -> tuple[Block, ...]:
@@ -172,7 +171,8 @@ def _profile_table(profile: Profile) -> Table:
         ),
         Column("worst", Unit.COUNT, lambda line: f"x{line[1][-1][0]:.3g}" if line[1] else None),
     ]
-    return table(profile.title, columns, list(profile.lines.items()))
+    title = f"{profile.title}: on how many problems within a multiple of the best"
+    return table(title, columns, list(profile.lines.items()))
 
 
 def failures(found: InstanceComparison) -> Table:

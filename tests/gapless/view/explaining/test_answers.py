@@ -133,7 +133,7 @@ def test_a_card_says_the_same_in_all_its_parts(
     from_file = subject(asked, compared.best.plan, answers=card.answers, explained=NO_TIME_S)
     assert "come from searches that are not known here" in looked(from_file)
     apart = subject(asked, compared.best.plan, explained=NO_TIME_S)
-    assert looked(apart).endswith("may improve with `explain --time-limit`).")
+    assert looked(apart).endswith("more, by explain --time-limit, may improve what is not proved).")
     poor = subject(asked, worse(compared.best), answers=compared, explained=NO_TIME_S)
     assert poor.explanation is not None
     assert poor.explanation.next_best.values == compared.best.values

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gapless import load_problem, pareto
+from gapless.answers.blocks import Column, Section, Unit, table
 from gapless.formulations.errors import InvalidInputError
+from gapless.view.page.page import blocks_page
 from gapless.view.page.results import contest_page, write_page
 
 from ...sweeps.answers import FOUND
+
+
+def captions(page: str) -> list[str]:
+    """Return the titles of tables that are seen."""
+    return re.findall(r'<p class="caption"[^>]*>([^<]*)<', page)
 
 
 def test_the_page_has_standings_profiles_failures_and_answers() -> None:
@@ -24,6 +32,15 @@ def test_the_page_has_standings_profiles_failures_and_answers() -> None:
     assert page.count('<figure class="plane profile"') == 3
     assert "(given)" in page, "a bound that was handed over is told from one that was proved"
     assert "Most proofs: exact, on 2 problems." in page
+    assert captions(page) == ["What came of the problems, by backend", "Tasks without an answer"], (
+        "no table repeats the title above it"
+    )
+
+
+def test_a_part_without_a_title_stands_below_that_of_its_section() -> None:
+    told = table("Policies", [Column("policy", Unit.NAME, str)], ["lst"])
+    page = blocks_page("coordination", "", [Section("Policies", (Section("", (told,)),), place="policies")])
+    assert captions(page) == []
 
 
 def test_what_was_not_done_is_said() -> None:
