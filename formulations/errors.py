@@ -189,6 +189,13 @@ class OutputMismatchError(ExecutionError):
     """A plan whose numbers differ from those of the whole model; the message names the first wrong chunk."""
 
 
+class UnfitNumbersError(ExecutionError, InvalidInputError):
+    """Numbers of a request that an engine cannot compute with, or not rightly; it names the tensor."""
+
+    def __init__(self, message: str) -> None:
+        InvalidInputError.__init__(self, message)
+
+
 class StoreError(ExecutionError):
     """A store of measurements, or a cache, that cannot be used (locked, full, damaged)."""
 

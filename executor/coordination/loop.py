@@ -22,6 +22,7 @@ from ...formulations.errors import (
     ExecutionError,
     GaplessError,
     RefusedRequestError,
+    UnfitNumbersError,
     UnitLostError,
 )
 from ...formulations.hardware import Platform
@@ -396,6 +397,8 @@ class Loop:
         if run.request.attempts >= ATTEMPTS:
             self.dispatcher.cancel(run.request.waiting.number)
             words = f"{run.request} failed {ATTEMPTS} times, the last time so: {error}"
+            if isinstance(error, UnfitNumbersError):
+                words = f"{run.request} cannot be computed: {error}"
             self.requests.fail(run.request, Fate.FAILED, type(error)(words))
         else:
             self._fail_if_hopeless(run.start.request)

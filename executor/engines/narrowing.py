@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...formulations.errors import ExecutionError
+from ...formulations.errors import UnfitNumbersError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,14 +16,20 @@ ELSEWHERE = "run this piece with engine 'onnxruntime'"
 
 def check_most(array: NDArray[Any], most: int | None, *, tensor: str, engine: str) -> None:
     """Refuse numbers of which an engine would compute others that it cannot hold; `most`: None: none is."""
-    if most is None or array.size == 0:
-        return
-    least, greatest = int(array.min()), int(array.max())
-    if max(-least, greatest) > most:
-        raise ExecutionError(
-            f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}, what {engine} makes "
-            f"of them may be wrong: it has 32 bits for an integer and checks no index; {ELSEWHERE}"
+    if beyond := beyond_most(array, most, tensor=tensor):
+        raise UnfitNumbersError(
+            f"{beyond}, what {engine} makes of them may be wrong: it has 32 bits for an integer and checks "
+            f"no index; {ELSEWHERE}"
         )
+
+
+def beyond_most(array: NDArray[Any], most: int | None, *, tensor: str) -> str:
+    """Return how a sentence about numbers beyond `most` begins; "": all are within, or `most` is None."""
+    if most is None or array.size == 0:
+        return ""
+    least, greatest = int(array.min()), int(array.max())
+    within = max(-least, greatest) <= most
+    return "" if within else f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}"
 
 
 def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine: str) -> None:
@@ -36,13 +42,13 @@ def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine
     if dtype.kind == "f":
         finite = array[np.isfinite(array)]
         if array.dtype == np.float64 and np.any(np.abs(finite) > np.finfo(dtype).max):
-            raise ExecutionError(
+            raise UnfitNumbersError(
                 f"tensor {tensor!r} holds numbers beyond {dtype}, with which {engine} computes; {ELSEWHERE}"
             )
         return
     limits, least, most = np.iinfo(dtype), array.min(), array.max()
     if least < limits.min or most > limits.max:
-        raise ExecutionError(
+        raise UnfitNumbersError(
             f"tensor {tensor!r} holds numbers from {least} to {most}, which do not fit into {dtype}: "
             f"{engine} computes with 32-bit integers; {ELSEWHERE}"
         )

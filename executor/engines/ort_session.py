@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime as ort
 
-from ...formulations.errors import ExecutionError, InvalidInputError, PlacementError
+from ...formulations.errors import ExecutionError, InvalidInputError, PlacementError, UnfitNumbersError
 from ...formulations.hardware import ProcessingUnit
 from ..engine import Artifact, OperatorTime, PlacementReceipt
+from .narrowing import beyond_most
 from .ort_engine import PROVIDERS, backend_name
 from .placement import receipt_of, require_match, thread_count
 
@@ -136,9 +137,18 @@ class OrtSession:
         try:
             self._session.run_with_iobinding(self._binding)
         except Exception as error:
-            raise ExecutionError(
+            words = (
                 f"ONNX Runtime failed to run {self.artifact.piece!r} on unit {self.receipt.unit!r}: {error}"
-            ) from error
+            )
+            if beyond := self._beyond():
+                raise UnfitNumbersError(f"{beyond}, an index may lie outside its table; {words}") from error
+            raise ExecutionError(words) from error
+
+    def _beyond(self) -> str:
+        """Say which input may hold what no result can be made of; "" for none."""
+        limits = zip(self.artifact.inputs, self.artifact.most, strict=False)
+        said = (beyond_most(self._arrays[spec.name], most, tensor=spec.name) for spec, most in limits)
+        return next(filter(None, said), "")
 
     def copy_out(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Copy the outputs of the last run into given arrays."""

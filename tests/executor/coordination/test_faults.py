@@ -24,6 +24,7 @@ from gapless.formulations.errors import (
     DroppedRequestError,
     EngineUnavailableError,
     ExecutionError,
+    InvalidInputError,
     PlacementError,
     RefusedRequestError,
     UnitLostError,
@@ -314,6 +315,14 @@ def test_a_request_that_fails_everywhere_is_answered_so(
         statistics = opened.statistics()
     assert statistics.total(Fate.FAILED) == 1
     assert sum(unit.restarts for unit in statistics.units) == 0
+
+
+def test_numbers_that_an_engine_refuses_are_a_mistake_of_the_request() -> None:
+    with coordinator("a") as opened:
+        opened.register(chain("add", ("refuse", 6.0), name="net"), "net")
+        assert opened.run("net", {"x": np.full(16, 2.0, np.float32)}).outputs["t1"][0] == 3.0
+        with pytest.raises(InvalidInputError, match=r"request 2 of 'net' cannot be computed: 6\.0 is too"):
+            opened.run("net", {"x": np.full(16, 5.0, np.float32)})
 
 
 def test_what_cannot_be_opened_leaves_the_others_as_they_are() -> None:

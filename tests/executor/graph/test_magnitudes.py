@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto
 from gapless.executor.engine import Artifact, artifact_of, parse_artifact
 from gapless.executor.engines.registry import get_engine
 from gapless.executor.model import Piece
-from gapless.formulations.errors import ExecutionError
+from gapless.formulations.errors import UnfitNumbersError
 from gapless.formulations.hardware import ProcessingUnit
 
 from .models import constant, load, model, node, value
@@ -153,6 +153,16 @@ def test_an_artifact_keeps_it_on_its_way_to_a_worker(tmp_path: Path) -> None:
     assert artifact.most == (4096,)
 
 
+def test_an_index_that_onnx_runtime_refuses_is_told_by_its_input(tmp_path: Path) -> None:
+    """The request is to blame, not the unit: `gapless serve` answers 400."""
+    piece = whole([node("Add", "x k", "h"), node("Gather", "table h", "y")], tmp_path, k=3, table=[2] * 9)
+    (artifact,) = get_engine("onnxruntime").prepare([piece])
+    assert _run(artifact, np.full((2, 8), 5)) == [[2] * 8] * 2
+    assert _run(artifact, np.full((2, 8), -7)) == [[2] * 8] * 2  # beyond the limit, and right
+    with pytest.raises(UnfitNumbersError, match="'x' holds numbers from 6 to 6: beyond 5, an index may lie"):
+        _run(artifact, np.full((2, 8), 6))
+
+
 def _run(artifact: Artifact, numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> object:
     unit = ProcessingUnit(name="u", threads=1)
     session = get_engine(artifact.engine).open(artifact, unit)
@@ -175,5 +185,5 @@ def test_an_engine_refuses_numbers_of_which_it_would_compute_wrong_ones(engine: 
     (artifact,) = get_engine(engine).prepare([piece])
     small = np.full((2, 8), 167)
     assert _run(artifact, small) == (small * 100_003 % 50).tolist()
-    with pytest.raises(ExecutionError, match="'x' holds numbers from 168 to 168: beyond 167"):
+    with pytest.raises(UnfitNumbersError, match="'x' holds numbers from 168 to 168: beyond 167"):
         _run(artifact, np.full((2, 8), 168))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gapless.executor.engine import Artifact, OperatorTime, PlacementReceipt
 from gapless.executor.model import Piece, TensorSpec
 from gapless.formulations.availability import Availability
-from gapless.formulations.errors import EngineUnavailableError, ExecutionError
+from gapless.formulations.errors import EngineUnavailableError, ExecutionError, UnfitNumbersError
 from gapless.formulations.hardware import Platform, ProcessingUnit
 from gapless.formulations.network import Layer, Network, Tensor
 
@@ -216,6 +216,12 @@ def _fail(value: float, *arrays: Array) -> Array:
     raise ExecutionError("the fake engine cannot do that")
 
 
+def _refuse(value: float, *arrays: Array) -> Array:
+    if arrays[0][0] >= value:
+        raise UnfitNumbersError(f"{arrays[0][0]} is too large")
+    return arrays[0]
+
+
 def _stumble(value: float, *arrays: Array) -> Array:
     raise ZeroDivisionError("by design")
 
@@ -233,7 +239,7 @@ RIGHT = {
     "scale": _scale,
     "lose nan": _nan,
     **dict.fromkeys(("same", "sleep", "burn", "wrong", "nan"), _same),
-    **dict.fromkeys(("crash", "crash once", "freeze", "fail", "stumble", "absent"), _same),
+    **dict.fromkeys(("crash", "crash once", "freeze", "fail", "refuse", "stumble", "absent"), _same),
 }
 """What each function should compute."""
 
@@ -245,6 +251,7 @@ FUNCTIONS = {
     "crash once": _crash_once,
     "freeze": _freeze,
     "fail": _fail,
+    "refuse": _refuse,
     "stumble": _stumble,
     "wrong": _wrong,
     "nan": _nan,
