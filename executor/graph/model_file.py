@@ -511,8 +511,19 @@ def _normal_form(path: Path, model: ModelProto, watch: Watch) -> ModelProto:
     if model.functions:
         watch.step("inlining its functions")
         model = _inlined(path, model)
+    _name_parts(model)
     make_names_safe(model)
     return model
+
+
+def _name_parts(model: ModelProto) -> None:
+    """Name, in place, the parts of a Split that nobody takes: ONNX Runtime crashes without their names."""
+    nodes = [node for graph in all_graphs(model) for node in graph.node if node.op_type == "Split"]
+    places = [(node, place) for node in nodes for place, name in enumerate(node.output) if not name]
+    taken = list({name for graph in all_graphs(model) for name in _names(graph)}) if places else []
+    given = distinct([*taken, *("part" for _ in places)])[len(taken) :]
+    for (node, place), name in zip(places, given, strict=True):
+        node.output[place] = name
 
 
 def _inlined(path: Path, model: ModelProto) -> ModelProto:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..engines.cache import Cache
 
 
-VERSION = 4
+VERSION = 5
 """Raised whenever the same file would be simplified otherwise."""
 
 SUFFIX = ".simplified"

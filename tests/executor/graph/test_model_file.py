@@ -309,6 +309,14 @@ def test_operators_in_any_order_are_put_in_order(tmp_path: Path) -> None:
     assert [entry.op_type for entry in inner.node] == ["Add", "Neg"]
 
 
+def test_parts_that_nobody_takes_have_names(tmp_path: Path) -> None:
+    """ONNX Runtime ends its process on parts without one."""
+    split = helper.make_node("Split", ["x"], ["part", "", ""], axis=1)
+    written(tmp_path, tiny(nodes=[split, node("Relu", "part", "y")], outputs=[value("y", None)]))
+    (found, _) = read_model_file(tmp_path / "model.onnx").model.graph.node
+    assert list(found.output) == ["part", "part#2", "part#3"]
+
+
 def test_operators_in_a_circle_are_refused(tmp_path: Path) -> None:
     nodes = [node("Add", "x y", "h"), node("Relu", "h", "y")]
     refused(written(tmp_path, tiny(nodes=nodes)), "must be topologically sorted")
