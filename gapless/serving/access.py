@@ -148,9 +148,10 @@ def cannot_listen(where: str, error: Exception) -> ExecutionError:
 def read_token(path: Path) -> str:
     """Return the token of a file, which nobody else may read."""
     try:
+        text = path.read_text(encoding="ascii")
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
             raise InvalidInputError(f"{path} can be read by others: chmod 600 {path}")
-        return path.read_text(encoding="ascii").strip()
+        return text.strip()
     except OSError as error:
         raise InvalidInputError(f"cannot read the token in {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -195,6 +195,8 @@ def test_others_need_a_token(opened: Coordinator, tmp_path: Path) -> None:
         read_token(binary)
     with pytest.raises(InvalidInputError, match=r"cannot read the token in .*: No such file or directory"):
         read_token(tmp_path / "nowhere")
+    with pytest.raises(InvalidInputError, match=r"cannot read the token in .*: Is a directory"):
+        read_token(tmp_path)  # not: chmod 600 of a folder
     with gapless.serve(opened, host="0.0.0.0", port=0, token=read_token(file)) as server:
         port = port_of(server)
         assert over_socket(port, "POST", INFER, json_body(vector(1.0))).code == 401
