@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LIMIT_S = 600.0
 """How long a worker may take for all of it."""
 
-_OTHERS = 2
-"""Further samples that say at which scale the numbers of each output are."""
+_SAMPLES = 3
+"""On how many samples numbers are compared; the first of them is timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,8 @@ def bench_engine(
     """
     pieces = model.pieces(0, len(model.network.layers))
     artifacts = get_engine(engine).prepare(pieces)
-    inputs, outputs = model.sample_inputs(seed), [spec.name for spec in model.outputs]
+    seeds = [seed + other for other in range(_SAMPLES)]
+    given, outputs = [model.sample_inputs(each) for each in seeds], [spec.name for spec in model.outputs]
     with NamelessFile() as tensors:
         settings = {
             "pieces": [
@@ -99,16 +100,16 @@ def bench_engine(
                 for artifact, piece in zip(artifacts, pieces, strict=True)
             ],
             "tensors": tensors.path,
-            "inputs": list(inputs),
+            "inputs": list(given[0]),
             "outputs": outputs,
             "effort": asdict(effort),
         }
-        _write(tensors.path, inputs, list(inputs))
+        _write(tensors.path, given, list(given[0]))
         descriptors = [tensors.descriptor]
         with Worker(unit, serve, settings, descriptors=descriptors, engines=[engine]) as worker:
             answer = worker.expect("measured", LIMIT_S)
         found = _read(tensors.path, outputs)
-    name, worst = _worst(model, unit, found, seed)
+    name, worst = _worst(model, unit, found, seeds)
     return EngineBench(
         network=model.network.name,
         open_us=answer["open_ns"] / 1000,
@@ -124,15 +125,21 @@ def bench_engine(
     )
 
 
-def _worst(model: Model, unit: ProcessingUnit, found: Tensors, seed: int) -> tuple[str, Difference | None]:
+def _worst(
+    model: Model, unit: ProcessingUnit, found: Sequence[Tensors], seeds: Sequence[int]
+) -> tuple[str, Difference | None]:
     """Return the output with the largest error, and the error; or why nothing can be compared, and None."""
     allowed = allowed_of(model.network, [unit.engine.precision.value])
-    right = references(model, [seed, *(seed + 1 + other for other in range(_OTHERS))])
-    differences = {name: right[name].compare(array, 0, allowed) for name, array in found.items()}
-    worst = worst_of(each for each in differences.values() if each.compared)
+    right = references(model, seeds)
+    differences = [
+        (name, right[name].compare(array, sample, allowed))
+        for sample, outputs in enumerate(found)
+        for name, array in outputs.items()
+    ]
+    worst = worst_of(each for _, each in differences if each.compared)
     if worst is None:
-        return AT_RANDOM if any(each.words == AT_RANDOM for each in differences.values()) else "", None
-    return next(name for name, each in differences.items() if each is worst), worst
+        return AT_RANDOM if any(each.words == AT_RANDOM for _, each in differences) else "", None
+    return next(name for name, each in differences if each is worst), worst
 
 
 def serve(link: Link, settings: Mapping[str, Any]) -> None:
@@ -144,9 +151,13 @@ def serve(link: Link, settings: Mapping[str, Any]) -> None:
     started_ns = time.perf_counter_ns()
     chain = [_Running(data, link.unit) for data in settings["pieces"]]
     open_ns = time.perf_counter_ns() - started_ns
-    tensors = _read(settings["tensors"], settings["inputs"])
+    tensors, *others = _read(settings["tensors"], settings["inputs"])
     samples = _samples(chain, tensors, BenchEffort(**settings["effort"]))
-    _write(settings["tensors"], tensors, settings["outputs"])
+    made = [{name: tensors[name].copy() for name in settings["outputs"]}]
+    for each in others:
+        _run(chain, each)
+        made.append({name: each[name].copy() for name in settings["outputs"]})
+    _write(settings["tensors"], made, settings["outputs"])
     parts = zip(("copy_in_ns", "run_ns", "copy_out_ns"), zip(*samples, strict=True), strict=True)
     link.send(
         {
@@ -199,18 +210,21 @@ def _run(chain: Sequence[_Running], tensors: Tensors) -> tuple[int, int, int]:
     return copy_in_ns, run_ns, copy_out_ns
 
 
-def _write(path: str, tensors: Tensors, names: Iterable[str]) -> None:
+def _write(path: str, samples: Iterable[Tensors], names: Sequence[str]) -> None:
     import numpy as np
 
     with open(path, "wb") as file:
-        np.savez(file, *(tensors[name] for name in names))
+        np.savez(file, *(tensors[name] for tensors in samples for name in names))
 
 
-def _read(path: str, names: Iterable[str]) -> Tensors:
+def _read(path: str, names: Sequence[str]) -> list[Tensors]:
     import numpy as np
 
     with np.load(path, allow_pickle=False) as found:
-        return {name: found[f"arr_{index}"] for index, name in enumerate(names)}
+        return [
+            {name: found[f"arr_{sample * len(names) + place}"] for place, name in enumerate(names)}
+            for sample in range(_SAMPLES)
+        ]
 
 
 def _spread_us(samples_ns: Iterable[int]) -> Spread:

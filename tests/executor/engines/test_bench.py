@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gapless.executor.engines.bench import BenchEffort, bench_engine
+from gapless.executor.model import references
 from gapless.formulations.errors import PlacementError
 
 from .pieces import OPENCL, UNIT, direction
@@ -33,6 +34,14 @@ def test_a_real_model_is_benched(engine: str) -> None:
     assert [(r.granted_cores, r.granted_threads, r.mismatches) for r in bench.receipts] == [
         (PINNED.cores, 1, ())
     ]
+
+
+def test_all_samples_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right numbers of another sample than the last one are none for this."""
+    monkeypatch.setattr(
+        "gapless.executor.engines.bench.references", lambda model, seeds: references(model, [*seeds[:-1], 99])
+    )
+    assert bench_engine(direction(), PINNED, effort=SHORT).wrong
 
 
 def test_it_runs_for_a_while() -> None:
