@@ -68,8 +68,9 @@ def _inside(block: Block, place: Shown) -> Iterator[RenderableType]:
     if isinstance(block, Table):
         yield from table_view(block, place)
         return
-    if isinstance(block, Section) and block.title:
-        block = replace(block, title=f"  {block.title}")
+    if isinstance(block, Section) and kept([block], place) and block.title:
+        yield indented(Text(block.title, style="bold"))
+        block = replace(block, title="")
     yield from _parts([block], place)
 
 

@@ -324,6 +324,9 @@ def test_folded_sections_are_details() -> None:
 
 def test_a_section_says_where_it_is_shown_and_titles_inside_go_in() -> None:
     inner = Section("inner", (Sentence("both"),))
+    long = Section("long " * 20, (inner, Section("pages", (Sentence("one"),), shown=Shown.PAGES)))
+    lines = told([Section("outer", (long,))], details=True)
+    assert [line[:7] for line in lines] == ["outer", "  long ", "  long ", "  inner", "both"]
     blocks: list[Block] = [
         Section("outer", (inner, Section("", (Sentence("untitled"),))), place="outer"),
         Section("pages", (Sentence("pages only"),), place="pages", shown=Shown.PAGES),
