@@ -22,9 +22,10 @@ from ...formulations.errors import InvalidInputError
 from ...formulations.files import dump, load, save
 from ...formulations.hardware import Platform, ProcessingUnit
 from ...formulations.plan import Chunk
+from ..comparing import RANDOM
 from ..engines.mnn_engine import WORDS, MnnEngine, backend_name
 from ..engines.ort_engine import PROVIDERS, OrtEngine
-from ..model import Model, Piece, TensorSpec, allowed_error, is_quantised
+from ..model import Model, Piece, TensorSpec, allowed_error, decision_of, is_quantised
 from ..names import distinct
 from ..runner import UNCHECKED, Verification
 from .frames import write_npz
@@ -397,6 +398,7 @@ def _networks(order: Order) -> tuple[tuple[ExportedNetwork, ...], Contents, list
                 outputs=tuple(map(_tensor, model.outputs)),
                 sample=sample,
                 expected=expected,
+                random=tuple(spec.name for spec in model.outputs if _is_random(model, spec.name)),
             )
         )
     notes = [] if checked.ok else [f"run.py cannot check its numbers: {checked.reason}"]
@@ -439,12 +441,18 @@ def _stream(
     )
 
 
+def _is_random(model: Model, output: str) -> bool:
+    decision = decision_of(model, output)
+    return decision is not None and decision.kind == RANDOM
+
+
 def _step(piece: Piece, file: str) -> ExportedStep:
     return ExportedStep(
         file=file,
         prefix=piece.prefix,
         inputs=tuple(spec.name for spec in piece.inputs),
         outputs=tuple(spec.name for spec in piece.outputs),
+        most=piece.most,
     )
 
 

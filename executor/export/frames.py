@@ -38,7 +38,8 @@ class Frames:
             if given is None and expected is None and network["expected"] is not None:
                 target = export.file(network["expected"])
             self._inputs.append(read_npz(source, network["inputs"], prefix if given else ""))
-            self._right.append(read_npz(target, network["outputs"], prefix if expected else ""))
+            outputs = [o for o in network["outputs"] if o["name"] not in network.get("random", ())]
+            self._right.append(read_npz(target, outputs, prefix if expected else ""))
         counts = {len(array) for arrays in (*self._inputs, *self._right) for array in arrays.values()}
         if len(counts) != 1 or 0 in counts:
             raise Stopped(

@@ -93,6 +93,8 @@ class ExportedStep(FileContent):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     """Its tensors in its own order, by their names in the file."""
+    most: tuple[int | None, ...] = ()
+    """Of each input, the largest number with which an engine of 32 bits is right (see `Piece`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +150,8 @@ class ExportedNetwork(FileContent):
     """File (.npz) of random inputs; the first dimension counts them."""
     expected: str | None
     """File of what the uncut model makes of them; None: nobody was there to compute it."""
+    random: tuple[str, ...] = ()
+    """Outputs that come from random operators: they are compared with nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,10 +132,15 @@ class MnnFileSession:
             name: (inputs[name], _host(inputs[name])) for name in step["inputs"] if name in inputs
         }
         self._outputs = {name: (outputs[name], _host(outputs[name])) for name in step["outputs"]}
+        self._most = dict(zip(step["inputs"], step.get("most", ()), strict=False))
 
     def run(self, inputs: Tensors) -> Tensors:
         """Return the outputs by name, in the element types of MNN."""
         for name, (tensor, host) in self._inputs.items():
+            most, array = self._most.get(name), inputs[name]
+            if most is not None and array.size and max(-int(array.min()), int(array.max())) > most:
+                text = f"input {name!r} holds numbers beyond {most}: what MNN makes of them may be wrong"
+                raise Stopped(text, BAD_INPUT)
             memory = host.getNumpyData()
             with np.errstate(over="ignore"):
                 np.copyto(memory, inputs[name], casting="unsafe")

@@ -30,8 +30,8 @@ from gapless.formulations.hardware import EngineSettings, UnitKind
 from gapless.formulations.plan import Plan
 from gapless.formulations.streams import Stream
 from gapless.formulations.workload import Request, Workload
+from tests.executor.graph.models import constant, node, residual, tiny, value
 from tests.executor.graph.models import model as onnx_model
-from tests.executor.graph.models import node, residual, tiny, value
 from tests.numbers import relative_error
 
 from .exports import chunks, opened, ran, run, save_frames, skipping, units, write
@@ -375,3 +375,30 @@ def test_numbers_without_dimensions_and_other_types_pass(tmp_path: Path) -> None
     for words in ([], ["--processes"]):
         found = ran(out, "--requests", "6", *words)
         assert (found["agree"], found["compared"]) == (True, 11)
+
+
+def test_what_is_random_is_compared_with_nothing(tmp_path: Path) -> None:
+    nodes = [node("RandomNormalLike", "x", "n"), node("Add", "x n", "y"), node("Neg", "x", "z")]
+    proto = onnx_model(nodes, [value("x", [2, 3])], [value("y", [2, 3]), value("z", [2, 3])])
+    noisy = opened(proto, tmp_path, "noisy")
+    out = tmp_path / "out"
+    exported = write(out, chunks("noisy", (len(noisy.network.layers), "a")), noisy)
+    assert exported.manifest.networks[0].random == ("y",)
+    found = ran(out, "--requests", "6")
+    assert (found["agree"], found["worst_error"]) == (True, 0.0)
+
+
+@pytest.mark.slow
+def test_numbers_of_which_mnn_would_compute_others_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("MNN")
+    table = constant("table", [[0.5]] * 9, "float32")
+    proto = onnx_model(
+        [node("Gather", "table x", "y")], [value("x", [4], TensorProto.INT64)], [value("y", [4, 1])], [table]
+    )
+    words = opened(proto, tmp_path, "words")
+    out = tmp_path / "out"
+    write(out, chunks("words", (1, "a")), words, kind=ExportKind.MNN, engine="mnn")
+    assert ran(out, "--requests", "3")["agree"]
+    done = run(out, "--input", save_frames(tmp_path / "in.npz", [{"x": np.array([1, 2, 3, 9])}]))
+    assert done.returncode == 2
+    assert "input 'x' holds numbers beyond 8" in done.stderr
