@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any, TypeVar
 
 from ..formulations.errors import (
@@ -110,7 +111,8 @@ def _check_options(options: SolveOptions, problem: Problem) -> None:
         _check_whole(name, getattr(options, name), least, most)
     check_distance(options.distance, defined=problem.formulation.difference is not None)
     limit_s = options.time_limit_s
-    if limit_s is not None and not (isinstance(limit_s, int | float) and 0 < limit_s <= MAX_TIME_LIMIT_S):
+    number = isinstance(limit_s, Real) and not isinstance(limit_s, bool)
+    if limit_s is not None and not (number and 0 < limit_s <= MAX_TIME_LIMIT_S):
         raise InvalidInputError(
             f"the time limit is {limit_s!r}, must be a number of seconds greater than 0 and at most "
             f"{MAX_TIME_LIMIT_S} (leave it out for no limit)"

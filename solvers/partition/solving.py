@@ -254,7 +254,7 @@ def solve_partition(problem: Problem, options: SolveOptions, support: Support) -
     found = walked(problem, options)
     if found is not None:
         return found
-    begun = partial(Plans, problem, seed=options.seed, most=options.top, proves=options.top == 1)
+    begun = partial(Plans, problem, seed=options.seed, most=options.top, proves=True)
     return claim_of(begun, problem, options, support, Patience(without_better=PATIENCE, rounds=ROUNDS))
 
 
@@ -293,7 +293,7 @@ class Plans(RoundSearch[Code]):
         """Search on, round by round; say after each whether there is a better plan."""
         for number, line in enumerate(self._search.rounds(deadline)):
             better = line is not None and self._offer(line)
-            if number == _BEFORE_PROOF and self._proves and not self.pool.finished(self.least):
+            if number == _BEFORE_PROOF and self._proves and not self.pool.meets(self.least):
                 left_s = deadline.left_s
                 self.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
             yield better

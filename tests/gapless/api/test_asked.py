@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gapless
@@ -114,6 +115,7 @@ def test_what_cannot_be_asked_is_refused(words: Any, said: str) -> None:
         ({"threads": 1_000_000}, "threads is 1000000, must be at most 1024"),
         ({"seed": -1}, "seed is -1, must be at least 0"),
         ({"time_limit_s": "3"}, "the time limit is '3', must be a number of seconds"),
+        ({"time_limit_s": True}, "the time limit is True, must be a number of seconds"),
         ({"backend": 3}, "backend is 3, must be a name such as 'native'"),
         ({"rules": lambda view: view.uses("Big")}, "must be a list of rules"),
         ({"rules": "rules.py"}, "rules is 'rules.py', must be a list of rules"),
@@ -123,6 +125,13 @@ def test_what_cannot_be_asked_is_refused(words: Any, said: str) -> None:
 def test_how_it_is_solved_is_checked(words: Any, said: str, backend: str) -> None:
     with pytest.raises((InvalidInputError, UnknownBackendError), match=said):
         gapless.plan(gapless.load_problem(OCTREE), **{"backend": backend, **words})
+
+
+@pytest.mark.parametrize("time_limit_s", [np.int64(60), np.float32(60)])
+def test_numbers_of_numpy_say_how_it_is_solved(time_limit_s: Any) -> None:
+    words: Any = {"top": np.int64(2), "seed": np.uint8(1), "time_limit_s": time_limit_s}
+    found = gapless.plan(gapless.load_problem(OCTREE), backend="pulp", **words)
+    assert found.proven == 2
 
 
 def test_tables_and_limits_that_cannot_be_are_refused() -> None:

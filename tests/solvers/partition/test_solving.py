@@ -18,7 +18,7 @@ from gapless.solvers.partition.chains import best_chain
 from gapless.solvers.partition.line import best_cuts, build_arrays
 from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.partition.solving import Parts
-from gapless.solvers.protocol import NEVER, Deadline, TimeIsUpError
+from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus, TimeIsUpError
 from gapless.solvers.session import solve
 from gapless.solvers.topological_orders import (
     TooManySetsError,
@@ -102,6 +102,13 @@ def test_chains_prove_that_nothing_is_better() -> None:
         best_chain(arrays, work, best.value, NEVER, most_sets=10)
     with pytest.raises(TimeIsUpError):
         best_chain(arrays, work, best.value, Deadline(0))
+
+
+def test_chains_prove_the_first_plan_of_a_list() -> None:
+    problem = random_graph(25, 4, seed=2)
+    one, more = (solve(problem, "native", SolveOptions(top=top)) for top in (1, 3))
+    assert (one.status, more.status, more.proven) == (SolveStatus.OPTIMAL, SolveStatus.OPTIMAL, 1)
+    assert (one.values, one.bound) == (more.values, more.bound)
 
 
 def test_down_sets_of_two_chains() -> None:
