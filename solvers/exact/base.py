@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -121,8 +122,6 @@ class ExactBackend(ABC):
             smaller = encoded.relaxed(known)
             lowering = Lowering(Model(constraints=(), definitions={}))
             port = self.port(options, Structure.CHOICE)
-            for condition in smaller.constraints:
-                port.add(lowering.truth(condition))
             query = Query(
                 objective=lowering.number(smaller.objective),
                 conditions=(),
@@ -130,7 +129,11 @@ class ExactBackend(ABC):
                 deadline=until,
                 progress=lambda values, bound: None,
             )
-            bound = port.minimise(query).bound
+            bound = None
+            with suppress(LargeNumbersError):  # of the whole model it is said by name
+                for condition in smaller.constraints:
+                    port.add(lowering.truth(condition))
+                bound = port.minimise(query).bound
             if bound is None or bound <= known:
                 break
             known = bound

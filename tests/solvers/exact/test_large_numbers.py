@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.schedule_instances import small_schedule
 from gapless.formulations.costs import CostTable, NetworkCosts, Provenance
 from gapless.formulations.errors import InvalidProblemError, UnsupportedFeatureError
 from gapless.formulations.hardware import Platform, ProcessingUnit
@@ -220,3 +221,13 @@ def test_cbc_refuses_numbers_that_are_far_apart_by_name() -> None:
     ]  # fmt: skip
     with pytest.raises(UnsupportedFeatureError, match=r"far apart that CBC denies plans.*native, z3"):
         solve(problem_of(rows).with_objective("paper"), "pulp-cbc", SolveOptions(time_limit_s=60))
+
+
+def test_numbers_that_are_far_apart_in_a_smaller_model_are_no_failure() -> None:
+    """The first bound of schedules had ended as a failure of CBC that should be reported."""
+    problem = small_schedule(8)
+    (costs,) = problem.costs.networks
+    rows = tuple((first and first + 2**29, *others) for first, *others in costs.layer_us)
+    problem = replace(problem, costs=replace(problem.costs, networks=(replace(costs, layer_us=rows),)))
+    with pytest.raises(UnsupportedFeatureError, match=r"far apart that CBC denies plans.*native, z3"):
+        solve(problem, "pulp-cbc", SolveOptions(start=StartMode.NONE))
