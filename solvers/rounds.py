@@ -208,6 +208,8 @@ def claim_of(
 
     search.begin(deadline)
     search.bound(deadline)
+    if search.pool.codes:
+        showing.offer(lambda: claim(StopReason.TIME_LIMIT))
     waited = 0
     for number, better in enumerate(search.rounds(deadline)):
         if search.done(options):

@@ -295,7 +295,9 @@ class Plans(RoundSearch[Code]):
             better = line is not None and self._offer(line)
             if number == _BEFORE_PROOF and self._proves and not self.pool.meets(self.least):
                 left_s = deadline.left_s
+                known = self.pool.values, self.least
                 self.prove(Deadline(_PROOF_S if left_s is None else max(LEAST_S, _PROOF_SHARE * left_s)))
+                better |= known != (self.pool.values, self.least)
             yield better
 
     def prove(self, deadline: Deadline) -> None:

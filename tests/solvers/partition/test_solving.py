@@ -18,7 +18,7 @@ from gapless.solvers.partition.chains import best_chain
 from gapless.solvers.partition.line import best_cuts, build_arrays
 from gapless.solvers.partition.samples import random_graph
 from gapless.solvers.partition.solving import Parts
-from gapless.solvers.protocol import NEVER, Deadline, SolveOptions, SolveStatus, TimeIsUpError
+from gapless.solvers.protocol import NEVER, Claim, Deadline, SolveOptions, SolveStatus, TimeIsUpError
 from gapless.solvers.session import solve
 from gapless.solvers.topological_orders import (
     TooManySetsError,
@@ -109,6 +109,17 @@ def test_chains_prove_the_first_plan_of_a_list() -> None:
     one, more = (solve(problem, "native", SolveOptions(top=top)) for top in (1, 3))
     assert (one.status, more.status, more.proven) == (SolveStatus.OPTIMAL, SolveStatus.OPTIMAL, 1)
     assert (one.values, one.bound) == (more.values, more.bound)
+
+
+def test_who_watches_sees_the_first_plans_and_what_chains_find() -> None:
+    shown: list[Claim] = []
+    options = SolveOptions(top=3, publish=shown.append)
+    found = solve(random_graph(25, 4, seed=2), "native", options, explain=False)
+    first, *_, last = shown
+    assert first.values is not None
+    assert found.values is not None
+    assert (first.status, first.values > found.values) == (SolveStatus.FEASIBLE, True)
+    assert (last.status, last.values) == (SolveStatus.OPTIMAL, found.values)
 
 
 def test_down_sets_of_two_chains() -> None:
