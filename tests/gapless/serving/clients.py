@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import signal
 import socket
-from collections.abc import Mapping, MutableMapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.executor.coordination.coordinator import Coordinator
+from gapless.executor.coordination.tally import Fate
 from gapless.serving.app import App
 from gapless.serving.messages import ARRIVAL
+
+_BETWEEN_KILLS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,3 +133,29 @@ def over_socket(
 def vector(value: float) -> NDArray[Any]:
     """Return an input of the models of these tests."""
     return np.full(16, value, np.float32)
+
+
+@contextmanager
+def killing(own: Coordinator, unit: str | None = None) -> Iterator[None]:
+    """Kill the worker of a unit, or of the first one, again whenever enough was answered meanwhile.
+
+    No request is met three times then, which would answer it with the error, however slow the machine is.
+    """
+    ended = threading.Event()
+
+    def kill() -> None:
+        killed = -_BETWEEN_KILLS
+        while not ended.wait(0.02):
+            pid = own.pids.get(unit or next(iter(own.pids), ""))
+            answered = own.statistics().total(Fate.ANSWERED)
+            if pid is not None and answered >= killed + _BETWEEN_KILLS:
+                os.kill(pid, signal.SIGKILL)
+                killed = answered
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        killer.join()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +29,7 @@ from gapless.serving.app import App
 from gapless.serving.batching import Batcher, variants_of, worthwhile
 from gapless.serving.parameters import Wishes
 from gapless.serving.service import Service
-from tests.gapless.serving.clients import Response, ask, asked, over_socket
+from tests.gapless.serving.clients import Response, ask, asked, killing, over_socket
 
 FILE = Path(__file__).with_name("batched.py")
 INFER = "/v2/models/slow/infer"
@@ -405,25 +402,12 @@ def test_nothing_is_lost_when_workers_are_killed() -> None:
         gapless.serve(own, port=0, max_delay_us=1000) as server,
     ):
         port = int(server.url.rpartition(":")[2])
-        ended = threading.Event()
-
-        def kill() -> None:
-            while not ended.is_set():
-                if (pid := own.pids.get("core0")) is not None:
-                    os.kill(pid, signal.SIGKILL)
-                ended.wait(0.3)
 
         def client(number: int) -> float:
             return value(over_socket(port, "POST", INFER, body(number)))
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            with ThreadPoolExecutor(8) as pool:
-                found = list(pool.map(client, range(80)))
-        finally:
-            ended.set()
-            killer.join()
+        with killing(own, "core0"), ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(client, range(80)))
         assert found == [right(number) for number in range(80)]
         assert own.statistics().units[0].losses > 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import threading
 import time
@@ -28,7 +27,7 @@ from gapless.serving.tensors import DATATYPES
 from gapless.serving.wire import wire
 from tests.executor.coordination.coordinators import coordinator
 from tests.executor.pipeline.fakes import chain
-from tests.gapless.serving.clients import json_body, over_socket, vector
+from tests.gapless.serving.clients import json_body, killing, over_socket, vector
 from tests.processes import soon
 
 grpc = pytest.importorskip("grpc")
@@ -409,21 +408,10 @@ def test_nothing_is_lost_or_answered_twice_when_workers_are_killed() -> None:
     with coordinator("a", "b", queue=64, restarts=1000) as own:
         own.register(chain(("add", 1.0), ("sleep", 0.005), name="net"))
         with gapless.serve(own, port=0, grpc_port=0) as found, Client(found) as asks:
-            ended = threading.Event()
-
-            def kill() -> None:
-                while not ended.wait(0.15):
-                    for pid in list(own.pids.values())[:1]:
-                        os.kill(pid, signal.SIGKILL)
-
-            killer = threading.Thread(target=kill)
-            killer.start()
-            with ThreadPoolExecutor(8) as pool:
+            with killing(own), ThreadPoolExecutor(8) as pool:
                 answers = list(
                     pool.map(lambda value: numbers(asks("ModelInfer", raw(value=float(value)))), range(300))
                 )
-            ended.set()
-            killer.join()
             assert [answer[0] for answer in answers] == [value + 1.0 for value in range(300)]
             counts = own.statistics().models[0].fates
             assert counts[Fate.ANSWERED] == 300

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -37,7 +34,7 @@ from gapless.serving.messages import Refusal
 from gapless.serving.parameters import Wishes
 from gapless.serving.sequences import Sequences, states_by_model
 from gapless.serving.service import Service
-from tests.gapless.serving.clients import Response, ask, asked, over_socket
+from tests.gapless.serving.clients import Response, ask, asked, killing, over_socket
 
 INFER = "/v2/models/net/infer"
 STATES = {"net": {"h": "h_out"}}
@@ -449,26 +446,13 @@ def test_states_survive_killed_workers() -> None:
         gapless.serve(own, port=0, states=STATES) as server,
     ):
         port = int(server.url.rpartition(":")[2])
-        ended = threading.Event()
-
-        def kill() -> None:
-            while not ended.is_set():
-                if (pid := own.pids.get("core0")) is not None:
-                    os.kill(pid, signal.SIGKILL)
-                ended.wait(0.3)
 
         def client(name: int) -> list[float]:
             sent = [body(1, sequence_id=name, sequence_start=number == 0) for number in range(60)]
             return [value(over_socket(port, "POST", INFER, each)) for each in sent]
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            with ThreadPoolExecutor(4) as pool:
-                found = list(pool.map(client, range(1, 5)))
-        finally:
-            ended.set()
-            killer.join()
+        with killing(own, "core0"), ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(client, range(1, 5)))
         assert found == [[float(number) for number in range(1, 61)]] * 4
         assert sum(unit.losses for unit in own.statistics().units) > 0
 
