@@ -198,10 +198,10 @@ def switched_off(nodes: Iterable[NodeProto], weights: Iterable[TensorProto]) -> 
 
 
 def _all_behind(first: Iterable[Operator], operators: Iterable[Operator]) -> frozenset[str]:
-    """Return what some operators make, and all that is made of it."""
+    """Return what some operators make, and all that is made of it: how large it is does not count."""
     found = {name for operator in first for name in operator.outputs}
     for operator in operators if found else ():
-        if not found.isdisjoint(operator.inputs):
+        if operator.op_type not in ("Shape", "Size") and not found.isdisjoint(operator.inputs):
             found.update(operator.outputs)
     return frozenset(found)
 

@@ -203,6 +203,13 @@ def test_random_operators_are_warned_of(tmp_path: Path) -> None:
     assert any("RandomNormalLike" in warning for warning in load(tiny(nodes=nodes), tmp_path).warnings)
 
 
+def test_how_large_random_numbers_are_is_not_random(tmp_path: Path) -> None:
+    nodes = [node("RandomNormalLike", "x", "r"), node("Shape", "r", "s"), node("Reshape", "x s", "h")]
+    opened = load(tiny(nodes=[*nodes, node("MatMul", "h w", "y")]), tmp_path)
+    assert opened.graph.at_random == {"r"}
+    assert opened.decision("y") is None
+
+
 def test_shapes_that_do_not_fit_say_what_shape_inference_says(tmp_path: Path) -> None:
     proto = open_shape()
     proto.graph.input[0].CopyFrom(value("x", ["n", "k"]))
