@@ -62,7 +62,8 @@ class SharedMemory:
         """Return a tensor in the memory, without a copy; C-contiguous unless it has strides of its own."""
         import numpy as np
 
-        return np.ndarray(spec.shape, dtype=spec.dtype, buffer=self._map, offset=offset, strides=strides)
+        kept = np.frombuffer(self._map, dtype=np.uint8)  # `ndarray` alone would not keep the map from closing
+        return np.ndarray(spec.shape, dtype=spec.dtype, buffer=kept, offset=offset, strides=strides)
 
     def close(self) -> None:
         """Give it back; arrays that are still in use keep their pages until they go. Can be called twice."""
