@@ -80,7 +80,7 @@ def test_a_report_of_it_is_about_the_latency(cli: Cli, tmp_path: Path) -> None:
     assert cli("report", out, "--out", page, "--backends", "none").code == ExitCode.OK
     text = page.read_text()
     assert "has an unqueued latency of" in text
-    assert "The latency counts first, so one request was run at a time." in text
+    assert "one request at a time, as the latency counts first" in text
     assert "Share of the unqueued latency that each unit is busy" in text
 
 
