@@ -130,7 +130,7 @@ class Decision:
     kind: str
     """"largest" or "smallest" (an index along an axis), "comparison" (of two tensors, or of one with
     numbers), "truncated", "floor", "ceil" or "nearest" (a rounded number), "sigmoid" or "softmax", or
-    "random" (in every run anew)."""
+    "random" (drawn again in every run)."""
     behind: tuple[str, ...]  # names of the tensors that decide
     axis: int = 0  # of an index
     ranked: bool = False

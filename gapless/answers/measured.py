@@ -97,7 +97,7 @@ def profile_blocks(profile: Profile) -> Iterator[Block]:
 
 
 _PAYS, _UNKNOWN = "this many pay", "not known"
-"""What stands beside the number of workers that is written into the problem, and where none is."""
+"""What is written next to the number of workers in the problem, and where there is none."""
 
 
 def _shared(profile: Profile) -> Table:

@@ -22,7 +22,7 @@ Chunk = tuple[int, int, int, int]
 
 LEARNED, _SETTLED = 32, 128
 """Runs from which it is learned what a chunk usually takes, and how fast a unit has become, before that is
-tested; the first goes on being learned until there are so many as the second."""
+tested; the first goes on being learned until there are as many as the second says."""
 
 _LEAST_NOISE, _NOISE_RUNS = 0.1, 64
 """Logarithms of times are taken to spread by so much at least; over how many runs that is learned."""
@@ -42,7 +42,7 @@ class _Usual:
     late: bool = False  # it was learned when the unit had another pace than at first
 
     def forget(self) -> None:
-        """Learn it anew."""
+        """Learn it again."""
         self.runs = 0
         self.first.clear()
 

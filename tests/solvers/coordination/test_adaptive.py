@@ -108,7 +108,7 @@ def halves() -> Times:
 
 
 def ran(policy: Adaptive, factor: float, units: Sequence[int] = (0, 1), count: int = LEARNED) -> None:
-    """Tell a policy that the chunks of `halves` ran on units, so many times as long as is expected."""
+    """Tell a policy that the chunks of `halves` ran on units, `factor` times as long as expected."""
     for _ in range(count):
         for unit in units:
             request = Waiting(number=0, network=0, application=0, arrival_us=0, done=unit)
