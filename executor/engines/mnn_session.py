@@ -194,9 +194,8 @@ class MnnSession:
 
     def copy_in(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Copy the inputs into MNN."""
-        limits = self.artifact.most or (None,) * len(arrays)
-        for spec, tensor, array, most in zip(self.artifact.inputs, self._inputs, arrays, limits, strict=True):
-            check_most(array, most, tensor=spec.name, engine="MNN")
+        check_most(self.artifact, arrays, engine="MNN")
+        for tensor, array in zip(self._inputs, arrays, strict=True):
             if tensor is not None:
                 tensor.take(array)
         self._fresh = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,25 +12,29 @@ from ...formulations.errors import UnfitNumbersError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..engine import Artifact
+
 ELSEWHERE = "run this piece with engine 'onnxruntime'"
 
 
-def check_most(array: NDArray[Any], most: int | None, *, tensor: str, engine: str) -> None:
-    """Refuse numbers of which an engine would compute others that it cannot hold; `most`: None: none is."""
-    if beyond := beyond_most(array, most, tensor=tensor):
+def check_most(artifact: Artifact, arrays: Sequence[NDArray[Any]], *, engine: str) -> None:
+    """Refuse inputs of which an engine would compute numbers that it cannot hold."""
+    if beyond := beyond_most(artifact, arrays):
         raise UnfitNumbersError(
             f"{beyond}, what {engine} makes of them may be wrong: it has 32 bits for an integer and checks "
             f"no index; {ELSEWHERE}"
         )
 
 
-def beyond_most(array: NDArray[Any], most: int | None, *, tensor: str) -> str:
-    """Return how a sentence about numbers beyond `most` begins; "": all are within, or `most` is None."""
-    if most is None or array.size == 0:
-        return ""
-    least, greatest = int(array.min()), int(array.max())
-    within = max(-least, greatest) <= most
-    return "" if within else f"tensor {tensor!r} holds numbers from {least} to {greatest}: beyond {most}"
+def beyond_most(artifact: Artifact, arrays: Sequence[NDArray[Any]]) -> str:
+    """Return how a sentence begins about the first input with numbers beyond its limit; "": there is none."""
+    for spec, array, most in zip(artifact.inputs, arrays, artifact.most, strict=False):  # it may have none
+        if most is None or array.size == 0:
+            continue
+        least, greatest = int(array.min()), int(array.max())
+        if max(-least, greatest) > most:
+            return f"tensor {spec.name!r} holds numbers from {least} to {greatest}: beyond {most}"
+    return ""
 
 
 def check_fits(array: NDArray[Any], dtype: np.dtype[Any], *, tensor: str, engine: str) -> None:

@@ -96,9 +96,8 @@ class OpenVinoSession:
 
         Raises ExecutionError: numbers of 64 bits do not fit into the 32 bits with which OpenVINO computes.
         """
-        limits = self.artifact.most or (None,) * len(arrays)
-        for (name, own), array, most in zip(self._inputs.items(), arrays, limits, strict=True):
-            check_most(array, most, tensor=name, engine="OpenVINO")
+        check_most(self.artifact, arrays, engine="OpenVINO")
+        for (name, own), array in zip(self._inputs.items(), arrays, strict=True):
             if narrow := _COMPUTED_AS.get(array.dtype.name):
                 check_fits(array, np.dtype(narrow), tensor=name, engine="OpenVINO")
             np.copyto(own, array, casting="no")

@@ -140,15 +140,10 @@ class OrtSession:
             words = (
                 f"ONNX Runtime failed to run {self.artifact.piece!r} on unit {self.receipt.unit!r}: {error}"
             )
-            if beyond := self._beyond():
+            given = [self._arrays[spec.name] for spec in self.artifact.inputs]
+            if beyond := beyond_most(self.artifact, given):
                 raise UnfitNumbersError(f"{beyond}, an index may lie outside its table; {words}") from error
             raise ExecutionError(words) from error
-
-    def _beyond(self) -> str:
-        """Say which input may hold what no result can be made of; "" for none."""
-        limits = zip(self.artifact.inputs, self.artifact.most, strict=False)
-        said = (beyond_most(self._arrays[spec.name], most, tensor=spec.name) for spec, most in limits)
-        return next(filter(None, said), "")
 
     def copy_out(self, arrays: Sequence[NDArray[Any]]) -> None:
         """Copy the outputs of the last run into given arrays."""
