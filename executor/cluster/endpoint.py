@@ -255,7 +255,7 @@ class Outlet:
         try:
             self._connection.recv_bytes(1)
         except EOFError:
-            pass
+            pass  # which is what the words say
         except OSError as error:
             words = str(error)
         if not self._closed:

@@ -305,13 +305,19 @@ def test_requests_take_the_routes_of_a_given_plan_in_turn() -> None:
     assert units.count(0) in {19, 20, 21}
 
 
-def test_a_given_plan_that_has_drifted_makes_room_for_another_and_is_back() -> None:
+def following() -> tuple[Times, tuple[UnitState, UnitState], Adaptive, list[Waiting]]:
+    """Return a policy that follows a plan that was given, when its chunks have run as expected."""
     times, there = halves(), (UnitState(), UnitState())
     policy, queue = Adaptive(), waiting(300)
     policy.begin(times, (1.0,))
     policy.follow({0: [((1, 0), (2, 1))]}, times)
     policy.next(0, queue, there, times)
     ran(policy, 1.0)
+    return times, there, policy, queue
+
+
+def test_a_given_plan_that_has_drifted_makes_room_for_another_and_is_back() -> None:
+    times, there, policy, queue = following()
     ran(policy, 5.0, [0])
     for now_us in (1, 2, 60_000, 60_001):
         policy.next(now_us, queue, there, times)
@@ -330,12 +336,7 @@ def test_a_given_plan_that_has_drifted_makes_room_for_another_and_is_back() -> N
 
 def test_a_given_plan_comes_before_one_that_was_made() -> None:
     """Also where the units have come together again without leaving that one."""
-    times, there = halves(), (UnitState(), UnitState())
-    policy, queue = Adaptive(), waiting(300)
-    policy.begin(times, (1.0,))
-    policy.follow({0: [((1, 0), (2, 1))]}, times)
-    policy.next(0, queue, there, times)
-    ran(policy, 1.0)
+    times, there, policy, queue = following()
     ran(policy, 1.35, [0])
     for now_us in (1, 60_001):
         policy.next(now_us, queue, there, times)
