@@ -71,10 +71,10 @@ class Master(Channel):
 def serve(master: Master) -> None:
     """Do what the other side asks, once."""
     shelf = Shelf(alive=master.alive, holding=True)
-    shelf.sweep()
     master.say(Ready(protocol=PROTOCOL, gapless=__version__, root=str(shelf.root)))
     order = master.told(Order)
     with shelf.held(order.run) as folder:
+        shelf.sweep()  # not before: a clock that was set meanwhile makes the run that goes on look forgotten
         if order.fresh:
             shutil.rmtree(folder, ignore_errors=True)
         _take(master, shelf, folder, order)

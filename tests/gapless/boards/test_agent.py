@@ -94,3 +94,23 @@ def test_an_agent_refuses_what_makes_no_sense(tmp_path: Path, message: Any, word
     assert refusal["is"] == "Refused"
     assert words in refusal["message"]
     assert not (tmp_path / "etc").exists()
+
+
+def test_a_run_that_goes_on_is_not_forgotten_though_its_clock_was_of_1970(tmp_path: Path) -> None:
+    """A board without a battery: its clock was set after the connection was lost."""
+    kept = [tmp_path / "cache" / "boards" / "runs" / name for name in (RUN, "f" * 16)]
+    for folder in kept:
+        folder.mkdir(parents=True)
+        os.utime(folder, (0, 0))
+    seed = [{"name": "store.sqlite", "size_bytes": 1, "sha256": "0" * 64}]
+    order = {"is": "Order", "words": [], "run": RUN, "fresh": False, "groups": [], "seed": seed}
+    run = subprocess.run(
+        [sys.executable, "-c", AGENT.format(silence=60)],
+        input=json.dumps(order).encode() + b"\n",
+        stdout=subprocess.PIPE,
+        env={**os.environ, "GAPLESS_CACHE": str(tmp_path / "cache")},
+        check=False,
+    )
+    need = json.loads(run.stdout[run.stdout.index(b'{"is"') :])
+    assert need == {"is": "Need", "groups": [], "seed": False}  # what it has measured is there
+    assert [folder.is_dir() for folder in kept] == [True, False]
