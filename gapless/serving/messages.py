@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gzip
+import io
 import re
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
@@ -230,6 +232,7 @@ async def unpacked(data: memoryview, encoding: str, *, most_bytes: int) -> memor
     """Return a body as it was before its client packed it; at most `most_bytes` of it are ever made."""
     if encoding == "identity":
         return data
+    encoding = "gzip" if encoding == "x-gzip" else encoding  # RFC 9110, 8.4.1.3
     if encoding not in _WBITS:
         raise Refusal(415, f"bodies in {shown(encoding)} are not taken: gzip, deflate, or as they are")
     if len(data) <= _AT_ONCE_BYTES and most_bytes <= 64 * _AT_ONCE_BYTES:
@@ -238,24 +241,31 @@ async def unpacked(data: memoryview, encoding: str, *, most_bytes: int) -> memor
 
 
 def _unpacked(data: memoryview, encoding: str, most_bytes: int) -> memoryview:
-    unpacker = zlib.decompressobj(_WBITS[encoding])
     try:
-        found = unpacker.decompress(data, most_bytes + 1)
-    except zlib.error as error:
+        if not data:
+            raise EOFError
+        if encoding == "gzip":  # of any number of members
+            found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most_bytes + 1)
+        else:
+            unpacker = zlib.decompressobj()
+            found = unpacker.decompress(data, most_bytes + 1)
+            if len(found) <= most_bytes and not unpacker.eof:
+                raise EOFError
+            if len(found) <= most_bytes and unpacker.unused_data:
+                raise zlib.error(f"{len(unpacker.unused_data):,} bytes follow it")
+    except EOFError:
+        raise Refusal(400, f"the body is not in {encoding}: it ends too early") from None
+    except (OSError, zlib.error) as error:
         raise Refusal(400, f"the body is not in {encoding}: {error}") from None
     if len(found) > most_bytes:
         raise Refusal(413, f"the body is larger than {most_bytes:,} bytes when it is unpacked", closes=True)
-    if not unpacker.eof:
-        raise Refusal(400, f"the body is not in {encoding}: it ends too early")
-    if unpacker.unused_data:
-        raise Refusal(400, f"{len(unpacker.unused_data):,} bytes follow the body in {encoding}")
     return memoryview(found)
 
 
 def chosen(accepted: str) -> str | None:
     """Return which of gzip and deflate a client prefers by its Accept-Encoding; None: answers as they are."""
     likings = dict[str, float]()
-    for part in accepted.lower().split(","):
+    for part in accepted.lower().replace("x-gzip", "gzip").split(","):
         if found := _CHOICE.fullmatch(part):
             likings[found[1]] = float(found[2] or 1)
     offered = {name: likings[name] for name in likings if name in _WBITS and likings[name] > 0}
