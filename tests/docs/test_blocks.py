@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -108,6 +109,34 @@ def test_links_lead_to_files_of_the_project(page: Path) -> None:
     for target in links_of(page):
         path = target.partition("#")[0]
         assert not path or path.startswith("https://") or (page.parent / path).exists(), target
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "from gapless.plots import" in page.read_text()], ids=name_of
+)
+def test_pages_that_draw_with_matplotlib_say_how_to_install_it(page: Path) -> None:
+    """`pip install '.[all]'` of the README does not bring it."""
+    before = page.read_text().partition("from gapless.plots import")[0]
+    assert "'gapless[plots]'" in before
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_runs_of_a_page_do_not_meet_in_one_folder(page: Path) -> None:
+    """What is not run here, because it takes minutes, is run by readers, after what stands before it."""
+    folders: set[str] = set()
+    for command in (
+        one for block in blocks_of(page) if block.language == "console" for one in block.commands
+    ):
+        words = shlex.split(command, comments=True)
+        if (
+            words[:2] != ["gapless", "tune"]
+            or {"--resume", "--overwrite"} & {*words}
+            or "exit code" in command
+        ):
+            continue
+        folder = words[words.index("--out") + 1] if "--out" in words else "gapless-out"
+        assert folder not in folders, command
+        folders.add(folder)
 
 
 def test_there_are_pages() -> None:
