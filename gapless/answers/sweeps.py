@@ -29,7 +29,7 @@ from . import blocks
 from .blocks import Block, Cell, Column, Section, Sentence, Shown, Table, Unit, table
 from .charts import Axis, Bar, Bars, Facts, Kind, Mark, Part, Plane, Series, Tone, Track, share
 from .comparing import status_cell
-from .words import all_terms, seconds, term_name, term_value
+from .words import all_terms, counted, seconds, term_name, term_value
 
 _MOST_CLASSES = 2
 """Classes of plans that are named."""
@@ -249,7 +249,7 @@ def _notes(found: SweepResult) -> Iterator[str]:
     estimated = {row.platform for row in rows if row.estimated}
     yield f"Costs on {', '.join(sorted(estimated))} are estimates, not measurements." if estimated else ""
     again = sum(row.attempts > 1 for row in rows)
-    yield f"Tried again because a worker was lost: {again:,} of them." if again else ""
+    yield f"Tried again because a worker was lost: {counted(again, 'plan')}." if again else ""
 
 
 def contradictions(found: Sequence[str]) -> Section:

@@ -82,7 +82,7 @@ class CooperationPresenter(Presenter):
         values = _values(problem, plan)
         devices = f"{values.devices} of {counted(values.groups.device_count, _noun(values.groups))}"
         rate = 1e6 / max(1, values.period_us)
-        head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.3g} requests/s"
+        head = f"{counted(values.chunks, 'chunk')} over {devices}: {rate:,.1f} requests/s"
         yield Sentence(head, Tone.STRONG)
         yield _groups_table(values)
         words = f"{self.pace_words(problem, plan)}{_energy_words(values)}"

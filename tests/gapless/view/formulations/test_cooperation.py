@@ -47,7 +47,7 @@ def board() -> Problem:
 def test_steps_are_shown_one_below_the_other() -> None:
     problem = board()
     lines = shown(*PRESENTER.plan_parts(problem, GROUP, score(problem, GROUP)), width=110)
-    assert lines[0].startswith("1 chunk over 2 of 3 units: ")
+    assert lines[0] == "1 chunk over 2 of 3 units: 263.2 requests/s"
     cells = [line.split() for line in lines[2:] if line]
     assert cells[0][:4] == ["layers", "unit", "rows", "computes"]
     assert [row[:3] for row in cells[1:4]] == [

@@ -50,7 +50,7 @@ def test_the_page_says_what_was_found() -> None:
         "6 of 7 plans, 4 of them proved; 1 failed",
         "The sweep was interrupted",
         "Costs on other are estimates",
-        "Tried again because a worker was lost: 1 of them",
+        "Tried again because a worker was lost: 1 plan.",
         "1,000.0 /s",
         "100 EUR",
         "+100.0 %",
