@@ -22,7 +22,7 @@ from .printing import html_table, shortened
 from .registry import formulation_named, formulation_names, formulation_of
 from .rules import AnyRule, OpaqueRule, Rule, RuleFunction, build_rule
 from .scores import Score
-from .terms import PERIOD, SPECIAL, Objective, TermInfo
+from .terms import PERIOD, Objective, TermInfo, special_names
 from .validation import Defects, meant, near, shown
 
 
@@ -435,7 +435,7 @@ def unknown_terms(objective: Objective, formulation: Formulation[Any, Any]) -> I
 
 
 def _unknown(term: str, formulation: Formulation[Any, Any]) -> str:
-    names = (*formulation.terms, *SPECIAL)
+    names = (*formulation.terms, *special_names(formulation.terms))
     listed = f"use one or more of {', '.join(names)}"
     if any(_has_term(name, term) for name in formulation_names()):
         return f"{term!r} means nothing for {formulation.label}; {listed}"

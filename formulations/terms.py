@@ -10,7 +10,7 @@ formulation says; a problem refuses those that its formulation does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -300,9 +300,6 @@ MOST_TERMS = 20
 PERIOD = "period"
 """The term that the slack mode is about."""
 
-SPECIAL = ("paper", "slack:PERMILLE")
-"""What a text can name besides terms."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective(FileContent):
@@ -378,6 +375,12 @@ class Objective(FileContent):
         if self.period_slack_permille is not None:
             return f"slack:{self.period_slack_permille}:{words}"
         return words
+
+
+def special_names(terms: Container[str]) -> tuple[str, ...]:
+    """Return what a text can name besides these terms: the modes whose own terms are among them."""
+    modes = {"paper": Objective.paper(), "slack:PERMILLE": Objective.slack(0)}
+    return tuple(name for name, mode in modes.items() if all(term in terms for term in mode.terms))
 
 
 def _parse_terms(text: str) -> tuple[str, ...]:

@@ -181,6 +181,7 @@ def main(arguments: Sequence[str] | None = None, *, loaded: Callable[[], None] =
 
                 trust(*general.trusted)
             called = _called(words)
+            _refuse_swallowed(words)
             loaded()
             with _opened_within(general.open_seconds):
                 answer = called.main(words, prog_name="gapless", standalone_mode=False)
@@ -292,12 +293,29 @@ def _drawn(view: View) -> RenderableType:
     return blocks_view(view)
 
 
+def _refuse_swallowed(words: list[str]) -> None:
+    """Raise InvalidInputError where an option stands in the place of the value of another one."""
+    names = {name: param for param in _parameters(words) for name in _option_names(param)}
+    said = iter(words[: words.index("--")] if "--" in words else words)
+    for word in said:
+        param = names.get(word)
+        if param is not None and not param.is_flag and (value := next(said, None)) in names:
+            raise InvalidInputError(
+                f"{word} needs a value, but {value} follows; if {value} is the value: {word}={value}"
+            )
+
+
 def _resumes(words: list[str]) -> bool:
     """Return whether the command that was called can go on with what it has finished."""
-    found: Any = _loaded()
+    return any(parameter.name == "resume" for parameter in _parameters(words))
+
+
+def _parameters(words: list[str]) -> Sequence[Any]:
+    """Return the options and arguments of the command that was called; none: it is not loaded."""
+    found: Any = _loaded() if REGISTERED else None
     for word in catalog.called(words).split():
         found = getattr(found, "commands", {}).get(word)
-    return any(parameter.name == "resume" for parameter in getattr(found, "params", ()))
+    return getattr(found, "params", ())
 
 
 def _fail(error: BaseException, called: list[str], *, as_json: bool) -> int:

@@ -36,7 +36,7 @@ KELVINS = {"mK": 1, "K": 1000}
 
 _MOST_DIGITS = 15
 _AMOUNT = re.compile(rf"(\d{{1,{_MOST_DIGITS}}}(?:\.\d{{1,9}})?) ?([A-Za-z]*)", re.ASCII)
-_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d))?\s?%", re.ASCII)
+_PERCENT = re.compile(r"(\d{1,9})(?:\.(\d))?\s?%", re.ASCII)
 _BEHIND_PERCENT = re.compile(r"(?<=%)\s+")
 _WINDOW = re.compile(r"([^=]+)=(.*?)\.\.(.*)")
 

@@ -137,7 +137,7 @@ def opened(
     policy, cannot, where = make_policy(service.policy), parse_cannot(service.cannot), _place(hosting)
     where["states"] = parse_states(service.state)
     where["max_delay_us"] = _delay_us(service)
-    _zones_of(service)  # what is wrong with them is said before models are opened
+    _refuse_sources(service)
     found: list[Subject] = []
 
     def open_models() -> Coordinator:
@@ -282,6 +282,17 @@ def _each_once(pairs: Iterable[tuple[str, ...]], option: str) -> dict[str, str]:
 def behaviour_of(service: Service) -> Behaviour | None:
     """Return how the units behave, if a file says it."""
     return None if service.behaviour is None else load(service.behaviour, BEHAVIOUR)
+
+
+def _refuse_sources(service: Service) -> None:
+    """Raise InvalidInputError where what takes units away cannot come; before models are opened."""
+    _zones_of(service)
+    folder = Path(service.control or ".").parent
+    if not folder.is_dir():
+        raise InvalidInputError(
+            f"--control is {str(service.control)!r}, but there is no folder {str(folder)!r}: "
+            "make it, or name a file elsewhere"
+        )
 
 
 def _zones_of(service: Service) -> list[HotZone]:

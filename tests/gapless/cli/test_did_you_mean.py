@@ -17,6 +17,17 @@ CASES = [
     (("plan", SPARSE, "--backnd", "z3"), "no option --backnd; did you mean --backend? See `gapless plan"),
     (("plan", SPARSE, "--out"), "Option '--out' requires an argument. See `gapless plan --help`."),
     (("device", "detect", "--out"), "requires an argument. See `gapless device detect --help`."),
+    (("plan", "--groups", "--out", "x"), "--groups needs a value, but --out follows; if --out is the value"),
+    (("serve", "none.onnx", "--control", "no/such/f"), "--control is 'no/such/f', but there is no folder"),
+    (("plan", SPARSE, "--stream", "--order", "fixed"), "--order is about a workload"),
+    (
+        ("requests", "coordinate", "small-apps", "--platform", "pixel4", "--noise-times", "1000%"),
+        "at most 100%",
+    ),
+    (
+        ("plan", SPARSE, "--pipelines", "many", "--objective", "paper"),
+        "devices, energy, traffic, peak_memory\n",
+    ),
     (("plan", SPARSE, "--zzz"), "no option --zzz; it is none of this command. See `gapless plan --help`."),
     (
         ("plan", "--workload", "bert", "--platform", "kirin990", "--mode", "stream"),
