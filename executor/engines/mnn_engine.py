@@ -89,12 +89,14 @@ def convert(
     pieces: Sequence[Piece], *, role: Role | str = converter, limit_s: float = LIMIT_S
 ) -> Generator[Conversion, None, None]:
     """Yield what becomes of each piece; one that kills MNN's converter does not harm the next."""
+    from ..graph.saturating import saturating
+
     with NamelessFile() as source, NamelessFile() as target:
         settings = {"source": source.path, "options": OPTIONS}
         files = (source.descriptor, target.descriptor)
         with Helper("MNN converter", role, settings, descriptors=files, engines=["mnn"]) as helper:
             for piece in pieces:
-                source.write(piece.content.read())
+                source.write(saturating(piece.content.read()))
                 target.write(b"")
                 artifact = artifact_of(piece, engine="mnn", path=Path(target.path))
                 try:
@@ -171,9 +173,12 @@ class MnnEngine:
 
         Raises EngineUnavailableError: MNN is not installed; StoreError: the cache cannot take the result.
         """
+        from ..graph.saturating import REWRITTEN
+
         store = default_cache() if folder is None else Cache(folder)
         version = installed_version(self.availability())
-        keys = {piece.digest: cache_key(piece.digest, self.name, version, *OPTIONS) for piece in pieces}
+        how = (self.name, version, *OPTIONS, REWRITTEN)
+        keys = {piece.digest: cache_key(piece.digest, *how) for piece in pieces}
         paths = {digest: path for digest, key in keys.items() if (path := store.path(key, _SUFFIX))}
         missing = tuple({piece.digest: piece for piece in pieces if piece.digest not in paths}.values())
         problems: dict[str, str] = {}

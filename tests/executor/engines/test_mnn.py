@@ -209,6 +209,30 @@ def test_layouts_of_mnn_are_undone(in_layout_of_mnn: Artifact) -> None:
         assert relative_error(array, right[s.name]) < 1e-4
 
 
+@pytest.mark.parametrize("zero", [np.int8(3), np.uint8(100), None])
+def test_numbers_beyond_the_range_of_integers_are_cut_off(zero: np.int8 | np.uint8 | None) -> None:
+    """MNN has QuantizeLinear do nothing."""
+    weights: dict[str, Array] = {"s": np.array(0.05, np.float32)}
+    weights |= {} if zero is None else {"z": np.array(zero)}
+    nodes = [
+        make_node("QuantizeLinear", ["x", *weights], ["q"]),
+        make_node("DequantizeLinear", ["q", *weights], ["d"]),
+        make_node("Mul", ["d", "one"], ["y"]),
+    ]
+    of = piece(nodes, [x(2, 8)], [y(2, 8)], weights | {"one": np.ones(8, np.float32)})
+    values = np.array([[-1e4, -7, -6.6, -5, -0.05, 0, 0.05, 0.1], [1, 4, 6, 6.2, 7, 8, 13, 1e4]], np.float32)
+    (right,) = reference_outputs(of.content.read(), {"x": values}).values()
+    (found,) = run(opened(of), values)
+    assert np.abs(found - right).max() < 0.0251  # half a step: MNN does not round
+
+
+def test_softplus_of_large_numbers_is_finite() -> None:
+    of = one_operator("Softplus", x(1, 6), y(1, 6))
+    values = np.array([[-200, -1, 79.5, 81, 90, 3e4]], np.float32)
+    (right,) = reference_outputs(of.content.read(), {"x": values}).values()
+    assert np.allclose(run(opened(of), values)[0], right, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_times_of_operators() -> None:
     model = direction()
