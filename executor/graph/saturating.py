@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
+from onnx.external_data_helper import uses_external_data
 from onnx.helper import make_node, tensor_dtype_to_np_dtype
 from onnx.numpy_helper import from_array, to_array
 
@@ -28,20 +29,21 @@ def saturating(content: bytes) -> bytes:
     if b"QuantizeLinear" not in content and b"Softplus" not in content:
         return content
     model = onnx.load_model_from_string(content)
-    graph, nodes = model.graph, list(model.graph.node)
-    known = {each.name: each for each in graph.initializer}
-    del graph.node[:]
-    for node in nodes:
-        source, name = node.input[0] if node.input else "", f"{''.join(node.output[:1])}/gapless"
+    graph, made = model.graph, list[NodeProto]()
+    known = {each.name: each for each in graph.initializer if not uses_external_data(each)}
+    for node in graph.node:
+        source, name = "".join(node.input[:1]), f"{''.join(node.output[:1])}/gapless"
         for kind, bound in _bounds(node, known):
-            graph.initializer.append(from_array(bound, f"{name}/{kind}/bound"))
-            inputs = [node.input[0], f"{name}/{kind}/bound"]
-            graph.node.append(make_node(kind, inputs, [f"{name}/{kind}"]))
-            node.input[0] = f"{name}/{kind}"
-        graph.node.append(node)
+            inside, limit = f"{name}/{kind}", f"{name}/{kind}/limit"
+            graph.initializer.append(from_array(bound, limit))
+            made.append(make_node(kind, [node.input[0], limit], [inside]))
+            node.input[0] = inside
+        made.append(node)
         if node.op_type == "Softplus":
-            graph.node.append(make_node("Max", [name, source], [node.output[0]]))
-            graph.node[-2].output[0] = name
+            made.append(make_node("Max", [name, source], [node.output[0]]))
+            node.output[0] = name
+    del graph.node[:]
+    graph.node.extend(made)
     rewritten: bytes = model.SerializeToString()
     return rewritten
 

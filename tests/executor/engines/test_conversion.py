@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx.helper import make_node
 
 from gapless.executor.engines.mnn_engine import Conversion, MnnEngine, convert, trial
 from gapless.executor.model import Piece
@@ -117,6 +118,15 @@ def test_all_that_fail_are_named_and_the_rest_is_kept(cache_folder: Path) -> Non
     assert "weights are in another file, " in lines[2]
     assert "gone.bin" in lines[2]
     assert len(list(cache_folder.glob("*.mnn"))) == 1
+
+
+def test_a_scale_in_another_file_is_told_as_weights_are() -> None:
+    lost = without_weights()
+    model = onnx.load_from_string(lost.content.read())
+    scale = model.graph.initializer[0].name
+    model.graph.node.insert(0, make_node("QuantizeLinear", [lost.inputs[0].name, scale], ["q"]))
+    found = trial(of_model(model, lost.inputs, lost.outputs, lost.name))
+    assert found.problem.startswith("its weights are in another file, ")
 
 
 def test_what_is_no_model_is_refused() -> None:
